@@ -1,4 +1,4 @@
-//! Dialing an endpoint: a choice, a port, the two flow entries, and the client's segment made into a SYN.
+//! Dialing an endpoint: chooses it and a source port, makes both flow entries, and turns the client's segment into a SYN.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
@@ -28,20 +28,20 @@ use crate::words::is_v4;
 
 /// [`begin`]: an endpoint was chosen.
 pub const CHOSEN: u32 = 0x1_0000;
-/// [`enter`]: the flow entries are there.
+/// [`enter`]: the flow entries exist.
 pub const ENTERED: u32 = 0x1_0002;
-/// [`begin`]: the programs only decide.
+/// [`begin`]: dialing is off (`Config::dial`).
 pub const OFF: u32 = 0x1_0001;
 
-/// Source ports that are tried for one dial.
+/// Most source ports tried for one dial.
 const PORT_TRIES: u32 = 16;
-/// From one port to the next, modulo their number: a prime above it, so that each has its turn. Not 1, because others take
-/// ports that lie side by side, such as connection tracking, which counts up from one that is taken.
+/// Step from one port to the next, modulo the number of ports: a larger prime, so that every port is visited. Not 1, because
+/// others use adjacent ports, such as connection tracking, which counts up from a port in use.
 const STRIDE: u64 = 104_729;
-/// What a host that tells no maximum segment size takes (RFC 9293 §3.7.1, for IPv4).
+/// Maximum segment size of a host that announces none (RFC 9293 §3.7.1, for IPv4).
 const DEFAULT_SEGMENT: u16 = 536;
 
-/// The reason behind an answer of [`begin`].
+/// The reason for a result of [`begin`] or [`enter`].
 #[inline(always)]
 pub fn reason(code: u32) -> Reason {
     const NO_ENDPOINT: u32 = Reason::NoEndpoint as u32;
@@ -63,8 +63,8 @@ pub fn reason(code: u32) -> Reason {
     }
 }
 
-/// Chooses an endpoint for the first flight and the decision in the working memory. [`CHOSEN`], [`OFF`], or the code of
-/// the reason why not; then nothing was changed.
+/// Chooses an endpoint for the first flight and the decision in the working memory. Returns [`CHOSEN`], [`OFF`], or the code
+/// of the reason why not; no map was changed.
 #[inline(never)]
 pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> u32 {
     let Some(settings) = maps::settings() else { return OFF };
@@ -146,8 +146,8 @@ fn put_proxy_header(memory: &mut Scratch, flow: &FlowKey) {
     flight.dial.prefix = len;
 }
 
-/// Enters a connection to the dial's endpoint: a free source port, both flow entries, the first flight. Takes the
-/// working memory as [`begin`] has left it, with the client's key and the interface that leads to it; `skb` is any packet.
+/// Makes the entries of a connection to the dial's endpoint: finds a free source port, adds both flow entries and the first
+/// flight. Expects the working memory as [`begin`] leaves it, with the client's key and interface; `skb` is any packet.
 #[inline(never)]
 pub fn enter(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
@@ -160,7 +160,7 @@ pub fn enter(skb: &Skb) -> u32 {
     let mut turn = 0;
     while turn < PORT_TRIES {
         turn += 1;
-        // Atomic: two CPUs that took one port would each take over what is left of it, the second one the first's dial.
+        // Atomic: of two CPUs with the same port, the second would take over the first one's dial.
         let step = next_step(&mut state.cursor);
         if is_anothers(skb, settings, step) {
             continue;
@@ -177,14 +177,14 @@ pub fn enter(skb: &Skb) -> u32 {
     Reason::PortsTaken as u32
 }
 
-/// Fills the two entries but for what depends on the port.
+/// Fills both entries, except for what depends on the port.
 #[inline(never)]
 fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     let Scratch { client, backend, flight, key, arrived, .. } = memory;
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     flight.dial.max_segment = endpoint.max_segment;
-    // Field by field: a value of 128 bytes would be put together on the stack.
+    // Field by field: a whole value of 128 bytes would be built on the stack.
     let to = &mut client.rewrite.to;
     to.source = endpoint.source;
     to.destination = endpoint.address;
@@ -214,7 +214,7 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     begin_entry(client, now);
     begin_entry(backend, now);
     client.judged = client.next_seq;
-    // The listener's SYN, so far.
+    // So far, only the listener's SYN.
     client.acked = flight.dial.handshake.listener_isn.wrapping_add(1);
     client.retries = flight.dial.attempts;
     if is_v4(&endpoint.address) != is_v4(&key.source) {
@@ -231,10 +231,10 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     }
 }
 
-/// What is the same in both entries of a new connection.
+/// Fields with the same value in both entries of a new connection.
 #[inline(always)]
 fn begin_entry(flow: &mut Flow, now: u64) {
-    // The compiler would make zeros that stand side by side a call of `memset`, a frame of its own.
+    // Adjacent zeros would be compiled to a call of `memset`, with a stack frame.
     let zero = verifier::opaque(0);
     flow.rewrite.delta_seq = zero;
     flow.rewrite.delta_ack = zero;
@@ -262,8 +262,7 @@ const PORT_TAKEN: u32 = 0;
 const PORT_OURS: u32 = 1;
 const PORT_NO_ROOM: u32 = 2;
 
-/// Makes a port the one to dial from; whether another connection of this host has it towards the endpoint, be it a socket's or
-/// that of somebody whom the host forwards for.
+/// Sets the source port; true if another connection of this host uses it towards the endpoint, of a socket or forwarded.
 #[inline(never)]
 fn is_anothers(skb: &Skb, settings: &Config, step: u32) -> bool {
     let Some(memory) = maps::scratch_memory() else { return true };
@@ -274,7 +273,7 @@ fn is_anothers(skb: &Skb, settings: &Config, step: u32) -> bool {
     maps::is_taken(&back) || skb.has_socket(&back, tuple)
 }
 
-/// The numbers of a dial from that port.
+/// Sets sequence number and timestamp of a dial from that port.
 #[inline(never)]
 fn number(settings: &Config) {
     let Some(memory) = maps::scratch_memory() else { return };
@@ -283,8 +282,8 @@ fn number(settings: &Config) {
     let hash = keyed::hash(settings.secret, &back);
     let now = client.started_ns;
     let dial = &mut flight.dial;
-    // Both clocks go on from one connection to the next of the same addresses and ports, whoever the client is: the
-    // endpoint may still remember the last one (RFC 6191 §2, RFC 6528 §3).
+    // Both increase from one connection to the next with the same addresses and ports, whichever client it is for: the
+    // endpoint may still have the last one in TIME-WAIT (RFC 6191 §2, RFC 6528 §3).
     dial.isn = ((now >> 6) as u32).wrapping_add(hash as u32);
     dial.tsval = ((now / 1_000_000) as u32).wrapping_add((hash >> 32) as u32);
     let delta_seq = dial.isn.wrapping_add(dial.prefix).wrapping_sub(dial.handshake.client_isn);
@@ -297,14 +296,14 @@ fn number(settings: &Config) {
     }
 }
 
-/// Tries to make that port ours: by entering the way back from the endpoint.
+/// Claims that port by adding the entry of the endpoint's direction.
 #[inline(never)]
 fn try_port() -> u32 {
     let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
     let Scratch { client, backend, .. } = memory;
     let back = client.rewrite.to.reversed();
     let Some(old) = maps::flow(&back) else {
-        // Else another CPU was faster, unless it is for room.
+        // On failure another CPU was faster, or the map is full.
         return if maps::add_flow(&back, backend) {
             PORT_OURS
         } else if maps::flow(&back).is_some() {
@@ -316,7 +315,7 @@ fn try_port() -> u32 {
     if old.state == STATE_CLOSING && take_over(&back, old, backend) { PORT_OURS } else { PORT_TAKEN }
 }
 
-/// Enters a connection in the place of one that has ended. `false`: another CPU, or the agent, was faster.
+/// Replaces the entry of a connection that has ended. `false`: another CPU, or the agent, was faster.
 #[inline(always)]
 fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
     if !give_back(old) {
@@ -329,7 +328,7 @@ fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
     taken
 }
 
-/// Makes the port of a connection that has ended free, given its endpoint's entry, which is then to be replaced or removed.
+/// Releases the port of a connection that has ended, given its endpoint's entry, which the caller then replaces or removes.
 /// `false`: another CPU, or the agent, was faster.
 #[inline(always)]
 pub fn give_back(old: &mut Flow) -> bool {
@@ -346,7 +345,7 @@ pub fn give_back(old: &mut Flow) -> bool {
     true
 }
 
-/// The other entry, and the first flight for as long as it may be needed.
+/// Adds the client's entry, and stores the first flight until the endpoint has acknowledged it.
 #[inline(never)]
 fn finish() -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
@@ -364,11 +363,11 @@ fn finish() -> u32 {
     ENTERED
 }
 
-/// Sends what [`enter`] has prepared: a SYN to the endpoint, and a reset to the stack, whose request socket nobody
-/// needs any more.
+/// Sends what [`enter`] has prepared: a SYN to the endpoint, and a reset to the stack, whose request socket is not needed any
+/// more.
 ///
-/// The packet itself goes up, and a copy out: a copy that goes up would wait in the backlog for another turn. But copies
-/// need the neighbour's address, so while that is not known it is the other way round.
+/// The copy becomes the SYN, and the packet the reset: a copy sent up would wait in the backlog. But a copy can be sent only if
+/// the neighbour's address is known; otherwise the packet becomes the SYN.
 #[inline(always)]
 pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     match send_copy(skb, segment) {
@@ -377,11 +376,11 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     }
 }
 
-/// [`send_copy`]: the packet is to be sent as the SYN.
+/// [`send_copy`]: the caller must send the packet as the SYN.
 const NOT_SENT: i32 = i32::MAX;
 
-/// Sends the SYN as a copy, and makes the packet the reset; the other way round as far as the reset, where a copy cannot be
-/// sent. The SYN that is left to do then is not sent from here, so that this frame is not below its frames.
+/// Sends the SYN as a copy, and turns the packet into the reset. If a copy cannot be sent, sends the reset as a copy and leaves
+/// the SYN to the caller, so that this frame is not in that call chain.
 #[inline(never)]
 fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -397,7 +396,7 @@ fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
         return if reset { TC_ACT_OK } else { TC_ACT_SHOT };
     }
     if !reset || !skb.send_copy_up() {
-        // The stack gives its socket up by itself, later; the dial is what counts.
+        // Without the reset the stack drops its socket later; the dial continues.
     }
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, client, .. } = memory;
@@ -405,8 +404,8 @@ fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
     NOT_SENT
 }
 
-/// Makes the packet, which was composed in this run already, a reset at what the stack expects next (RFC 9293
-/// §3.10.7.4). `short`: it is a SYN as yet, whose last bytes may stay as padding.
+/// Turns the packet, which was composed in this run before, into a reset with the sequence number that the stack expects next
+/// (RFC 9293 §3.10.7.4). `short`: the packet is a SYN, whose last bytes may stay as padding.
 #[inline(never)]
 fn make_reset(skb: &Skb, segment: &Segment, short: bool) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
@@ -418,7 +417,7 @@ fn make_reset(skb: &Skb, segment: &Segment, short: bool) -> bool {
     compose(skb)
 }
 
-/// Makes any packet the SYN to the endpoint of the dial in the working memory (`client` and `flight`), and sends it.
+/// Turns any packet into the SYN of the dial in the working memory (`client` and `flight`), and sends it.
 #[inline(never)]
 pub fn syn(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -427,7 +426,7 @@ pub fn syn(skb: &Skb) -> i32 {
     send_syn(skb)
 }
 
-/// The same for one that was begun.
+/// Likewise, if `Scratch::wanted` is prepared.
 #[inline(never)]
 fn send_syn(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -435,7 +434,7 @@ fn send_syn(skb: &Skb) -> i32 {
     if make_syn(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }
 
-/// Makes the packet that was begun the SYN.
+/// Turns the packet into the SYN; `Scratch::wanted` is prepared.
 #[inline(never)]
 fn make_syn(skb: &Skb) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
@@ -445,7 +444,7 @@ fn make_syn(skb: &Skb) -> bool {
     wanted.flags = if handshake.options & OPTION_ECN != 0 { SYN | ECE | CWR } else { SYN };
     let window = (dial.window as u32) << (handshake.client_shift & 15);
     wanted.window = if window > u16::MAX as u32 { u16::MAX } else { window as u16 };
-    // The client's segments go to the endpoint as they are, and the endpoint's to the client.
+    // Segments keep their size in both directions.
     let told = if handshake.client_mss == 0 { DEFAULT_SEGMENT } else { handshake.client_mss };
     let mss = if dial.max_segment != 0 && told > dial.max_segment { dial.max_segment } else { told };
     wanted.syn_options(&options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift));

@@ -1,5 +1,5 @@
-//! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Whatever is
-//! lost in that time is sent again here: the payload is in `short_hellos` or `hellos`.
+//! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Lost packets of that
+//! time are retransmitted from here: the payload is in `short_hellos` or `hellos`.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -22,36 +22,35 @@ use crate::retry;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
 
-/// Nanoseconds that an endpoint is given before a packet of the client goes to another one: the client sends its first
-/// payload again after 0.2 s or more, and doubles that, so the first endpoint gets three SYNs and each other one.
+/// Nanoseconds until an endpoint without an answer is replaced when the client retransmits. The client does so after 0.2 s or
+/// more, and doubles the interval, so the first endpoint gets three SYNs and each other endpoint one.
 const GIVEN: u64 = 1_000_000_000;
-/// Ports that are given up before the client has to send again; an endpoint that answers every SYN with something else would
-/// never end it.
+/// Most source ports given up between two retransmissions of the client: an endpoint that answers every SYN with an unexpected
+/// packet would otherwise loop for ever.
 const MAX_MOVES: u8 = 64;
-/// The smallest payload of a segment that is made here: every host takes it (RFC 9293 §3.7.1), less timestamps.
+/// The smallest payload of a segment made here: the default of 536 bytes (RFC 9293 §3.7.1), less timestamps.
 const MIN_SEGMENT: u32 = 524;
 /// Segments of the longest payload at [`MIN_SEGMENT`].
 const MAX_SEGMENTS: u32 = 9;
 
-// What becomes of a packet: first that is found out, then it is done. Two steps, because the stack of 512 bytes is for
-// all functions that are under way.
+// Actions on a packet. `next` chooses one and `act` performs it: two steps, because all active frames share 512 bytes of stack.
 
-/// It is translated like any other.
+/// Translate it like any other.
 pub const CARRY: u32 = 0;
-/// It is dropped.
+/// Drop it.
 const DROP: u32 = 1;
-/// It becomes the SYN, once more.
+/// Turn it into a retransmission of the SYN.
 const SYN_AGAIN: u32 = 2;
-/// It becomes the first payload.
+/// Turn it into the first payload.
 const PAYLOAD: u32 = 3;
-/// A copy goes up the stack, where it belongs; it becomes the SYN from another port.
+/// Pass a copy up the stack, to which it belongs, and turn it into the SYN from another port.
 const NEXT_PORT: u32 = 4;
-/// It becomes the SYN to another endpoint, or a reset to the client.
+/// Turn it into the SYN to another endpoint, or into a reset to the client.
 const NEXT_ENDPOINT: u32 = 5;
-/// It is another connection's, and goes up the stack.
+/// Pass it up the stack: it belongs to another connection.
 const NOT_OURS: u32 = 6;
 
-/// What becomes of a packet, given both entries. Where it needs the first flight, that is in the working memory.
+/// Chooses the action on a packet, given both entries. Loads the first flight into the working memory if the action needs it.
 #[inline(always)]
 pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, from_client: bool) -> u32 {
     if flow.state == STATE_DIALING {
@@ -67,7 +66,7 @@ pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, fro
     }
 }
 
-/// Does it.
+/// Performs the action.
 #[inline(always)]
 pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next: u32) -> i32 {
     if next == DROP {
@@ -94,9 +93,9 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
     payload(skb, client)
 }
 
-/// A packet of the endpoint while it is being dialed. What does not answer our SYN is of another connection with the same
-/// addresses and ports (a challenge, RFC 5961 §4, or its data): of a stranger that the host forwards for, or of one that the
-/// endpoint has kept, which nobody has here; the stack resets it at the number that the endpoint expects.
+/// A packet of the endpoint during the dial. If it does not answer the SYN, it belongs to another connection with the same
+/// addresses and ports (a challenge ACK, RFC 5961 §4, or data): one that the host forwards, or one that only the endpoint still
+/// has, which the stack then resets with the expected number.
 #[inline(never)]
 fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
@@ -117,14 +116,14 @@ fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client
         return NEXT_ENDPOINT;
     }
     if segment.flags & SYN == 0 {
-        // It has overtaken the SYN-ACK, and is sent again.
+        // It has overtaken the SYN-ACK, and will be retransmitted.
         return DROP;
     }
     answered(skb, segment, client, backend, &mut flight.dial);
     if maps::read_dialed_flight(memory, flight) { PAYLOAD } else { DROP }
 }
 
-/// The endpoint's SYN-ACK: all that was unknown of the translation.
+/// Completes the translation from the endpoint's SYN-ACK.
 #[inline(always)]
 fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow, dial: &mut Dial) {
     let options = read_options(skb, segment);
@@ -147,8 +146,8 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     backend.acked = segment.ack;
     windows(client, backend, handshake, &options);
     if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {
-        // The listener's clock, in milliseconds as Linux counts, has gone on since it told its time; the client must
-        // never see it go back (RFC 7323 §5).
+        // The listener's timestamp clock (ms, as in Linux) has advanced since its SYN-ACK; for the client it must never go back
+        // (RFC 7323 §5).
         // SAFETY: the helper has no precondition.
         let elapsed = (unsafe { bpf_ktime_get_ns() }.wrapping_sub(handshake.answered_ns) / 1_000_000) as u32;
         let now = handshake.listener_tsval.wrapping_add(elapsed).wrapping_add(1);
@@ -220,14 +219,14 @@ fn payload(skb: &Skb, client: &Flow) -> i32 {
                 next_hop::send(skb, to, client.interface)
             };
         }
-        // One that is not sent is lost; the client sends all of it again.
+        // A segment that cannot be sent is lost; the client retransmits all of it.
         let _ = skb.send_copy(via);
         sent += room;
     }
     TC_ACT_SHOT
 }
 
-/// Makes the packet the segment of `len` bytes from `sent` on.
+/// Turns the packet into the segment of `len` bytes from offset `sent`.
 #[inline(never)]
 fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
@@ -246,7 +245,7 @@ fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
     compose(skb)
 }
 
-/// A packet of the client while the endpoint is being dialed.
+/// A packet of the client during the dial.
 #[inline(never)]
 fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
     let key = &segment.flow;
@@ -260,7 +259,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
         return DROP;
     }
     if segment.payload_len == 0 || segment.seq.wrapping_sub(client.next_seq) <= i32::MAX as u32 {
-        // An acknowledgement of nothing, or what comes after the first payload: the client will send it again.
+        // A bare acknowledgement, or data behind the first payload, which the client will retransmit.
         return DROP;
     }
     // SAFETY: the helper has no precondition.
@@ -271,7 +270,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if waited >= GIVEN && retry::may_be(&flight.dial, client.route) {
         return NEXT_ENDPOINT;
     }
-    // The endpoint may be behind another interface since: of a pod that was made anew, or by another route.
+    // The endpoint's interface may have changed: the pod was recreated, or the route has changed.
     if let Some(endpoint) = maps::endpoint(client.endpoint) {
         client.interface = endpoint.interface;
     }
@@ -294,13 +293,13 @@ fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut 
     if segment.flags & ACK != 0 && acked <= i32::MAX as u32 && acked >= flight.received {
         client.state = STATE_ESTABLISHED;
         backend.state = STATE_ESTABLISHED;
-        // The acknowledgement and the answer may be on two CPUs at once.
+        // Two CPUs may handle the acknowledgement and the answer at once.
         if maps::take_dialed_flight(&key) {
             maps::count(DialCounter::Confirmed);
         }
         return CARRY;
     }
-    // An acknowledgement within the PROXY header speaks of bytes that the client never sent.
+    // An acknowledgement within the PROXY header covers no byte of the client.
     let nothing = segment.payload_len == 0 && segment.flags & (RST | FIN) == 0;
     if acked > i32::MAX as u32 && nothing { DROP } else { CARRY }
 }
@@ -314,7 +313,7 @@ fn from_client_unconfirmed(segment: &Segment) -> u32 {
     if segment.payload_len == 0 || !before { CARRY } else { again(flight) }
 }
 
-/// The first payload once more.
+/// Retransmits the first payload.
 #[inline(always)]
 fn again(flight: &ShortFlight) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return DROP };

@@ -1,4 +1,4 @@
-//! Making one packet into another: a SYN, a reset, or a segment with the payload that was gathered.
+//! Turning one packet into another: a SYN, a reset, or a segment with gathered payload.
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
@@ -16,9 +16,9 @@ const TCP_HEADER: u32 = 20;
 const PROTOCOL_TCP: u8 = 6;
 const HOP_LIMIT: u8 = 64;
 const DONT_FRAGMENT: u32 = 0x4000;
-/// Where the checksum is in the TCP header.
+/// Offset of the checksum in the TCP header.
 const CHECKSUM: u32 = 16;
-/// Positions in the gathered bytes are masked by it; `Scratch` has that many bytes and 4,096 more after them.
+/// Mask of positions in the gathered bytes; `Scratch` has that many bytes and 4,096 more behind them.
 const POSITIONS: u32 = 8191;
 const SUM_CHUNK: u32 = 512;
 /// Chunks of the longest payload.
@@ -28,7 +28,7 @@ const SUM_CHUNKS: u32 = 9;
 const SUM_UNKNOWN: u8 = 0;
 /// The pseudo-header sum only, `CHECKSUM_PARTIAL`.
 const SUM_PARTIAL: u8 = 1;
-/// The checksum of all.
+/// The checksum of the whole segment.
 const SUM_WHOLE: u8 = 2;
 
 impl PacketSpec {
@@ -39,7 +39,7 @@ impl PacketSpec {
         self.begin_again(skb, flow);
     }
 
-    /// The same for a packet that was composed in this run already, so that its kind of checksum is known.
+    /// Likewise, for a packet that was composed in this run before: the kind of its checksum is known.
     #[inline(never)]
     pub fn begin_again(&mut self, skb: &Skb, flow: &FlowKey) {
         self.flow = *flow;
@@ -82,14 +82,14 @@ const fn tcp_at(v6: bool) -> u32 {
     if v6 { ETHERNET + 40 } else { ETHERNET + 20 }
 }
 
-/// Makes the packet what `Scratch::wanted` says; the Ethernet header stays. `false` leaves a broken packet.
+/// Rewrites the packet as `Scratch::wanted` describes; the Ethernet header stays. `false` leaves a broken packet.
 #[inline(always)]
 pub fn compose(skb: &Skb) -> bool {
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_compose(skb.0.skb.skb) == 1 }
 }
 
-/// A global function in the kernel's sense: the verifier walks through it once, and not anew at each of its calls.
+/// A global function in the kernel's sense: the verifier checks it once, not at each call.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -110,8 +110,7 @@ fn write(skb: &Skb) -> bool {
     if wanted.turn != 0 && !turn(skb, v6) {
         return false;
     }
-    // First, because it makes the packet writable and of one piece at once: after another change that would be a second
-    // copy.
+    // First, because it makes the packet linear and writable in one copy; after another change there would be two.
     if wanted.padded == 0 && !skb.set_len(tcp + segment_len) {
         return false;
     }
@@ -125,7 +124,7 @@ fn write(skb: &Skb) -> bool {
     let partial = wanted.sum == SUM_PARTIAL;
     if !partial {
         sum += header_sum(wanted);
-        // Nothing is behind it: see `PacketSpec::len`.
+        // The last segment: see `PacketSpec::len`.
         let (start, len) = (memory.wanted.start, memory.wanted.len);
         sum += sum_of_gathered(memory, start, len) as u64;
     }
@@ -133,7 +132,7 @@ fn write(skb: &Skb) -> bool {
     let wanted = &mut memory.wanted;
     wanted.tcp[4] = u32::from_ne_bytes([c0, c1, 0, 0]);
     let from = if v6 { &raw const wanted.ip[0] } else { &raw const wanted.ip[5] };
-    // SAFETY: the flight and its slack are behind it in the scratch memory.
+    // SAFETY: the flight and its slack follow in the scratch memory.
     let mut done = unsafe { skb.put_from(ETHERNET, from.cast(), tcp - ETHERNET + TCP_HEADER + options_len) };
     if len > 0 {
         let start = memory.wanted.start;
@@ -159,7 +158,7 @@ fn header_sum(wanted: &PacketSpec) -> u64 {
     sum
 }
 
-/// Makes it a packet of the other version of IP, in the Ethernet header too: copies are sent with that as it is.
+/// Makes it a packet of the other version of IP, in the Ethernet header too, with which copies are sent.
 #[inline(always)]
 fn turn(skb: &Skb, v6: bool) -> bool {
     skb.turn(v6)
@@ -176,7 +175,7 @@ fn fill_header(wanted: &mut PacketSpec) {
     wanted.tcp[0] = ((wanted.flow.source_port as u32) << 16 | wanted.flow.destination_port as u32).to_be();
     wanted.tcp[1] = wanted.seq.to_be();
     wanted.tcp[2] = wanted.ack.to_be();
-    // The header's length counts words, in the upper half of the first byte.
+    // The data offset: words, in the upper half of the first byte.
     let length = (TCP_HEADER + wanted.options_len) << 26;
     wanted.tcp[3] = (length | (wanted.flags as u32) << 16 | wanted.window as u32).to_be();
     wanted.tcp[4] = 0;
@@ -189,19 +188,19 @@ fn position(memory: &Scratch, at: u32) -> *const u8 {
     unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((opaque(at) & POSITIONS) as usize) }
 }
 
-/// Where a segment is copied to for its sum to be checked: behind all of the flight, in the slack.
+/// Position to which a segment is copied to verify its checksum: in the slack behind the flight.
 const SPARE: u32 = 6144;
 const _: () = assert!(SPARE as usize >= size_of::<FirstFlight>() && SPARE <= POSITIONS);
 
-/// Whether a segment's checksum is wrong, which the stack would see only after these programs. What the kernel has made
-/// or merged itself has no checksum yet, only the pseudo header's sum in its place; of the rest, hardware has often seen
-/// to it. Longer ones than 4,096 bytes are taken for good: nothing is dialed for them.
+/// True if a segment's checksum is wrong; the stack would verify it only after these programs. Packets that the kernel made or
+/// merged hold the pseudo header's sum only, and hardware has verified most others. Segments above 4,096 bytes count as
+/// correct: they never lead to a dial.
 #[inline(never)]
 pub fn is_damaged(skb: &Skb, segment: &Segment) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let len = segment.payload.wrapping_sub(segment.tcp).wrapping_add(segment.payload_len);
     let mut sum = (PROTOCOL_TCP as u32 + len).to_be() as u64;
-    // What makes an IPv4 address one of 16 bytes adds nothing (RFC 1071: 0xffff is zero).
+    // The prefix of IPv4-mapped addresses adds nothing (RFC 1071: 0xffff is zero).
     let (source, destination) = (words(&segment.flow.source), words(&segment.flow.destination));
     for at in 0..4 {
         sum += source[at] as u64 + destination[at] as u64;
@@ -218,7 +217,7 @@ pub fn is_damaged(skb: &Skb, segment: &Segment) -> bool {
     fold(sum + sum_of_gathered(memory, SPARE, len) as u64) != 0xffff
 }
 
-/// Sum of `len` bytes, at most 4,096, from a position on. Nothing may be behind them that is still needed.
+/// Sum of `len` bytes, at most 4,096, from a position on. Overwrites up to three bytes behind them.
 #[inline(never)]
 fn sum_of_gathered(memory: &mut Scratch, start: u32, len: u32) -> u32 {
     if len == 0 {
@@ -228,7 +227,7 @@ fn sum_of_gathered(memory: &mut Scratch, start: u32, len: u32) -> u32 {
     if odd != 0 {
         // The last word is filled with zeros.
         let end = position(memory, start.wrapping_add(len)).cast_mut();
-        // SAFETY: within the scratch memory, which is this run's alone.
+        // SAFETY: within the scratch memory, which only this run uses.
         unsafe {
             end.write(0);
             end.add(1).write(0);
@@ -248,7 +247,7 @@ fn sum_of_gathered(memory: &mut Scratch, start: u32, len: u32) -> u32 {
     sum
 }
 
-/// Writes an IPv4 header (RFC 791 §3.1); the sum of its addresses.
+/// Writes an IPv4 header (RFC 791 §3.1); returns the sum of its addresses.
 #[inline(always)]
 fn ipv4(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     let (source, destination) = (word(&wanted.flow.source, 3), word(&wanted.flow.destination, 3));
@@ -265,7 +264,7 @@ fn ipv4(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     addresses
 }
 
-/// Writes an IPv6 header (RFC 8200 §3); the sum of its addresses.
+/// Writes an IPv6 header (RFC 8200 §3); returns the sum of its addresses.
 #[inline(always)]
 fn ipv6(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     wanted.ip[0] = 0x6000_0000_u32.to_be();
@@ -280,7 +279,7 @@ fn ipv6(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     sum
 }
 
-/// Folds a sum of words of four bytes as they lie in memory (RFC 1071 §2(B): the sum's byte order is theirs).
+/// Folds a sum of four-byte words in memory order (RFC 1071 §2(B): the sum has their byte order).
 #[inline(always)]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);

@@ -1,4 +1,4 @@
-//! Established connections: translate, redirect, and see them end.
+//! Established connections: translates and redirects their packets, and detects their end.
 
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -24,15 +24,15 @@ use crate::telemetry;
 /// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
 const RESET_WINDOW: u32 = 1 << 16;
 
-/// Nanoseconds after which an endpoint that has said nothing since a client's SYN has forgotten the connection, or is gone:
-/// the client sends its SYN again after 1 s and 3 s (RFC 6298 §2.1), and a host that lives answers each with a challenge,
-/// though at most two a second (Linux, `tcp_invalid_ratelimit`).
+/// Nanoseconds without a packet from the endpoint after a client's SYN until the connection counts as dead. The client
+/// retransmits its SYN after 1 s and 3 s (RFC 6298 §2.1), and a live endpoint answers each with a challenge ACK, though at
+/// most two a second (Linux, `tcp_invalid_ratelimit`).
 const UNANSWERED: u64 = 2_500_000_000;
 
-/// Nanoseconds by which a packet may come behind one that was sent after it: what a path that is bad can do.
+/// Nanoseconds by which a path may reorder packets.
 const REORDERED: u64 = 100_000_000;
 
-/// A packet of a connection that the kernel carries. `None`: the entry was of an old connection, and is gone.
+/// Handles a packet of a carried connection. `None`: the entry belonged to an older connection and was deleted.
 #[inline(always)]
 pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> {
     if is_plain(segment, flow) {
@@ -43,7 +43,7 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
             let before = flow.last_ns;
             let action = forward(skb, segment, flow);
             if segment.flags & SYN != 0 {
-                // No sign of life: whoever sent it has forgotten the connection, or was never part of it.
+                // Not a sign of life: its sender does not know the connection.
                 flow.last_ns = before;
             }
             Some(action)
@@ -53,7 +53,7 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
     }
 }
 
-/// Whether nothing can come of the packet but its translation.
+/// True if the packet needs translation only.
 #[inline(always)]
 fn is_plain(segment: &Segment, flow: &Flow) -> bool {
     flow.state == STATE_ESTABLISHED
@@ -62,7 +62,7 @@ fn is_plain(segment: &Segment, flow: &Flow) -> bool {
         && (flow.own & (FLOW_CLEARTEXT | FLOW_ASKED) == 0 || says_nothing(segment, flow))
 }
 
-/// Whether nothing of a packet of clear text is looked at.
+/// True if no byte of this clear-text packet needs inspection.
 #[inline(always)]
 fn says_nothing(segment: &Segment, flow: &Flow) -> bool {
     let end = segment.seq.wrapping_add(segment.payload_len);
@@ -100,7 +100,7 @@ fn note(segment: &Segment, flow: &mut Flow) {
     }
 }
 
-/// What a segment that has been carried in fragments says of its connection.
+/// Updates the connection's state from a segment that was carried in fragments.
 #[inline(never)]
 pub fn told_in_fragments(segment: &Segment, flow: &mut Flow) {
     note(segment, flow);
@@ -113,7 +113,7 @@ pub fn told_in_fragments(segment: &Segment, flow: &mut Flow) {
     }
 }
 
-// Functions of their own: what they need of the stack is free again after them.
+// Separate functions: their stack frames are free again after they return.
 
 /// Translates a packet to one of the same version of IP.
 #[inline(never)]
@@ -126,7 +126,7 @@ fn across(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
     translate_across(skb, segment, &flow.rewrite)
 }
 
-/// Everything that happens to a connection but for plain data.
+/// Handles every packet of a connection that is not plain data.
 #[inline(never)]
 fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     let from_client = flow.side == SIDE_CLIENT;
@@ -138,7 +138,7 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         return if dialing { TC_ACT_SHOT as u32 } else { FORWARD };
     };
     if other.started_ns != flow.started_ns {
-        // The client has begun another connection, and this entry is of the one before.
+        // The client has begun a new connection; this entry belongs to the previous one.
         return GONE;
     }
     if dialing {
@@ -168,7 +168,7 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     }
     if flow.state == STATE_CLOSING {
         if ended_by(flow, from_client) && lives_on(segment, flow) {
-            // Whoever sent that reset was not this side.
+            // The RST was forged.
             flow.claims = 0;
             other.claims = 0;
             flow.state = STATE_ESTABLISHED;
@@ -180,7 +180,7 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     FORWARD
 }
 
-/// Payload of a client of clear text. A function of its own: what it needs of the stack is free again after it.
+/// Inspects payload of a clear-text client. A separate function: its stack frame is free again after it returns.
 #[inline(never)]
 fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
     match pipelined::look(skb, segment, client, backend) {
@@ -193,24 +193,24 @@ fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow)
     }
 }
 
-/// Whether the connection ended by a reset of this side.
+/// True if a RST of this side ended the connection.
 #[inline(always)]
 fn ended_by(flow: &Flow, from_client: bool) -> bool {
     let reset = if from_client { FlowEndReason::ClientReset } else { FlowEndReason::BackendReset };
     flow.end == reset as u8
 }
 
-/// Whether a packet can come from nobody who has sent the reset that ended the connection: it has data, or it comes when
-/// nothing that was sent before the reset is still on its way.
+/// True if this packet proves that the RST which ended the connection was forged: it has data, or it arrives too late to
+/// have been sent before the RST.
 #[inline(always)]
 fn lives_on(segment: &Segment, flow: &Flow) -> bool {
     // SAFETY: the helper has no precondition.
     segment.payload_len != 0 || unsafe { bpf_ktime_get_ns() }.wrapping_sub(flow.ended_ns) > REORDERED
 }
 
-/// A SYN of the client on a tuple that has an entry: whether it begins a new connection. On a connection that lives it
-/// does not: the endpoint answers it with a challenge (RFC 5961 §4), and a client that has really begun anew answers
-/// that with a reset. An endpoint that answers none does not live.
+/// True if a client's SYN for a tuple with an entry begins a new connection. On a live connection it does not: the endpoint
+/// answers with a challenge ACK (RFC 5961 §4), and a client that has begun anew resets that. An endpoint that sends no
+/// challenge ACK is dead.
 #[inline(always)]
 fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     let dialing = client.state == STATE_DIALING && segment.seq.wrapping_add(1) != first_byte(client, segment);
@@ -218,7 +218,7 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
         return false;
     }
     if client.state == STATE_CLOSING && client.own & FLOW_REPORTED != 0 {
-        // All is told; the endpoint's entry lingers by itself.
+        // The end is reported; the agent removes the endpoint's entry later.
         maps::remove_flow(&segment.flow);
         return true;
     }
@@ -232,15 +232,15 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     true
 }
 
-/// Whether the endpoint has said nothing for long since the first of several SYNs, the time of which stands where that of
-/// the end will.
+/// True if the endpoint has sent nothing for [`UNANSWERED`] since the first of several SYNs. `ended_ns` holds the time of that
+/// SYN until the connection ends.
 #[inline(always)]
 fn is_unanswered(client: &mut Flow) -> bool {
     if client.state != STATE_ESTABLISHED {
         return false;
     }
     let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return false };
-    // The clock of `last_ns`, which is behind the other one by a tick.
+    // The same clock as `last_ns`: up to a tick behind `bpf_ktime_get_ns`.
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
     if client.ended_ns == 0 || backend.last_ns >= client.ended_ns {
@@ -250,7 +250,7 @@ fn is_unanswered(client: &mut Flow) -> bool {
     now.wrapping_sub(client.ended_ns) > UNANSWERED
 }
 
-/// Sequence number of the first byte of the client that is being dialed for.
+/// Sequence number of the first payload byte of a client whose dial is in progress.
 #[inline(always)]
 fn first_byte(client: &Flow, segment: &Segment) -> u32 {
     match maps::dialed_flight(&segment.flow) {
@@ -259,11 +259,11 @@ fn first_byte(client: &Flow, segment: &Segment) -> u32 {
     }
 }
 
-/// Follows the FINs: once both sides have sent one and acknowledged the other's, the connection has ended.
+/// Tracks FINs: the connection has ended when each side has sent one and acknowledged the other's.
 #[inline(always)]
 fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     let end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
-    // Nothing follows a FIN: one before what the other side has acknowledged is not this side's.
+    // No data follows a FIN: a FIN before data that the other side has acknowledged is forged.
     let acked = other.acked.wrapping_add(other.rewrite.delta_ack);
     let mut seen = 0;
     if segment.flags & FIN != 0 && end.wrapping_sub(acked) <= i32::MAX as u32 {
@@ -279,8 +279,8 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     if seen == 0 {
         return;
     }
-    // The last packets of both sides may be on several CPUs now. Each writes to the other side's entry first, so the one
-    // that is last to write to its own sees all.
+    // Several CPUs may handle the last packets of both sides at once. Each writes the other side's entry first, so the last
+    // one to write its own sees all flags.
     maps::mark(other, 0, seen);
     let (own, peer) = maps::mark(flow, seen, 0);
     const BOTH: u8 = FLOW_FIN | FLOW_FIN_ACKED;

@@ -31,11 +31,10 @@ use crate::telemetry::{self, Read};
 use crate::verifier;
 use crate::words;
 
-/// The smallest first segment that is held. What follows a smaller one, or any of clear text, may be a second write that
-/// waits in the client for the acknowledgement of this one (RFC 9293 §3.7.4, Nagle): the stack has to give it. A hello
-/// comes in one write.
+/// The smallest first segment that is held, in bytes. Behind a smaller one, or any of clear text, the client may wait with its
+/// next write for an acknowledgement (RFC 9293 §3.7.4, Nagle), which only the stack sends. A hello is one write.
 const HOLD_FROM: u32 = 512;
-/// Segments that are held for one first flight. More come from no sane client, whose first window is ten.
+/// Most segments held for one first flight; the initial window is ten (RFC 6928 §2).
 const MAX_HELD: u32 = 8;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
@@ -46,9 +45,9 @@ pub fn segment(skb: &Skb, listener: Listener) -> i32 {
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, told) }
 }
 
-/// A global function in the kernel's sense: the verifier walks through it by itself, and its stack is not that of the
-/// fast path. It may be given nothing but the context and numbers, of which the listener is made again; the headers are
-/// in their memory.
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers, and its frame is not part
+/// of the fast path's. Its arguments may only be the context and numbers, so the listener is packed into `told`, and the
+/// headers are read from per-CPU memory.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -88,8 +87,7 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     gather(skb, segment, listener, handshake)
 }
 
-/// Leaves a connection to the stack, and the agent, for a reason. A function of its own, called from many places: inlined,
-/// it would be most of the program.
+/// Passes a connection to the stack, and so to the agent, for a reason. Not inlined: it has many callers.
 #[inline(never)]
 pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_gathered_flight(flow);
@@ -102,7 +100,7 @@ pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
 fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake) -> i32 {
     let flow = &segment.flow;
     if is_damaged(skb, segment) {
-        // The stack drops it, and counts it.
+        // The stack drops and counts it.
         return TC_ACT_OK;
     }
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
@@ -119,7 +117,7 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Hand
             memory.flight.started_ns = unsafe { bpf_ktime_get_boot_ns() };
         }
     }
-    // Bytes of this segment that were seen before, in sequence space (RFC 9293 §3.4: modulo 2³²).
+    // Bytes of this segment that were read before, in sequence space (RFC 9293 §3.4: modulo 2³²).
     let received = memory.flight.received;
     let expected = handshake.client_isn.wrapping_add(1).wrapping_add(received);
     let seen = expected.wrapping_sub(segment.seq);
@@ -152,8 +150,8 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Hand
     }
 }
 
-/// What was read before is sent again: something after it was lost, and the client will not send that before somebody
-/// has acknowledged this. From here on the stack gets every segment, and this program reads along.
+/// Handles a retransmission of bytes that were read before: a later segment was lost, and the client waits for an
+/// acknowledgement before it sends that again. From here on every segment goes up, and this program reads copies.
 #[inline(never)]
 fn went_up_again(segment: &Segment, expected: u32) -> i32 {
     if let Some(flight) = maps::gathered_flight(&segment.flow) {
@@ -166,14 +164,13 @@ fn went_up_again(segment: &Segment, expected: u32) -> i32 {
     TC_ACT_OK
 }
 
-/// Whether segments of a first flight that is not complete wait here instead of in a socket: when everything is known
-/// that a dial needs.
+/// True if segments of an incomplete first flight are held here instead of in a socket: if all that a dial needs is known.
 #[inline(always)]
 fn holds(handshake: &Handshake) -> bool {
     handshake.state & HANDSHAKE_COMPLETE != 0 && maps::settings().is_some_and(|settings| settings.dial != 0)
 }
 
-/// Waits for more: with the segment, or with a copy of what is needed of it.
+/// Stores the incomplete first flight; holds the segment, or lets it go up.
 #[inline(always)]
 fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake, hold: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
@@ -191,16 +188,16 @@ fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handsh
     if hold { TC_ACT_SHOT } else { TC_ACT_OK }
 }
 
-/// Leaves a connection to the stack before its first flight is complete.
+/// Passes a connection up before its first flight is complete.
 #[inline(always)]
 fn give_up(skb: &Skb, segment: &Segment, listener: Listener, reason: Reason) -> i32 {
-    // The record is the same for all; what differs is what goes up.
+    // Every caller records the same; only what goes up differs.
     let action = up(skb, segment);
     pass(&segment.flow, listener, reason);
     action
 }
 
-/// Decides, and does what follows.
+/// Decides about a complete first flight, and dials, passes or drops.
 #[inline(always)]
 fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
@@ -221,7 +218,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
             why = connect::enter(skb);
         }
     }
-    // What the kernel cannot do goes up, with the reason why it could not.
+    // What the kernel cannot carry goes up, with the reason.
     if why == TOO_LONG {
         memory.decision.reason = decide::too_long(listener.protocol);
     } else if steer && why != connect::ENTERED && why != OFF {
@@ -252,7 +249,7 @@ fn decide(memory: &mut Scratch, segment: &Segment, listener: Listener) {
     };
 }
 
-/// Writes a decision down, and forgets what only the way to it needed.
+/// Records a decision, and deletes the state that only led to it.
 #[inline(never)]
 fn settle(segment: &Segment, listener: Listener, dialed: bool) {
     let flow = &segment.flow;
@@ -269,23 +266,23 @@ fn settle(segment: &Segment, listener: Listener, dialed: bool) {
     }
 }
 
-// Answers of the dial are codes of reasons; these are none.
+// Results of a dial are reason codes, except these.
 const TOO_LONG: u32 = u32::MAX;
 const OFF: u32 = connect::OFF;
 
-/// Sends the segment up the stack, with what was held before it.
+/// Passes the segment up the stack, preceded by the held bytes.
 #[inline(always)]
 fn up(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
-    // One segment is all there is; and what was not held has gone up before.
+    // Nothing was held: there is one segment, or the earlier ones have gone up.
     if memory.flight.segments < 2 || memory.flight.went_up != 0 {
         return TC_ACT_OK;
     }
     whole(skb, segment)
 }
 
-/// Makes the segment one that has all of the first flight. Where that fails the client sends again, and finds the
-/// connection decided.
+/// Rebuilds the segment with all bytes of the first flight. If that fails, the client retransmits, and the connection is
+/// already decided.
 #[inline(never)]
 fn whole(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -304,11 +301,11 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
     if compose(skb) { TC_ACT_OK } else { TC_ACT_SHOT }
 }
 
-// Results of `parse`, as numbers, because they pass through memory.
+// Results of `parse`, as numbers, because they are stored in map memory.
 pub const PARSE_MORE: u32 = 0;
 pub const PARSE_DONE: u32 = 1;
 pub const PARSE_BAD: u32 = 2;
-/// The protocol of [`parse`] that is content of a request.
+/// [`parse`]: the bytes are content of a request.
 pub const CONTENT: u8 = u8::MAX;
 
 impl ParseLoop {
@@ -327,13 +324,15 @@ pub fn parse(memory: &mut Scratch, protocol: u8, begin: u32, len: u32) -> u32 {
     unsafe {
         bpf_loop(len, parse_step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void, null_mut(), 0);
     }
-    memory.parse.outcome
+    // Volatile: the callback writes it through a reference of its own, which the compiler may take for another place.
+    // SAFETY: a field of `memory`, written above.
+    unsafe { (&raw const memory.parse.outcome).read_volatile() }
 }
 
-/// Parser steps of one turn of the loop: a call costs as much as a step does.
+/// Parser steps per iteration: calling the callback costs as much as one step.
 const STEPS: u32 = 2;
 
-/// A few parser steps. 1 ends the loop.
+/// Callback of `bpf_loop`: [`STEPS`] parser steps. 1 ends the loop.
 unsafe extern "C" fn parse_step(_: u32, _: *mut c_void) -> i64 {
     let Some(memory) = maps::scratch_memory() else { return 1 };
     let mut turn = 0;
@@ -357,7 +356,7 @@ fn step(memory: &mut Scratch) -> bool {
     // The mask is the bound that the verifier sees; `begin + len <= MAX_FLIGHT` makes it a no-op.
     let place = (FLIGHT_HEADROOM + ((parse.begin + at) & (MAX_FLIGHT - 1))) as usize;
     if parse.protocol == PROTOCOL_TLS as u32 {
-        // SAFETY: behind the bytes is the slack; those that do not count may be anything.
+        // SAFETY: the slack follows the bytes; bytes beyond `len` may have any value.
         let next = unsafe { (&raw const flight.bytes).cast::<u8>().add(place).cast::<[u8; 4]>().read() };
         let step = flight.hello.step(&mut flight.host, next, parse.len - at);
         parse.at = at + step.consumed;

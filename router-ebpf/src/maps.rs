@@ -25,11 +25,11 @@ pub use definitions::{edge_reencrypt, events, flow_ends, http_be, reason_stats, 
 pub use flights::*;
 pub use fragments::*;
 
-/// The listener at an address, if it is one of ours.
+/// The listener at this address and port, if the agent has one there.
 #[inline(always)]
 pub fn listener(address: &[u8; 16], port: u16) -> Option<Listener> {
     let key = ListenerKey { address: *address, port, pad: 0 };
-    // SAFETY: the agent alone writes listeners, and replaces a value as a whole; it is copied out at once.
+    // SAFETY: only the agent writes listeners, and replaces whole values; the value is copied at once.
     unsafe { listeners.get(&key) }.copied()
 }
 
@@ -42,7 +42,7 @@ pub fn scratch_memory() -> Option<&'static mut Scratch> {
     Some(unsafe { &mut *memory })
 }
 
-/// This CPU's memory of the packet's headers: written once in a run, by whoever reads them, then only read.
+/// Headers of the current packet, in per-CPU memory: `skb::segment` writes them, later steps only read them.
 #[inline(always)]
 pub fn segment_memory() -> Option<&'static mut Segment> {
     let memory = headers.get_ptr_mut(0)?;
@@ -50,7 +50,7 @@ pub fn segment_memory() -> Option<&'static mut Segment> {
     Some(unsafe { &mut *memory })
 }
 
-/// This CPU's next hop at a place.
+/// Entry `place` of this CPU's cache of next hops.
 #[inline(always)]
 pub fn hop(place: u32) -> Option<&'static mut Hop> {
     let hop = next_hops.get_ptr_mut(place)?;
@@ -58,30 +58,30 @@ pub fn hop(place: u32) -> Option<&'static mut Hop> {
     Some(unsafe { &mut *hop })
 }
 
-/// Whether a route's allow-list has this client.
+/// True if the route's allow-list contains this client.
 #[inline(always)]
 pub fn source_allowed(route: u32, client: &[u8; 16]) -> bool {
     let net = AllowNet { route: route.to_be_bytes(), address: *client };
     allowlists.get(&Key::new(ALLOW_ROUTE_BITS + 128, net)).is_some()
 }
 
-/// What is known of a connection's handshake.
+/// The recorded handshake of a connection.
 #[inline(always)]
 pub fn handshake(flow: &FlowKey) -> Option<&'static mut Handshake> {
     let handshake = handshakes.get_ptr_mut(flow)?;
-    // SAFETY: written by this connection's packets only, which one CPU at a time handles but for reordering; a torn
-    // value costs one relayed connection.
+    // SAFETY: only packets of this connection write it. One CPU at a time handles them, except after reordering; a torn
+    // value then costs one relayed connection.
     Some(unsafe { &mut *handshake })
 }
 
-/// Remembers a handshake.
+/// Records a handshake.
 #[inline(always)]
 pub fn set_handshake(flow: &FlowKey, handshake: &Handshake) {
-    // An LRU map makes room by itself; failing under memory pressure means that the connection is relayed.
+    // An LRU map evicts the oldest entry. If the insertion fails for lack of memory, the connection is relayed.
     let _ = handshakes.insert(flow, handshake, BPF_ANY as u64);
 }
 
-/// Remembers that a connection has its verdict: nothing more of it is read.
+/// Records that a connection has its verdict; its later segments are not parsed.
 #[inline(always)]
 pub fn set_decided(flow: &FlowKey) {
     match handshake(flow) {
@@ -90,14 +90,14 @@ pub fn set_decided(flow: &FlowKey) {
     }
 }
 
-/// Forgets a handshake.
+/// Deletes a handshake.
 #[inline(always)]
 pub fn forget_handshake(flow: &FlowKey) {
-    // A missing entry is what is wanted.
+    // A missing entry is no error.
     let _ = handshakes.remove(flow);
 }
 
-/// This CPU's next place in the record of verdicts.
+/// The entry of this CPU's ring of verdicts to write next.
 #[inline(always)]
 pub fn next_verdict() -> Option<&'static mut Decided> {
     let memory = scratch_memory()?;
@@ -108,23 +108,23 @@ pub fn next_verdict() -> Option<&'static mut Decided> {
     Some(unsafe { &mut *decided })
 }
 
-/// Until when packets may be handed to the other end of an interface; 0 for never.
+/// Expiry (ns, coarse monotonic clock) of the permission to use `bpf_redirect_peer` on this interface; 0 = not permitted.
 #[inline(always)]
 pub fn peer_until(interface: u32) -> u64 {
-    // SAFETY: the agent alone writes this map, and a value is one number.
+    // SAFETY: only the agent writes this map, and a value is a single integer.
     unsafe { peers.get(&interface) }.copied().unwrap_or(0)
 }
 
-/// Whether the agent knows a connection of somebody else that packets with this key belong to.
+/// True if the agent found another connection of this host with this key (`taken`).
 #[inline(always)]
 pub fn is_taken(back: &FlowKey) -> bool {
     taken.get_ptr(back).is_some()
 }
 
-/// Tells the agent that somebody else's SYN wanted to leave with the addresses and ports of a carried connection.
+/// Reports to the agent that a SYN of another sender has the addresses and ports of a carried connection.
 #[inline(always)]
 pub fn tell_clash(back: &FlowKey) {
-    // An LRU map makes room by itself; one that is not told is told with the SYN's retransmission.
+    // An LRU map evicts the oldest entry; a lost report is repeated with the SYN's retransmission.
     let _ = clashes.insert(back, 1, BPF_ANY as u64);
 }
 
@@ -137,8 +137,8 @@ pub fn settings() -> Option<&'static Config> {
 /// The pool of a route.
 #[inline(always)]
 pub fn pool(route: u32) -> Option<Pool> {
-    // SAFETY: the agent alone writes this map and the two below, and replaces values as a whole; a value is copied out
-    // at once, or a few fields of it are.
+    // SAFETY: only the agent writes this map and the two below, and replaces whole values; the caller copies the value, or
+    // a few of its fields, at once.
     unsafe { pools.get(&route) }.copied()
 }
 
@@ -156,12 +156,12 @@ pub fn endpoint(id: u32) -> Option<&'static Endpoint> {
     unsafe { endpoints.get(&id) }
 }
 
-/// What is kept of an endpoint.
+/// Counters and port cursor of an endpoint.
 #[inline(always)]
 pub fn state_of_endpoint(id: u32) -> Option<&'static mut EndpointState> {
     let state = endpoint_state.get_ptr_mut(id)?;
-    // SAFETY: these programs alone write it after its making. Counters may lose a step when two CPUs write at once; the
-    // cursor, which must not, is counted atomically.
+    // SAFETY: after the agent has created it, only these programs write it. Counters may lose an increment when two CPUs
+    // write at once; the cursor must not, and is incremented atomically.
     Some(unsafe { &mut *state })
 }
 

@@ -1,13 +1,12 @@
-//! Sending packets to the neighbour that the routes name, without asking the routes for every packet.
+//! Sending packets to their next hop, without a route look-up for each packet.
 //!
-//! `bpf_redirect_neigh` looks a packet's route up, with all that the stack keeps of one, unless it is told the next hop.
-//! So each CPU remembers those that `bpf_fib_lookup` has found, for a moment: a route that changes is followed within
-//! [`STANDS`]. Neighbours are the kernel's, for every packet but a copy ([`send_copy`]) and those for the other end of the
-//! interface. Where the look-up does not say (an old kernel, addresses of this host, forwarding switched off),
-//! `bpf_redirect_neigh` finds the way itself.
+//! `bpf_redirect_neigh` looks up a packet's route unless the next hop is given. So each CPU caches next hops that
+//! `bpf_fib_lookup` has found, for [`STANDS`]; a changed route takes effect within that time. The kernel resolves the
+//! neighbour, except for copies ([`send_copy`]) and for packets to the other end of the interface. If the look-up fails (an old
+//! kernel, addresses of this host, forwarding off), `bpf_redirect_neigh` finds the route itself.
 //!
-//! The other end of a veth in a pod's network namespace takes packets by `bpf_redirect_peer`, without a turn through
-//! the queue of this CPU. Where that is allowed the agent says, in `peers`.
+//! `bpf_redirect_peer` hands packets to the other end of a veth pair in a pod's network namespace, without this CPU's backlog
+//! queue. The agent permits it for each interface, in `peers`.
 
 use core::ptr::null_mut;
 
@@ -23,7 +22,7 @@ use crate::scratch::{Hop, MAX_HOPS, Scratch};
 use crate::skb::{LOOPBACK, OURS, Skb};
 use crate::words::{is_v4, word, words};
 
-/// Nanoseconds for which a next hop is used without asking again.
+/// Nanoseconds until a cached next hop is looked up again.
 const STANDS: u64 = 100_000_000;
 // linux/bpf.h, since 6.10: rules see the mark. Older kernels refuse it.
 const MARK: u32 = 32;
@@ -32,14 +31,14 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const PROTOCOL_TCP: u8 = 6;
 
-/// Sends the packet, which has been given these addresses, out of an interface. Marked as ours.
+/// Sends the packet, which already has these addresses, out of an interface, with the mark [`OURS`].
 #[inline(always)]
 pub fn send(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
     // SAFETY: the helper has no precondition.
     send_at(skb, to, interface, unsafe { bpf_ktime_get_coarse_ns() })
 }
 
-/// The same, at a time that is known.
+/// Likewise, at a known time.
 #[inline(always)]
 pub fn send_at(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> i32 {
     match hop(skb, to, interface, now) {
@@ -48,7 +47,7 @@ pub fn send_at(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> i32 {
     }
 }
 
-/// The same behind copies: through the queue that they are in.
+/// Likewise for a packet that follows copies: through the same queue.
 #[inline(always)]
 pub fn send_last(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
     // SAFETY: the helper has no precondition.
@@ -68,17 +67,16 @@ fn send_by(skb: &Skb, hop: Option<&mut Hop>, interface: u32) -> i32 {
     if action < 0 { TC_ACT_SHOT } else { action as i32 }
 }
 
-/// Whether the packet can go to an interface's other end as it is. Not one with a route of this host, by which kernels
-/// before 6.16 would go on there; and not one that was of the other version of IP, for which a sum that hardware made
-/// of the packet is not kept true.
+/// True if the packet can go to an interface's other end unchanged. Not if it has a route of this host, which kernels before
+/// 6.16 would follow there; nor if its version of IP was changed, because a checksum computed by hardware is then wrong.
 #[inline(always)]
 fn may_go_straight(skb: &Skb, to: &FlowKey) -> bool {
     let Some(segment) = maps::segment_memory() else { return false };
     !skb.is_looped() && segment.v6 != is_v4(&to.destination)
 }
 
-/// Sends a copy of the packet there, if the neighbour's address is known. Marked as ours; the packet may have another
-/// Ethernet header afterwards.
+/// Sends a copy of the packet, with the mark [`OURS`], if the neighbour's address is known. The packet may have another Ethernet
+/// header afterwards.
 #[inline(always)]
 pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     // SAFETY: the helper has no precondition.
@@ -87,8 +85,8 @@ pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     hop.resolved != 0 && skb.put_ethernet(0, &hop.macs) && skb.send_copy(interface)
 }
 
-/// Whether answers of this host to a client leave by the interface that it came in by, and as they are. Where the look-up
-/// does not say, nothing else is known.
+/// True if this host's packets to a client leave by the interface of the client's packet, unencapsulated. Also if the look-up
+/// fails.
 #[inline(never)]
 pub fn leads_back(skb: &Skb, client: &FlowKey) -> bool {
     let Some(memory) = maps::scratch_memory() else { return true };
@@ -97,7 +95,7 @@ pub fn leads_back(skb: &Skb, client: &FlowKey) -> bool {
     }
     let Scratch { fib, .. } = memory;
     ask(fib, &client.destination, &client.source);
-    // As a packet that begins here: from the loopback device, to whatever interface.
+    // As for a locally generated packet: from the loopback device, to any interface.
     fib.ifindex = LOOPBACK;
     let lookup: *mut FibLookup = &raw mut *fib;
     // SAFETY: the context is the one that the kernel gave, the parameters are map memory of their size.
@@ -109,7 +107,7 @@ pub fn leads_back(skb: &Skb, client: &FlowKey) -> bool {
     }
 }
 
-/// Parameters of a look-up of the way between two addresses, but for its interface.
+/// Parameters of a route look-up between two addresses, without the interface.
 #[inline(always)]
 fn ask(fib: &mut FibLookup, from: &[u8; 16], to: &[u8; 16]) {
     let v4 = is_v4(to);
@@ -117,7 +115,7 @@ fn ask(fib: &mut FibLookup, from: &[u8; 16], to: &[u8; 16]) {
     fib.l4_protocol = PROTOCOL_TCP;
     fib.sport = 0;
     fib.dport = 0;
-    // 0: the packet's own length is compared with the interface's.
+    // 0: the packet's own length is compared with the MTU.
     fib.__bindgen_anon_1.tot_len = 0;
     fib.__bindgen_anon_2.flowinfo = 0;
     let (source, destination) = (words(from), words(to));
@@ -125,7 +123,7 @@ fn ask(fib: &mut FibLookup, from: &[u8; 16], to: &[u8; 16]) {
     fib.__bindgen_anon_4.ipv6_dst = if v4 { [destination[3], 0, 0, 0] } else { destination };
 }
 
-/// What is remembered of the way, no older than it may be.
+/// The cached next hop, unless it has expired.
 #[inline(always)]
 fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut Hop> {
     let hop = maps::hop(place(to))?;
@@ -136,7 +134,7 @@ fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut
     Some(hop)
 }
 
-/// Asks for the next hop.
+/// Looks up the next hop.
 #[inline(never)]
 fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
     (hop.known, hop.resolved, hop.peer) = (0, 0, 0);
@@ -147,7 +145,7 @@ fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
     let Scratch { fib, .. } = memory;
     ask(fib, &to.source, &to.destination);
     fib.ifindex = interface;
-    // The mark is where the Ethernet addresses will be.
+    // The mark shares its place with the Ethernet addresses of the result.
     let [m0, m1, m2, m3] = OURS.to_ne_bytes();
     fib.smac = [m0, m1, m2, m3, 0, 0];
     let flags = BPF_FIB_LOOKUP_OUTPUT | MARK;
@@ -167,8 +165,7 @@ fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
     }
 }
 
-/// The place of a pair of addresses. Whoever makes others share it costs them a look-up, which is what each packet
-/// would cost without.
+/// Index of a pair of addresses in the cache. A collision costs a look-up, as each packet would without the cache.
 #[inline(always)]
 fn place(to: &FlowKey) -> u32 {
     let (source, destination) = (word(&to.source, 3), word(&to.destination, 3));

@@ -1,7 +1,6 @@
-//! Packets of carried connections that are no plain segments: with IPv4 options, with IPv6 extension headers, in fragments.
-//! TCP knows nothing of options and headers before it, and the relay's two connections have none of each other's: they
-//! are taken out, and the packet goes on as any other. What is of no connection that the kernel carries is left as it is;
-//! a client's that has not been decided about is relayed.
+//! Packets of carried connections that are not plain segments: with IPv4 options, with IPv6 extension headers, in fragments.
+//! Options and extension headers are removed, as a relay would do, and the packet is then handled like any other. Packets of
+//! connections that the kernel does not carry stay unchanged; undecided connections are relayed.
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
@@ -15,18 +14,18 @@ use crate::maps;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
 
-/// Nothing of a carried connection.
+/// Not a packet of a carried connection.
 pub const LEFT: u32 = 0;
-/// It is plain now.
+/// Now a plain segment.
 pub const PLAIN: u32 = 1;
-/// It is the first fragment of a packet, with nothing else to be said of it.
+/// First fragment of a packet, without other oddities.
 pub const FIRST: u32 = 2;
-/// It is another one, of a packet whose first is known.
+/// Later fragment of a packet whose first fragment is known.
 pub const LATER: u32 = 3;
-/// It is not carried.
+/// Dropped.
 pub const DROPPED: u32 = 4;
 
-/// What a packet is that cannot be read as a segment.
+/// Classifies a packet that cannot be read as a segment.
 #[inline(always)]
 pub fn packet(skb: &Skb) -> u32 {
     // SAFETY: the context is the one that the kernel gave.
@@ -71,7 +70,8 @@ pub unsafe extern "C" fn sluice_odd(ctx: *mut __sk_buff) -> u32 {
     }
 }
 
-/// Reads one header or option; 0: that was the last. A global function, or the verifier would walk through all of them.
+/// Reads one header or option; 0: that was the last. A global function, so that the verifier walks through it once, not once
+/// for each header.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -83,14 +83,14 @@ pub unsafe extern "C" fn sluice_extension(ctx: *mut __sk_buff) -> u32 {
     memory.extensions.step(&skb) as u32
 }
 
-/// Whether the kernel carries the packet's connection: by its addresses and ports, or what was known of its first
-/// fragment.
+/// True if the kernel carries the packet's connection, found by its addresses and ports or by its first fragment.
 #[inline(never)]
 fn is_carried(skb: &Skb) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { extensions, key, fragment, fragmented, .. } = memory;
     if extensions.v6 != 0 {
-        // One after the other: for the verifier of Linux 6.1 a failure of the first does not rule out its use behind both.
+        // Two conditions, not one: the verifier of Linux 6.1 does not conclude from the failure of the first that its value is
+        // unused after both.
         let Some(source) = skb.load::<16>(ETHERNET + 8) else { return false };
         key.source = source;
         let Some(destination) = skb.load::<16>(ETHERNET + 24) else { return false };
@@ -112,14 +112,14 @@ fn is_carried(skb: &Skb) -> bool {
         return true;
     }
     if extensions.fragment != 0 && maps::is_fragmenting(&key.source) {
-        // Relayed for its fragments, of which there are more.
+        // Relayed because of its fragments, of which more follow.
         maps::relay_fragmenting(&key.source);
     }
     left(key);
     false
 }
 
-/// A packet of a connection that is not carried: one to a listener, which is relayed from here on.
+/// Handles a packet of a connection that is not carried: if it is for a listener, the connection is relayed from here on.
 #[inline(never)]
 fn left(key: &FlowKey) {
     if let Some(listener) = maps::listener(&key.destination, key.destination_port)
@@ -129,7 +129,7 @@ fn left(key: &FlowKey) {
     }
 }
 
-/// Bytes from the Ethernet header to the data of a fragment from which all else was taken out.
+/// Bytes from the Ethernet header to the data of a fragment from which options and other headers were removed.
 #[inline(always)]
 pub const fn fragment_data(v6: bool) -> u32 {
     if v6 { ETHERNET + 40 + FRAGMENT_HEADER } else { ETHERNET + 20 }

@@ -1,14 +1,13 @@
-//! Later requests of a clear-text connection that the kernel carries. HTTP/1.1 routes by request: one for another host
-//! does not belong on this connection, and a reset makes the client send it on a new one (RFC 9110 §9.2.2, RFC 9112
+//! Later requests of a clear-text connection that the kernel carries. HTTP/1.1 is routed by request: a request for another
+//! host must not stay on this connection, and a reset makes the client repeat it on a new one (RFC 9110 §9.2.2, RFC 9112
 //! §9.3.1).
 //!
-//! Where requests stand is followed: content is passed over by its length, or chunk by chunk, and each head is read over as
-//! many segments as it comes in. A head goes on to the endpoint as it comes, but for the segment that completes one for
-//! another host: no endpoint has a whole request that is not its own. What can be no request where one stands, or leaves
-//! open where the next one does, ends the connection too.
+//! The program tracks where requests begin: it skips content by its length or chunk by chunk, and reads each head over as many
+//! segments as it has. Segments of a head are forwarded as they arrive, except the one that completes a head for another host:
+//! no endpoint gets a complete request that is not its own. Bytes that cannot be a request, and a head that leaves the end of
+//! its content open, end the connection too.
 //!
-//! Segments are looked at in the order of their numbers. What comes behind a gap is dropped and comes again, but for what is
-//! known to be content.
+//! Segments are inspected in sequence. Data behind a gap is dropped, and retransmitted, unless it is known to be content.
 
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::programs::TcContext;
@@ -30,29 +29,28 @@ use crate::scratch::Scratch;
 use crate::skb::Skb;
 use crate::words;
 
-/// Most heads, chunked contents, and parts of 4,096 bytes of them, that are read of one segment.
+/// Most parts read of one segment: heads, chunked contents, or 4,096 bytes of them.
 const MAX_PARTS: u32 = 64;
-/// What the answer begins with that switches to another protocol (RFC 9112 §4, RFC 9110 §15.2.2).
+/// First bytes of the response that switches to another protocol (RFC 9112 §4, RFC 9110 §15.2.2).
 const SWITCHES: [u8; 12] = *b"HTTP/1.1 101";
 
-// Numbers, because they pass through calls that the verifier follows.
+// Numbers, because the verifier tracks them through calls.
 /// The segment goes to the endpoint.
 pub const GOES_ON: u32 = 0;
-/// Something is missing before it, or there is no room for what was read of it. It is dropped, and comes again.
+/// Data before it is missing, or its partial head does not fit in the map. It is dropped, and will be retransmitted.
 pub const EARLY: u32 = 1;
-/// A request for a host of another route ends in it.
+/// It completes a request for a host of another route.
 const FOR_ANOTHER: u32 = 2;
-/// Something is in it that can be no request, or behind which the next one cannot be found.
+/// It contains bytes that cannot be a request, or a request whose end is undetermined.
 const UNFOLLOWED: u32 = 3;
 /// There is more to read.
 const AGAIN: u32 = 4;
 
-/// What becomes of a client's segment, given both entries. In steps one after the other, and not one below the other: their
-/// frames share the same 512 bytes.
+/// Inspects a client's segment, given both entries. Steps follow one another instead of nesting: active frames share 512 bytes.
 #[inline(always)]
 pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     match place(segment, client, backend) {
-        // The endpoint would drop it, and get other bytes in its place.
+        // The endpoint would drop it, and could get other bytes in its place.
         AGAIN if is_damaged(skb, segment) => EARLY,
         AGAIN => {
             let read = parts(skb, client);
@@ -62,8 +60,8 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> 
     }
 }
 
-/// Where in a segment there is something to read: the position is in the working memory, what was read of a head that has
-/// begun, and what is left of content.
+/// Finds the first byte of a segment to read; loads its position, a partial head, and the rest of content into the working
+/// memory.
 #[inline(never)]
 fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
@@ -78,7 +76,7 @@ fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
         Place::From(from) => from,
     };
     if client.peer & FLOW_ASKED != 0 {
-        // A request, or another protocol: the answer tells. Content before it is not held, as the endpoint may wait for it.
+        // A request, or another protocol: the response decides. Content before it is not held, as the endpoint may wait for it.
         return if from == 0 { EARLY } else { UNFOLLOWED };
     }
     memory.later_at = from;
@@ -92,7 +90,7 @@ fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     AGAIN
 }
 
-/// Reads one head or content after the other from the position in the working memory on.
+/// Reads heads and contents, from the position in the working memory on.
 #[inline(never)]
 fn parts(skb: &Skb, client: &Flow) -> u32 {
     let mut part = 0;
@@ -107,9 +105,8 @@ fn parts(skb: &Skb, client: &Flow) -> u32 {
     UNFOLLOWED
 }
 
-/// Reads a part of a head or of content, from where the reader is on. A global function in the kernel's sense, and the
-/// position lies in memory: the verifier walks through it once, not once for each part and all that may have come of the
-/// ones before.
+/// Reads the next part of a head or of content. A global function in the kernel's sense, with the position in map memory: the
+/// verifier checks it once, not for each part and each state that the earlier ones may leave.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -164,14 +161,14 @@ fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: 
     AGAIN
 }
 
-/// Keeps what was read of a request that has begun, or forgets it; the segment was looked at then.
+/// Stores a partial head, or deletes a completed one, and records the segment as inspected.
 #[inline(never)]
 fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
     if read != GOES_ON {
         return read;
     }
-    // A line that is empty may stand before a request.
+    // An empty line may precede a request (RFC 9112 §2.2).
     if !memory.flight.head.is_empty() {
         if !maps::keep_later_head(&segment.flow, memory) {
             return EARLY;
@@ -186,11 +183,11 @@ fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
     GOES_ON
 }
 
-/// Looks at the first answer of an endpoint that was asked for another protocol.
+/// Inspects the first response of an endpoint after a request to switch protocols.
 #[inline(never)]
 pub fn answered(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) {
     if segment.seq != backend.judged {
-        // Something before it comes again.
+        // Data before it will be retransmitted.
         return;
     }
     let begin = if segment.payload_len < 12 { None } else { skb.load::<12>(segment.payload) };
@@ -201,7 +198,7 @@ pub fn answered(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut F
     maps::unmark(client, 0, FLOW_ASKED);
 }
 
-/// Whether the head that was read is for a host of another route.
+/// True if the head that was read is for a host of another route.
 #[inline(always)]
 fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     if memory.flight.head.head().host as u8 != HeadHost::Name as u8 {
@@ -212,12 +209,12 @@ fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     words::copy_name(&mut exact.host, &flight.host.exact);
     wildcard.router = router;
     words::copy_name(&mut wildcard.host, &flight.host.wildcard);
-    // SAFETY: the agent alone writes this map and replaces values as a whole; one number is read.
+    // SAFETY: only the agent writes this map, and replaces whole values; one integer is read.
     let found = unsafe { http_be.get(&*exact).or_else(|| http_be.get(&*wildcard)) };
     found.is_none_or(|host| host.route != route)
 }
 
-/// Writes down that the connection ends. A function of its own: its frame is not above those that make the resets.
+/// Records the end of the connection. A separate function, so that its frame is not active while the resets are made.
 #[inline(never)]
 pub fn end(client: &mut Flow, backend: &mut Flow, why: u32) {
     let (counter, reason) = if why == FOR_ANOTHER {
@@ -232,7 +229,7 @@ pub fn end(client: &mut Flow, backend: &mut Flow, why: u32) {
 /// Ends the connection: a reset to the client, and one to the endpoint.
 #[inline(never)]
 pub fn reset(skb: &Skb, segment: &Segment, client: &Flow, backend: &Flow) -> i32 {
-    // A client that does not get its reset gets one from the endpoint, for whatever it sends next.
+    // If the client's reset is lost, the endpoint resets its next packet.
     let _ = to_client(skb, segment, backend);
     to_backend(skb, client)
 }
@@ -248,7 +245,7 @@ fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
     turn_back(skb) && compose(skb) && skb.send_copy(skb.interface())
 }
 
-/// Exchanges the Ethernet addresses. A function of its own: its frame is not above those that make the packet.
+/// Exchanges the Ethernet addresses. A separate function, so that its frame is not active while the packet is made.
 #[inline(never)]
 fn turn_back(skb: &Skb) -> bool {
     let Some(macs) = skb.load::<12>(0) else { return false };
@@ -260,7 +257,7 @@ fn to_backend(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
-    // What it expects next, whatever the segment repeats (RFC 5961 §3.2): behind the last byte that went to it.
+    // The number that it expects next (RFC 5961 §3.2), behind the last byte sent to it, whatever the segment repeats.
     wanted.seq = client.next_seq.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
     if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }

@@ -1,5 +1,5 @@
-//! A dial that an endpoint has refused, or left without an answer: the next endpoint, a bounded number of times, and then
-//! the client is told. One whose port turns out to be another connection's: the next port.
+//! Retrying a dial that an endpoint has refused or not answered: with the next endpoint, a bounded number of times, then with
+//! a reset to the client. If the source port belongs to another connection, with the next port.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::maps::{Dial, Flow, Pool};
@@ -14,24 +14,24 @@ use crate::next_hop;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
 
-/// Endpoints that are tried for one connection.
+/// Most endpoints tried for one connection.
 const MAX_ATTEMPTS: u8 = 4;
 
 /// [`next_endpoint`]: the connection is gone.
 const NO_CLIENT: u32 = 0;
-/// [`next_endpoint`]: another endpoint is entered.
+/// [`next_endpoint`]: the flow entries of the next endpoint exist.
 const ANOTHER: u32 = 1;
 /// [`next_endpoint`]: there is no other.
 const NO_OTHER: u32 = 2;
 
-/// Whether there may be another endpoint for a dial.
+/// True if another endpoint may be left for this dial.
 #[inline(always)]
 pub fn may_be(dial: &Dial, route: u32) -> bool {
     dial.attempts + 1 < MAX_ATTEMPTS && (dial.slots > 1 || new_pool(dial, route).is_some())
 }
 
-/// Makes any packet the SYN to another endpoint, or a reset to the client if there is none; the client's key and the first
-/// flight are in the working memory.
+/// Turns any packet into the SYN to another endpoint, or into a reset to the client if none is left. Takes the client's key and
+/// the first flight from the working memory.
 #[inline(always)]
 pub fn dial(skb: &Skb) -> i32 {
     match next_endpoint(skb) {
@@ -41,8 +41,8 @@ pub fn dial(skb: &Skb) -> i32 {
     }
 }
 
-/// Leaves a packet of another connection to the stack, and makes a copy of it the SYN from another port, or a reset to the
-/// client if none is free; the client's key and the first flight are in the working memory.
+/// Passes a packet of another connection to the stack, and turns a copy of it into the SYN from another port, or into a reset
+/// to the client if none is free. Takes the client's key and the first flight from the working memory.
 #[inline(always)]
 pub fn dial_from_another_port(skb: &Skb) -> i32 {
     match another_port(skb) {
@@ -52,7 +52,7 @@ pub fn dial_from_another_port(skb: &Skb) -> i32 {
     }
 }
 
-/// Goes on to another endpoint, with the client's key and the first flight in the working memory.
+/// Replaces the flow entries by those of another endpoint.
 #[inline(never)]
 fn next_endpoint(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
@@ -70,7 +70,7 @@ fn next_endpoint(skb: &Skb) -> u32 {
     NO_OTHER
 }
 
-/// Goes on to another port, likewise.
+/// Replaces the flow entries by those of another source port.
 #[inline(never)]
 fn another_port(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
@@ -79,12 +79,12 @@ fn another_port(skb: &Skb) -> u32 {
     remember(memory, client, backend);
     memory.flight.dial.moves += 1;
     flow_end::forget(&memory.key, client);
-    // Where that fails, its sender has to send it again.
+    // If that fails, the sender retransmits.
     let _ = skb.leave_copy();
     enter(skb)
 }
 
-/// Writes down what of a connection outlives its entries.
+/// Copies to the working memory what the connection's next entries need of these.
 #[inline(always)]
 fn remember(memory: &mut Scratch, client: &Flow, backend: &Flow) {
     memory.arrived = backend.interface;
@@ -93,21 +93,20 @@ fn remember(memory: &mut Scratch, client: &Flow, backend: &Flow) {
     memory.client.protocol = client.protocol;
 }
 
-/// Enters the connection anew, as it stands in the working memory.
+/// Makes new flow entries from the working memory.
 #[inline(always)]
 fn enter(skb: &Skb) -> u32 {
     if connect::enter(skb) == connect::ENTERED {
         return ANOTHER;
     }
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
-    // The connection ends as the one that was prepared in its place.
+    // The prepared entries report the end.
     let Scratch { client, backend, .. } = memory;
     flow_end::finish(client, backend, FlowEndReason::Refused);
     NO_OTHER
 }
 
-/// Chooses an endpoint that was not tried yet, for as many times as one connection may. Where the route's endpoints have
-/// changed since, it is one of those that the route has now: the one that was tried may have gone with the change.
+/// Chooses an endpoint that was not tried yet, up to [`MAX_ATTEMPTS`]. If the route has another pool by now, chooses from that.
 #[inline(always)]
 fn choose_another(dial: &mut Dial, route: u32) -> bool {
     dial.attempts += 1;
@@ -129,19 +128,19 @@ fn choose_another(dial: &mut Dial, route: u32) -> bool {
     is_there(dial.endpoint)
 }
 
-/// Whether all is there that a dial needs to know of an endpoint.
+/// True if the maps have all that a dial needs to know of an endpoint.
 #[inline(always)]
 fn is_there(endpoint: u32) -> bool {
     maps::endpoint(endpoint).is_some() && maps::state_of_endpoint(endpoint).is_some()
 }
 
-/// The route's endpoints, if they are others than those that are dialed.
+/// The route's pool, if it is another one than the dial's.
 #[inline(always)]
 fn new_pool(dial: &Dial, route: u32) -> Option<Pool> {
     maps::pool(route).filter(|pool| pool.id != dial.pool)
 }
 
-/// Makes any packet a reset to the client, at the number that it expects next.
+/// Turns any packet into a reset to the client, with the sequence number that it expects next.
 #[inline(never)]
 fn refuse(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };

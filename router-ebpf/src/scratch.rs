@@ -1,5 +1,5 @@
-//! Layouts of the programs' working memory, in per-CPU maps: the BPF stack has 512 bytes. What works on them has their
-//! functions.
+//! Layouts of the programs' working memory, in per-CPU maps: the BPF stack has 512 bytes. Their methods are in the modules
+//! that use them.
 
 use core::mem::offset_of;
 
@@ -11,10 +11,10 @@ use router_common::maps::{FirstFlight, Flow, FlowKey, FragmentKey, Fragmented, H
 use router_common::options::Reader;
 use router_common::translate::Rewriter;
 
-/// Next hops that a CPU remembers, each in the one place that its addresses give; a power of two.
+/// Entries of each CPU's cache of next hops, indexed by a hash of the addresses; a power of two.
 pub const MAX_HOPS: usize = 256;
 
-/// Working memory of one run; the BPF stack has 512 bytes.
+/// Working memory of one run.
 #[repr(C)]
 pub struct Scratch {
     /// Key of the name itself.
@@ -27,44 +27,44 @@ pub struct Scratch {
     pub key: FlowKey,
     /// The packet that a fragment is of.
     pub fragment: FragmentKey,
-    /// What its first one told.
+    /// What its first fragment holds.
     pub fragmented: Fragmented,
     /// Interface that leads to the client.
     pub arrived: u32,
-    /// Decisions of this CPU so far; not one run's, as all else here is.
+    /// Decisions of this CPU so far. All other fields belong to one run.
     pub decided: u32,
-    /// Where the parser is.
+    /// Position of the parser.
     pub parse: ParseLoop,
-    /// Where in a segment's payload the reader of later requests is.
+    /// Position of the reader of later requests in a segment's payload.
     pub later_at: u32,
-    /// What is kept of one.
+    /// State of a later request's head.
     pub later_head: LaterHead,
-    /// What stands between IP and TCP.
+    /// Headers between IP and TCP.
     pub extensions: Extensions,
-    /// What is left of content where the reader is.
+    /// Content left at the reader's position.
     pub content: Content,
-    /// The options that are read.
+    /// TCP options to read.
     pub options: Reader,
-    /// The options that are translated.
+    /// TCP options to translate.
     pub rewriter: Rewriter,
-    /// The packet that is being made.
+    /// The packet to make.
     pub wanted: PacketSpec,
-    /// The route that is asked for.
+    /// Parameters of `bpf_fib_lookup`.
     pub fib: bpf_fib_lookup,
-    /// The socket that is asked for.
+    /// Parameters of `bpf_skc_lookup_tcp`.
     pub tuple: bpf_sock_tuple,
     /// New entry of packets from the client.
     pub client: Flow,
     /// New entry of packets from the endpoint.
     pub backend: Flow,
-    /// The first flight that is read, or sent.
+    /// The first flight.
     pub flight: FirstFlight,
-    /// What makes every masked position in `flight.bytes`, and 4,096 bytes from there on, a place in this struct.
+    /// Keeps every masked position in `flight.bytes`, and the 4,096 bytes behind it, within this struct.
     pub slack: [u8; 2 * 4096 + MAX_FLIGHT as usize],
 }
 
-/// Where the parser is in the payload. It lives in map memory, not on the stack: the verifier follows every value of
-/// a stack slot from one turn of the loop to the next, and would follow `at` through all 4,096.
+/// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through every
+/// iteration of the loop: it would follow `at` through all 4,096.
 #[repr(C)]
 pub struct ParseLoop {
     pub at: u32,
@@ -74,7 +74,7 @@ pub struct ParseLoop {
     pub protocol: u32,
 }
 
-/// The packet that is wanted. It lies in map memory, because the stack has 512 bytes.
+/// The packet that `craft::compose` makes. In map memory, because the stack has 512 bytes.
 #[repr(C)]
 pub struct PacketSpec {
     /// Addresses and ports.
@@ -87,7 +87,7 @@ pub struct PacketSpec {
     pub options_len: u32,
     /// First payload byte, in `FirstFlight::bytes`.
     pub start: u32,
-    /// Bytes of payload, at most 4,096. What follows must begin at a multiple of four from the start.
+    /// Bytes of payload, at most 4,096. If more payload follows in another segment, a multiple of four.
     pub len: u32,
     /// Window, before scaling.
     pub window: u16,
@@ -97,13 +97,13 @@ pub struct PacketSpec {
     pub v6: u8,
     /// What the checksum field of this packet holds: `SUM_*`.
     pub sum: u8,
-    /// 1: the packet is of the other version of IP as yet.
+    /// 1: the packet still has the other version of IP.
     pub turn: u8,
-    /// 1: the packet stays as long as it is. What is behind the segment is padding, as of Ethernet: the stack cuts it off.
+    /// 1: the packet keeps its length. Bytes behind the segment are padding, as in Ethernet; the stack trims them.
     pub padded: u8,
     /// Zero.
     pub pad: u8,
-    /// From here on as they lie in the packet, one behind the other: an IPv4 header takes the second half of its room.
+    /// Headers in packet order; an IPv4 header takes the second half of `ip`.
     pub ip: [u32; 10],
     pub tcp: [u32; 5],
     pub options: [u32; 5],
@@ -114,24 +114,25 @@ const _: () = assert!(
         && offset_of!(PacketSpec, options) == offset_of!(PacketSpec, tcp) + 20
 );
 
-/// A next hop, and what it was found for. A rule may tell sources apart, and so may several next hops of one route.
+/// A next hop with the addresses that it was looked up for. Source and destination, because routing rules and multipath routes
+/// depend on both.
 #[repr(C)]
 pub struct Hop {
     /// Source and destination; no ports.
     pub flow: FlowKey,
     /// Interface that the packets leave by.
     pub interface: u32,
-    /// Coarse monotonic nanoseconds until which it stands.
+    /// Expiry, in coarse monotonic nanoseconds.
     pub until_ns: u64,
     /// Whether the next hop is known.
     pub known: u32,
     /// Whether `macs` are.
     pub resolved: u32,
-    /// Whether packets may be handed to the other end of the interface.
+    /// Whether `bpf_redirect_peer` is permitted on the interface.
     pub peer: u32,
     /// Zero.
     pub pad: u32,
-    /// The Ethernet addresses of the next hop and ours, as a header has them.
+    /// Ethernet addresses, destination first, as in the header.
     pub macs: [u8; 12],
     /// The next hop.
     pub neighbour: Neighbour,

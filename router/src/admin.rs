@@ -1,7 +1,7 @@
-//! What the running agent tells about itself: JSON over HTTP on a Unix socket in the state folder.
+//! Admin API of the running agent: JSON over HTTP on a Unix socket in the state folder.
 //!
-//! Read-only, and only for who may open the socket (mode 0600). `curl --unix-socket STATE/admin.sock http://sluice/routes`
-//! shows what `sluice get routes -o json` does.
+//! Read-only; the socket's mode is 0600. `curl --unix-socket STATE/admin.sock http://sluice/routes` returns what
+//! `sluice get routes -o json` shows.
 mod age;
 mod explained;
 mod views;
@@ -26,19 +26,19 @@ use tokio::net::{UnixListener, UnixStream};
 
 pub use views::{View, Views};
 
-/// Largest answer that a client takes, in bytes: some 100,000 routes.
+/// Maximum size of a response, in bytes: some 100,000 routes.
 const MAX_ANSWER: usize = 256 << 20;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The socket of a state folder.
+/// Path of the socket in a state folder.
 pub fn socket(state: &Path) -> PathBuf {
     state.join("admin.sock")
 }
 
-/// Why the socket cannot be had, or did not answer.
+/// Why the socket cannot be opened, or did not respond.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// Another agent answers on it.
+    /// Another agent responds on it.
     #[error("another agent is running on {0}; give this one its own --state and --instance")]
     Taken(PathBuf),
     /// A system call failed.
@@ -46,26 +46,26 @@ pub enum AdminError {
     Io {
         /// The socket.
         path: PathBuf,
-        /// What failed.
+        /// The error.
         error: io::Error,
     },
-    /// No agent answers.
+    /// No agent responds.
     #[error("no agent answers on {0}: is `sluice run` running with this --state?")]
     NoAgent(PathBuf),
-    /// The answer is none.
+    /// The response is invalid.
     #[error("the agent's answer cannot be read: {0}")]
     Answer(String),
 }
 
-/// Opens the socket. One that nobody answers on any more is replaced.
+/// Opens the socket. A stale one, on which no agent responds, is replaced.
 ///
 /// # Errors
-/// [`AdminError::Taken`] while another agent runs on this folder.
+/// [`AdminError::Taken`] if another agent runs on this folder.
 pub fn bind(state: &Path) -> Result<UnixListener, AdminError> {
     bind_at(socket(state))
 }
 
-/// Opens the socket of an agent that will take over from the one that answers now.
+/// Opens a temporary socket, for an agent that will replace the current one.
 ///
 /// # Errors
 /// [`AdminError::Io`].
@@ -73,7 +73,7 @@ pub fn bind_beside(state: &Path) -> Result<UnixListener, AdminError> {
     bind_at(beside(state))
 }
 
-/// Puts the socket of [`bind_beside`] in the place of the one that answered until now.
+/// Renames the socket of [`bind_beside`] to the regular path.
 ///
 /// # Errors
 /// [`AdminError::Io`].
@@ -85,7 +85,7 @@ fn beside(state: &Path) -> PathBuf {
     state.join("admin.sock.new")
 }
 
-/// Opens a socket that only this user may open. One that nobody answers on any more is replaced.
+/// Opens a socket with mode 0600, replacing a stale one.
 pub(crate) fn bind_at(path: PathBuf) -> Result<UnixListener, AdminError> {
     let fail = |error| AdminError::Io { path: path.clone(), error };
     if let Some(folder) = path.parent() {
@@ -103,7 +103,7 @@ pub(crate) fn bind_at(path: PathBuf) -> Result<UnixListener, AdminError> {
     Ok(listener)
 }
 
-/// Answers on the socket until the task is dropped.
+/// Serves requests until the task is dropped.
 pub async fn serve(listener: UnixListener, views: Arc<Views>) {
     loop {
         let stream = match listener.accept().await {
@@ -122,7 +122,7 @@ pub async fn serve(listener: UnixListener, views: Arc<Views>) {
             });
             let mut server = hyper::server::conn::http1::Builder::new();
             server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            // The client went away: nothing to tell anybody.
+            // The client has disconnected; there is nothing to do.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -151,18 +151,18 @@ fn answer(views: &Views, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     response
 }
 
-/// Asks the agent of a state folder.
+/// Requests a view from the agent of a state folder.
 ///
 /// # Errors
-/// [`AdminError::NoAgent`] when none runs there.
+/// [`AdminError::NoAgent`] if none runs there.
 pub async fn ask(state: &Path, view: View) -> Result<Value, AdminError> {
     get(state, view.path()).await
 }
 
-/// Asks the agent of a state folder why something is served as it is.
+/// Requests an explanation from the agent of a state folder.
 ///
 /// # Errors
-/// [`AdminError::NoAgent`] when none runs there.
+/// [`AdminError::NoAgent`] if none runs there.
 pub async fn ask_why(state: &Path, query: &Query) -> Result<Explanation, AdminError> {
     let answer = get(state, &explained::path_of(query)).await?;
     serde_json::from_value(answer).map_err(|error| AdminError::Answer(error.to_string()))

@@ -41,7 +41,7 @@ use data_path::{KernelDataPath, load_kernel};
 use error::{AgentError, with_causes};
 use options::Options;
 
-/// Talk to whoever started the agent. Nobody listening is no reason to end, as `eprintln!` would.
+/// Prints to stderr. A closed stderr must not end the agent, as `eprintln!` would.
 macro_rules! say {
     ($($text:tt)*) => {{
         let _ = writeln!(std::io::stderr(), $($text)*);
@@ -58,13 +58,15 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let orders = inherited.orders()?;
     let Inherited { manager, sockets, successor } = inherited;
     let socket = if successor { admin::bind_beside(&options.state)? } else { admin::bind(&options.state)? };
+    // AWS-LC takes some 0.1 s to gather entropy for the first key of a process: it does so while manifests are read.
+    drop(tokio::task::spawn_blocking(|| aws_lc_rs::rand::fill(&mut [0])));
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
     let settings = Settings { addresses: addresses::reached_at(&options.listen), ..options.settings.clone() };
     let mut engine = Engine::new(settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
     let has_router = !first.table.routers.is_empty();
-    // Nothing of a router with a PROXY header goes to the kernel.
+    // The kernel cannot steer connections of a router that expects the PROXY protocol.
     let steers = !has_router || first.table.routers.iter().any(|router| !router.policy.accept_proxy);
     let (tables, table_watch) = watch::channel(Arc::clone(&first.table));
     let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
@@ -105,7 +107,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
-    let write_statuses = || tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
+    let write_statuses = || tokio::spawn(StatusWriter::new(&options.state).run(status_watch));
     let (mut status, mut write_later) = (None, None);
     if successor {
         write_later = Some(write_statuses);
@@ -117,7 +119,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let announced = async {
         announce((has_router, steers), &manager, &mut listeners, programmed).await;
         if successor {
-            // From here on `sluice get` and the statuses are this agent's.
+            // From here on, `sluice get` and the statuses are those of this agent.
             admin::take_over(&options.state)?;
         }
         status = status.take().or_else(|| write_later.take().map(|write| write()));
@@ -157,12 +159,12 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         path.end(Mode::Shutdown).await;
     }
     admin.abort();
-    // Gone or not, nobody listens on it any more.
+    // Whether it existed or not: no agent listens on it any more.
     let _ = std::fs::remove_file(admin::socket(&options.state));
     Ok(())
 }
 
-/// Does what the keeper wants; returns when this agent is to leave the field to another one.
+/// Carries out the keeper's orders; returns when this agent has to leave.
 async fn obey(
     mut orders: Orders,
     manager: &Manager,
@@ -190,14 +192,14 @@ async fn obey(
     }
 }
 
-/// Where a translation goes.
+/// Consumers of a translation.
 struct Outputs {
     tables: watch::Sender<Arc<RoutingTable>>,
     statuses: watch::Sender<Arc<StatusInput>>,
     published: watch::Sender<Arc<Published>>,
 }
 
-/// Translates every new snapshot of the source, and publishes the table first: traffic does not wait for statuses.
+/// Translates every new snapshot of the source. The table is published first: traffic does not wait for statuses.
 async fn follow(directory: Directory, mut engine: Engine, settings: Settings, outputs: Outputs) {
     let (mut snapshots, watching) = directory.watch();
     tokio::spawn(watching);
@@ -219,7 +221,7 @@ async fn follow(directory: Directory, mut engine: Engine, settings: Settings, ou
                 outputs.published.send_replace(Arc::clone(&new));
                 outputs.statuses.send_replace(Arc::clone(&new.status));
             }
-            // A bug. The table that is there goes on serving, and the next change is tried from scratch.
+            // A bug. The current table keeps serving, and the next change is translated from scratch.
             Err(error) => {
                 tracing::error!(%error, "translation failed; the last table goes on serving");
                 engine = Engine::new(settings.clone());
@@ -228,7 +230,7 @@ async fn follow(directory: Directory, mut engine: Engine, settings: Settings, ou
     }
 }
 
-/// Waits until the first table is served everywhere, and says so.
+/// Waits until the first table is served everywhere, and reports readiness.
 async fn announce(
     (has_router, steers): (bool, bool),
     manager: &Manager,
@@ -240,7 +242,7 @@ async fn announce(
         say!("sluice: {why}");
         manager.status(why);
     }
-    // Neither sender goes away while the agent runs; if one did, there is nothing to wait for.
+    // Neither sender is dropped while the agent runs; if one is, there is nothing to wait for.
     let _ = listeners.wait_for(|states| !states.is_empty()).await;
     for listener in listeners.borrow().iter() {
         let (router, address) = (&listener.router, listener.address);

@@ -1,4 +1,4 @@
-//! The command line: `sluice <verb>`. Data goes to stdout, talk to stderr.
+//! The command line: `sluice <verb>`. Data goes to stdout, messages to stderr.
 //!
 //! Exit codes: 0 ok, 1 run-time failure, 2 usage, 3 invalid input, 4 degraded.
 pub mod arguments;
@@ -33,11 +33,11 @@ pub struct Cli {
 enum Verb {
     /// Run the router on a folder of manifests.
     Run(run::RunArgs),
-    /// Hold the listening sockets, run the agent and start it again when it falls: `sluice keep -- run …`.
+    /// Hold the listening sockets, run the agent and restart it if it exits: `sluice keep -- run …`.
     Keep(keep::KeepArgs),
-    /// Put a new agent, of the binary that is there now, in the place of the one that `sluice keep` runs.
+    /// Replace the agent that `sluice keep` runs by a new one, of the binary that is installed now.
     Upgrade(StateArgs),
-    /// Check manifests: exit 0, or 3 with file:line:column, what is wrong and what to write instead.
+    /// Check manifests: exit 0, or 3 with file:line:column, the fault and what to write instead.
     Validate {
         /// Folder of manifests, or a single file.
         #[arg(value_name = "DIR|FILE")]
@@ -52,11 +52,11 @@ enum Verb {
         dir: PathBuf,
         #[command(flatten)]
         translation: TranslationArgs,
-        /// Form of the output.
+        /// Format of the output.
         #[arg(short, long, value_enum, default_value_t = translate::Format::Text)]
         output: translate::Format,
     },
-    /// Tell why a URL or a TLS server name is served as it is: exit 0, or 4 when it is not served.
+    /// Explain why a URL or a TLS server name is served as it is: exit 0, or 4 if it is not served.
     Explain(explain::ExplainArgs),
     /// Show what the running agent serves.
     Get(get::GetArgs),
@@ -68,10 +68,10 @@ enum Verb {
     DemoBackends,
 }
 
-/// Does what the command line says.
+/// Runs the command line.
 ///
 /// # Errors
-/// What ended a verb; the exit code is then 1.
+/// The error that ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if !matches!(cli.verb, Verb::Run(_) | Verb::Keep(_) | Verb::DemoBackends) {
         router_sys::signal::end_on_broken_pipe();
@@ -99,7 +99,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What follows `sluice keep --`. Wrong usage is told here, once, and not by each agent that is started.
+/// Parses the arguments after `sluice keep --`. A usage error is reported here, once, and not by each started agent.
 fn agent_arguments(agent: &[OsString]) -> run::RunArgs {
     let command = std::iter::once(OsString::from("sluice")).chain(agent.iter().cloned());
     let agent = Cli::try_parse_from(command).unwrap_or_else(|error| error.exit());

@@ -1,5 +1,5 @@
-//! The backends that `examples/quickstart` routes to: small servers on loopback that answer one line each, with their
-//! name, the path, and what they know about TLS.
+//! Backends of `examples/quickstart`: small servers on loopback that respond with one line: their name, the path, and
+//! their TLS parameters.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,22 +23,22 @@ use tokio_rustls::TlsAcceptor;
 /// Why the demo backends cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The port is taken, most likely by another copy.
+    /// The port is in use, probably by another copy.
     #[error("demo backend {name}: cannot listen on {address}: {error}")]
     Listen {
         /// The backend.
         name: &'static str,
-        /// Where it listens.
+        /// Its address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A built-in certificate cannot be used.
+    /// A built-in certificate is invalid.
     #[error("demo backend {name}: its certificate cannot be used: {error}")]
     Certificate {
         /// The backend.
         name: &'static str,
-        /// What rustls says.
+        /// The error of rustls.
         error: rustls::Error,
     },
     /// A built-in PEM file cannot be read.
@@ -46,7 +46,7 @@ pub enum DemoError {
     Pem {
         /// The backend.
         name: &'static str,
-        /// What the parser says.
+        /// The parser's error.
         error: rustls_pki_types::pem::Error,
     },
 }
@@ -80,13 +80,13 @@ const BACKENDS: [Backend; 4] = [
     },
 ];
 
-/// Longest handshake, and longest wait for a request on an open connection.
+/// Time-out of handshakes, and of requests on an open connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves all demo backends until the returned future is dropped. Each prints a line to stderr once it listens.
 ///
 /// # Errors
-/// When one of them cannot start.
+/// One of them cannot start.
 pub async fn run() -> Result<Infallible, DemoError> {
     let mut servers = tokio::task::JoinSet::new();
     for backend in BACKENDS {
@@ -119,7 +119,7 @@ async fn serve(name: &'static str, listener: TcpListener, acceptor: Option<TlsAc
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(connection(name, stream, acceptor.clone()))),
-            // Out of file descriptors or memory: what is open must end first.
+            // Out of file descriptors or memory: open connections must end first.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
@@ -129,7 +129,7 @@ async fn connection(name: &'static str, stream: TcpStream, acceptor: Option<TlsA
     let Some(acceptor) = acceptor else {
         return answer(name, stream, None).await;
     };
-    // A client that gives up during the handshake is no concern of a demonstration.
+    // A client that aborts the handshake needs no report.
     let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else { return };
     let (_, tls) = stream.get_ref();
     let version = tls.protocol_version().map_or_else(|| "?".to_owned(), |version| format!("{version:?}"));
@@ -142,7 +142,7 @@ async fn answer(name: &'static str, stream: impl AsyncRead + AsyncWrite + Unpin,
         let line = line(name, request.method().as_str(), request.uri().path(), request.headers(), tls.as_deref());
         async move { Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(line)))) }
     });
-    // An error here is the client's leaving.
+    // The client has disconnected.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
@@ -150,7 +150,7 @@ async fn answer(name: &'static str, stream: impl AsyncRead + AsyncWrite + Unpin,
         .await;
 }
 
-/// What a backend answers. `tls` is what it knows of a TLS connection that it terminates itself.
+/// The response of a backend. `tls` describes a TLS connection that it terminates itself.
 fn line(name: &str, method: &str, path: &str, headers: &HeaderMap, tls: Option<&str>) -> String {
     let seen = tls.unwrap_or("clear text up to here");
     let field = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());

@@ -5,11 +5,11 @@
 //!   listening sockets, START, YIELD, RESUME, LEAVE ─►
 //!   ◄─ FDSTORE, FDSTOREREMOVE, READY, YIELDED, STATUS, STOPPING
 //! ```
-//! What an agent says is systemd's notification protocol (sd_notify(3)): under systemd it goes to `NOTIFY_SOCKET`
-//! instead, and sockets come by `LISTEN_FDS` (sd_listen_fds(3)). Either side ignores what it does not know, because
-//! after an upgrade the keeper is older than the agent.
+//! The agent's messages use systemd's notification protocol (sd_notify(3)). Under systemd they go to `NOTIFY_SOCKET`
+//! instead, and sockets come through `LISTEN_FDS` (sd_listen_fds(3)). Each side ignores unknown messages, because after
+//! an upgrade the keeper is older than the agent.
 //!
-//! While no agent runs, connections wait in the backlogs, and what the kernel carries goes on.
+//! While no agent runs, connections wait in the backlogs, and the kernel keeps carrying established ones.
 mod backoff;
 mod child;
 pub mod control;

@@ -8,7 +8,7 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use router::cli::{self, Cli};
 
-/// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.
+/// With the system's allocator a request takes twice as long once the heap has held a table of 100,000 objects.
 #[cfg(feature = "allocator")]
 #[global_allocator]
 static ALLOCATOR: router_sys::allocator::ThreadCache<MiMalloc> = router_sys::allocator::ThreadCache(MiMalloc);

@@ -9,14 +9,14 @@ use router_translate::engine::Engine;
 use crate::source::{Diagnostic, Snapshot};
 use crate::status::StatusInput;
 
-/// One translation, as every stage after it sees it.
+/// One translation, as published to later stages.
 #[derive(Debug)]
 pub struct Published {
-    /// What traffic needs.
+    /// The routing table.
     pub table: Arc<RoutingTable>,
-    /// What objects are told, and what that was made of.
+    /// Statuses, and the objects that they are for.
     pub status: Arc<StatusInput>,
-    /// What is wrong with manifests.
+    /// Problems of manifests.
     pub diagnostics: Arc<[Diagnostic]>,
 }
 
@@ -31,7 +31,7 @@ impl Published {
         }
     }
 
-    /// An admitted route.
+    /// The resolved route of this id on a router.
     pub fn route(&self, router: &RouterName, id: &RouteId) -> Option<&Arc<ResolvedRoute>> {
         self.table.router(router)?.routes.get(id)
     }

@@ -5,6 +5,7 @@ pub mod directory;
 mod document;
 mod entry;
 mod manifests;
+mod parallel;
 mod unrendered;
 mod walk;
 mod watch;

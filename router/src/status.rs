@@ -1,12 +1,15 @@
 //! Writes statuses below the state folder: one YAML file per object, as a cluster would show the object's status.
 //!
 //! A file is written only when something but times differs, whole or not at all (a temporary file that is renamed),
-//! and removed when its object is gone. What was written before a restart is read back, so that the time of a
-//! condition's last transition outlives the process. A write that fails is tried again; it never stops traffic.
+//! and removed when its object is gone. The files are the writer's memory: before an object's file is written it is
+//! read, so that the time of a condition's last transition outlives changes, restarts and failed writes, and no status
+//! is kept in the process. A file that was removed by hand is written again when its object changes, with new times. A
+//! write that fails is tried again; it never stops traffic.
 
 mod files;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +19,9 @@ use router_api::resources::Resources;
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
-use router_translate::status::controller::ControllerStatus;
-use router_translate::status::ingress::IngressEntry;
-use router_translate::status::merge::{merge_controller, merge_route, same_but_times};
-use router_translate::status::others::merge_other;
+use router_translate::status::merge::same_but_times;
 use router_translate::status::report::StatusReport;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// How long after a failed write it is tried again.
@@ -51,105 +51,55 @@ pub struct Round {
 #[derive(Debug)]
 pub struct StatusWriter {
     folder: PathBuf,
-    stored: BTreeMap<ObjectRef, Value>,
-    /// What the files say, when the last round had no failure: objects of which the next input says the same are
-    /// passed over.
+    /// The input of the last round: objects that are the same in the next one are passed over.
     last: Option<Arc<StatusInput>>,
+    /// Objects whose file could not be written or removed.
+    failed: BTreeSet<ObjectRef>,
 }
 
 impl StatusWriter {
-    /// A writer for `state/status`, which knows what an earlier process wrote there. Files that cannot be read count
-    /// as absent, and are written anew.
-    pub fn open(state: &Path) -> Self {
-        let folder = state.join("status");
-        let stored = files::read_all(&folder);
-        StatusWriter { folder, stored, last: None }
+    /// A writer for `state/status`. Files that cannot be read count as absent, and are written anew.
+    pub fn new(state: &Path) -> Self {
+        StatusWriter { folder: state.join("status"), last: None, failed: BTreeSet::new() }
     }
 
     /// Makes the files say what the report says. `now` becomes the time of conditions that flip.
     pub fn write(&mut self, input: &Arc<StatusInput>, now: Timestamp) -> Round {
-        let mut round = Round::default();
-        let last = self.last.take();
-        for object in self.affected(last.as_deref(), input) {
-            match self.status_of(&object, input, now) {
-                Some(status) => self.store(&object, status, &mut round),
-                None => self.remove(&object, &mut round),
+        let mut affected = std::mem::take(&mut self.failed);
+        match self.last.replace(input.clone()) {
+            Some(last) => affected.extend(changed_since(&last, input)),
+            None => {
+                affected.extend(reported(&input.report));
+                affected.extend(files::others(&self.folder, &affected));
             }
         }
-        self.last = (round.failed == 0).then(|| input.clone());
+        let mut round = Round::default();
+        for object in affected {
+            if let Err(error) = self.update(&object, input, now, &mut round) {
+                tracing::warn!(%object, %error, "a status file cannot be written or removed; it is tried again");
+                round.failed += 1;
+                self.failed.insert(object);
+            }
+        }
         round
     }
 
-    /// The objects whose file may have to change.
-    fn affected(&self, last: Option<&StatusInput>, input: &StatusInput) -> BTreeSet<ObjectRef> {
-        let route = |key: &ObjectKey| ObjectRef { kind: Kind::Route, key: key.clone() };
-        let controllers = input.report.ingress_controllers.keys();
-        let mut affected: BTreeSet<ObjectRef> =
-            controllers.map(|key| ObjectRef { kind: Kind::IngressController, key: key.clone() }).collect();
-        match last.filter(|last| last.report.routers == input.report.routers) {
-            Some(last) => {
-                let reports = input.report.routes.changes_since(&last.report.routes);
-                affected.extend(reports.map(|changed| route(changed.key)));
-                let manifests = input.resources.routes.changes_since(&last.resources.routes);
-                affected.extend(manifests.map(|changed| route(changed.key)));
-                affected.extend(self.stored.keys().filter(|object| object.kind == Kind::IngressController).cloned());
-                affected.extend(others_since(last, input));
-            }
-            None => {
-                affected.extend(input.report.routes.entries().map(|(key, _)| route(key)));
-                affected.extend(input.report.others.entries().map(|(object, _)| object.clone()));
-                affected.extend(self.stored.keys().cloned());
-            }
-        }
-        affected
-    }
-
-    /// What an object's file is to say; `None` for an object that is to have none.
-    fn status_of(&self, object: &ObjectRef, input: &StatusInput, now: Timestamp) -> Option<Value> {
-        if object.kind == Kind::Route {
-            let entries = input.report.routes.get(&object.key)?;
-            return Some(self.route_status(object, &entries.to_vec(), input, now))
-                .filter(|s| s.get("ingress").is_some());
-        }
-        if object.kind == Kind::IngressController {
-            let report = input.report.ingress_controllers.get(&object.key)?;
-            return Some(self.controller_status(object, report, input, now));
-        }
-        let told = input.report.others.get(object)?;
-        let others = manifest_status(object, input);
-        Some(merge_other(others.as_ref(), self.stored.get(object), &told.status, now).status)
-    }
-
-    fn remove(&mut self, object: &ObjectRef, round: &mut Round) {
-        if !self.stored.contains_key(object) {
-            return;
-        }
-        match files::remove(&self.folder, object) {
-            Ok(()) => {
-                self.stored.remove(object);
-                round.removed += 1;
-            }
-            Err(error) => {
-                tracing::warn!(%object, %error, "a status file cannot be removed; it is tried again");
-                round.failed += 1;
-            }
-        }
-    }
-
-    fn store(&mut self, object: &ObjectRef, status: Value, round: &mut Round) {
-        if self.stored.get(object).is_some_and(|stored| same_but_times(stored, &status)) {
-            return;
-        }
-        match files::write(&self.folder, object, &status) {
-            Ok(()) => {
-                self.stored.insert(object.clone(), status);
+    /// Writes or removes an object's file, where it does not say what it should.
+    fn update(&self, object: &ObjectRef, input: &StatusInput, now: Timestamp, round: &mut Round) -> io::Result<()> {
+        let current = input.resources.manifest(object.kind, &object.key).and_then(|manifest| manifest.status());
+        let written = files::read(&self.folder, object);
+        let merged = input.report.merged(object, current.as_ref(), written.as_ref(), now);
+        // A Route that no router selects has no file, unless others have written entries.
+        let has_file = |status: &Value| object.kind != Kind::Route || status.get("ingress").is_some();
+        match merged.filter(has_file) {
+            Some(status) if written.is_some_and(|written| same_but_times(&status, &written)) => {}
+            Some(status) => {
+                files::write(&self.folder, object, &status)?;
                 round.written += 1;
             }
-            Err(error) => {
-                tracing::warn!(%object, %error, "a status file cannot be written; it is tried again");
-                round.failed += 1;
-            }
+            None => round.removed += usize::from(files::remove(&self.folder, object)?),
         }
+        Ok(())
     }
 
     /// Writes every new input until the sender is gone. Rounds with failures are repeated after a few seconds.
@@ -174,81 +124,52 @@ impl StatusWriter {
             retry = round.failed > 0;
         }
     }
-
-    /// Entries of other routers come from the manifest, our own from what we wrote last.
-    fn route_status(&self, object: &ObjectRef, entries: &[IngressEntry], input: &StatusInput, now: Timestamp) -> Value {
-        let is_ours = |name: &str| input.report.routers.iter().any(|router| &*router.0 == name);
-        let is_our_entry =
-            |entry: &&Value| is_ours(entry.get("routerName").and_then(Value::as_str).unwrap_or_default());
-        let manifest = manifest_status(object, input);
-        let mut previous = object_of(manifest.as_ref());
-        let foreign = items(manifest.as_ref(), "ingress").filter(|entry| !is_our_entry(entry));
-        let ours = items(self.stored.get(object), "ingress").filter(is_our_entry);
-        let ingress: Vec<Value> = foreign.chain(ours).cloned().collect();
-        previous.remove("ingress");
-        if !ingress.is_empty() {
-            previous.insert("ingress".to_owned(), Value::Array(ingress));
-        }
-        let mut status = merge_route(Some(&Value::Object(previous)), entries, &is_ours, now).status;
-        if let Some(map) = status.as_object_mut()
-            && map.get("ingress").and_then(Value::as_array).is_some_and(Vec::is_empty)
-        {
-            map.remove("ingress");
-        }
-        status
-    }
-
-    /// Conditions of other types come from the manifest, the times of ours from what we wrote last.
-    fn controller_status(
-        &self,
-        object: &ObjectRef,
-        report: &ControllerStatus,
-        input: &StatusInput,
-        now: Timestamp,
-    ) -> Value {
-        let is_ours = |condition: &&Value| {
-            let kind = condition.get("type").and_then(Value::as_str);
-            report.conditions.iter().any(|ours| Some(ours.kind) == kind)
-        };
-        let manifest = manifest_status(object, input);
-        let mut previous = object_of(manifest.as_ref());
-        let ours = items(self.stored.get(object), "conditions").filter(is_ours);
-        let foreign = items(manifest.as_ref(), "conditions").filter(|condition| !is_ours(condition));
-        let conditions: Vec<Value> = ours.chain(foreign).cloned().collect();
-        previous.insert("conditions".to_owned(), json!(conditions));
-        merge_controller(Some(&Value::Object(previous)), report, now).status
-    }
 }
 
-/// Objects of other kinds that are told something else, or whose manifest has changed: others may have written into it.
-fn others_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
-    let told = input.report.others.changes_since(&last.report.others);
-    let mut changed: Vec<ObjectRef> = told.map(|changed| changed.key.clone()).collect();
+/// The objects of which something is reported.
+fn reported(report: &StatusReport) -> impl Iterator<Item = ObjectRef> {
+    let controllers = report.ingress_controllers.keys().map(|key| reference(Kind::IngressController, key));
+    controllers.chain(routes(report)).chain(report.others.entries().map(|(object, _)| object.clone()))
+}
+
+fn routes(report: &StatusReport) -> impl Iterator<Item = ObjectRef> {
+    report.routes.entries().map(|(key, _)| reference(Kind::Route, key))
+}
+
+fn reference(kind: Kind, key: &ObjectKey) -> ObjectRef {
+    ObjectRef { kind, key: key.clone() }
+}
+
+/// The objects of which something else is reported, or whose manifest has changed: others may have written into it.
+fn changed_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
+    let (old, new) = (&last.report, &input.report);
+    let mut changed = Vec::new();
+    // Decided anew does not mean decided otherwise, and a file is read for each of them.
+    let entries = new.routes.changes_since(&old.routes).filter(|changed| changed.old != changed.new);
+    changed.extend(entries.map(|changed| reference(Kind::Route, changed.key)));
+    let others = new.others.changes_since(&old.others).filter(|changed| changed.old != changed.new);
+    changed.extend(others.map(|changed| changed.key.clone()));
+    let (old_controllers, new_controllers) = (&old.ingress_controllers, &new.ingress_controllers);
+    let controllers = old_controllers.keys().chain(new_controllers.keys());
+    let controllers = controllers.filter(|key| old_controllers.get(*key) != new_controllers.get(*key));
+    changed.extend(controllers.map(|key| reference(Kind::IngressController, key)));
+    if old.routers != new.routers {
+        // Other entries of Routes are ours now.
+        changed.extend(routes(new));
+    }
     macro_rules! manifests {
         ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
             $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
             $(manifests!(@$status $kind $collection);)*
         };
-        (@conditions $kind:ident $collection:ident) => {
+        (@none $kind:ident $collection:ident) => {};
+        (@$status:ident $kind:ident $collection:ident) => {
             let slots = input.resources.$collection.changes_since(&last.resources.$collection);
-            changed.extend(slots.map(|slot| ObjectRef { kind: Kind::$kind, key: slot.key.clone() }));
+            changed.extend(slots.map(|slot| reference(Kind::$kind, slot.key)));
         };
-        (@$other:ident $kind:ident $collection:ident) => {};
     }
     for_kinds!(manifests);
     changed
-}
-
-fn manifest_status(object: &ObjectRef, input: &StatusInput) -> Option<Value> {
-    input.resources.manifest(object.kind, &object.key).and_then(|manifest| manifest.status())
-}
-
-fn object_of(status: Option<&Value>) -> Map<String, Value> {
-    status.and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-fn items<'v>(status: Option<&'v Value>, member: &str) -> impl Iterator<Item = &'v Value> {
-    status.and_then(|status| status.get(member)).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! gRPC streams by tonic: a server, or a client that keeps one stream of each kind going, each on a connection of its own.
 //!
-//! Arguments: `server PORT [CERTIFICATE KEY]`, which prints "ready" when it listens, or
-//! `client HOST PORT CA MESSAGES PER_SECOND`, which prints in JSON what came of each stream; CA is `-` for clear text.
-//! Messages are plain bytes.
+//! Arguments: `server PORT [CERTIFICATE KEY]`, which prints "ready" when it listens, or `client HOST PORT CA MESSAGES
+//! PER_SECOND`, which prints the result of each stream as JSON; CA is `-` for clear text. Messages are plain bytes.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -1,7 +1,7 @@
-//! Stories of what the documentation claims: manifests, what a real client gets from a real backend, what
-//! `sluice explain` says of it, and the statuses. `tests/stories/claims/README.md` says how a story is written.
+//! Stories for the claims of the documentation: manifests, the response that a real client gets from a real backend,
+//! the output of `sluice explain`, and the statuses. `tests/stories/claims/README.md` describes the format.
 //!
-//! A story's file holds both what goes in and what must come out; see [`story`].
+//! A story's file holds both input and expected output; see [`story`].
 
 pub mod cast;
 pub mod command;

@@ -53,10 +53,10 @@ impl<'n> Client<'n> {
         Client { netns, router: Some(router), from: None }
     }
 
-    /// `curl` with further arguments. The demo CA is trusted, nothing else is.
+    /// `curl` with further arguments. It trusts only the demo CA.
     ///
     /// # Errors
-    /// When `curl` fails, with what it says.
+    /// When `curl` fails; the error has its output.
     pub fn curl(&self, url: &str, arguments: &[&str]) -> Result<Answer> {
         let output = command::output(self.command(url)?.arg("--include").args(arguments))?;
         parse(&String::from_utf8(output.stdout)?)
@@ -65,15 +65,15 @@ impl<'n> Client<'n> {
     /// `curl` into a file.
     ///
     /// # Errors
-    /// When `curl` fails, with what it says.
+    /// When `curl` fails; the error has its output.
     pub fn download(&self, url: &str, file: &Path) -> Result<()> {
         command::output(self.command(url)?.arg("--fail").arg("--output").arg(file)).map(drop)
     }
 
-    /// `curl` with nothing but the URL.
+    /// `curl` with only the URL.
     ///
     /// # Errors
-    /// When `curl` fails, with what it says.
+    /// When `curl` fails; the error has its output.
     pub fn get(&self, url: &str) -> Result<Answer> {
         self.curl(url, &[])
     }
@@ -81,7 +81,7 @@ impl<'n> Client<'n> {
     /// `openssl s_client`: one request over TLS, the certificate verified against `name`. Returns all it prints.
     ///
     /// # Errors
-    /// When the handshake or the verification fails, with what it says.
+    /// When the handshake or the verification fails; the error has its output.
     pub fn s_client(&self, router: SocketAddr, name: &str, path: &str) -> Result<String> {
         let mut command = self.netns.command("openssl")?;
         command.args(["s_client", "-connect", &router.to_string(), "-servername", name, "-verify_hostname", name]);
@@ -140,10 +140,10 @@ pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
     trusting(&std::fs::read(demo_ca())?).map(Arc::new)
 }
 
-/// The settings of a TLS client in this process, which trusts the CAs of a PEM text and nothing else.
+/// Settings of a TLS client in this process that trusts only the CAs of a PEM text.
 ///
 /// # Errors
-/// When it is none.
+/// The text is invalid.
 pub fn trusting(pem: &[u8]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

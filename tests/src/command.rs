@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 /// Runs a command to its end.
 ///
 /// # Errors
-/// When it cannot be started or fails, with what it printed.
+/// When it cannot be started or fails; the error has its output.
 pub fn output(command: &mut Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("{name} cannot be run"))?;

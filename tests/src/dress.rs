@@ -23,7 +23,7 @@ fn sum_up(frame: &mut [u8]) {
     frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&field.to_be_bytes());
 }
 
-/// A frame of a plain segment with an authentication header (RFC 4302 §2) before TCP, of an association that nobody has.
+/// A frame with a segment behind an authentication header (RFC 4302 §2) of an unknown security association.
 pub fn authenticated(frame: &[u8]) -> Vec<u8> {
     const LENGTH: usize = 24;
     const AH: u8 = 51;
@@ -31,7 +31,7 @@ pub fn authenticated(frame: &[u8]) -> Vec<u8> {
     let mut dressed = frame[..begin].to_vec();
     let protocol = if v6 { ETHERNET + 6 } else { ETHERNET + 9 };
     dressed[protocol] = AH;
-    // TCP follows; 32-bit words, less two; an index of parameters, a number, and what is no checksum.
+    // Next header TCP; length in 32-bit words, minus two; an SPI, a sequence number, and an invalid ICV.
     dressed.extend([6, 4, 0, 0, 0, 0, 0x12, 0x34]);
     dressed.extend([1; LENGTH - 8]);
     dressed.extend(&frame[begin..]);
@@ -48,8 +48,8 @@ fn set_length(frame: &mut [u8], data: usize) {
     frame[at..at + 2].copy_from_slice(&u16::try_from(length).unwrap_or(0).to_be_bytes());
 }
 
-/// A frame of a plain segment in fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5); one
-/// that is no longer stays whole. Of IPv4 whatever it says of fragmentation.
+/// A frame of a segment in fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5); a shorter
+/// frame is not fragmented. For IPv4, the DF flag is ignored.
 pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
     let begin = headers(frame);
     let v6 = is_v6(frame);

@@ -1,4 +1,4 @@
-//! Backends that tell what they see: HTTP/1.1, HTTP/2 and gRPC in clear text or over TLS, and plain bytes.
+//! Backends that report what they see: HTTP/1.1, HTTP/2 and gRPC in clear text or over TLS, and plain bytes.
 //!
 //! They run in this process, on listeners inside of a namespace. Each answer's header field [`NUMBER`] says which entry
 //! of the [`Log`] it belongs to.
@@ -66,14 +66,14 @@ impl Echo {
                         Socket::Datagrams(socket) => drop(tokio::spawn(receive(socket, stage))),
                     }
                 }
-                // An error is as good as a message: nobody is there any more.
+                // An error means the same as a message: the owner is gone.
                 let _ = ended.await;
             });
         })?;
         Ok(Echo { log, released, end: Some(end), thread: Some(thread) })
     }
 
-    /// What they have seen.
+    /// Requests seen.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -94,7 +94,7 @@ impl Drop for Echo {
     }
 }
 
-/// What a backend hears by.
+/// A listening socket of a backend.
 enum Socket {
     Listener(Listener),
     Datagrams(UdpSocket),
@@ -108,7 +108,7 @@ async fn accept(listener: Listener, stage: Stage) {
     while let Ok((stream, _)) = listener.accept().await {
         stage.log.connected(&stage.backend.name);
         let stage = stage.clone();
-        // What goes wrong on a connection is seen at its other end.
+        // The peer sees errors of a connection.
         tokio::spawn(async move { connection(stream, &stage).await });
     }
 }

@@ -90,8 +90,8 @@ spec:
 /// `spec` of a passthrough route, for [`route`].
 pub const PASSTHROUGH: &str = "  tls: {termination: passthrough}\n";
 
-/// `spec` of a route whose TLS ends at the router, for [`route`]: the termination, the certificate, and further lines of
-/// its `tls`.
+/// `spec` of a route with TLS terminated by the router, for [`route`]: the termination, the certificate, and further
+/// lines of `tls`.
 pub fn terminated(termination: &str, certificate: &Leaf, more: &str) -> String {
     format!(
         "  tls:
@@ -115,7 +115,7 @@ pub fn annotated(route: &str, annotations: &[(&str, &str)]) -> String {
     route.replace("metadata: {", &format!("metadata: {{annotations: {{{}}}, ", pairs.join(", ")))
 }
 
-/// A manifest whose endpoints speak this protocol (`appProtocol` of the ports of EndpointSlices).
+/// A manifest with this protocol for its endpoints (`appProtocol` of the ports of EndpointSlices).
 pub fn speaking(manifest: &str, protocol: &str) -> String {
     manifest.replace("ports: [{name: main, port: ", &format!("ports: [{{name: main, appProtocol: {protocol}, port: "))
 }
@@ -125,10 +125,10 @@ fn block(text: &str) -> String {
     text.lines().map(|line| format!("      {line}\n")).collect()
 }
 
-/// Replaces a file in one step, as editors and `kubectl cp` do: whoever reads sees the old or the new text.
+/// Replaces a file atomically, as editors and `kubectl cp` do: a reader sees the old or the new text.
 ///
 /// # Errors
-/// When it cannot be written.
+/// It cannot be written.
 pub fn replace(file: &Path, text: &str) -> Result<()> {
     let new = file.with_extension("new");
     fs::write(&new, text)?;

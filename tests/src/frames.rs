@@ -1,4 +1,4 @@
-//! Ethernet frames of an interface, as they are on the wire: what the wire and the raw ends are made of.
+//! Ethernet frames of an interface as on the wire, for `wire` and `raw`.
 
 use std::io::Write;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const EVERYTHING: u16 = (libc::ETH_P_ALL as u16).to_be();
 pub struct Frames(Socket);
 
 impl Frames {
-    /// Opens an interface of a namespace. What this value sends does not come back to it.
+    /// Opens an interface of a namespace. Frames sent here are not received here.
     ///
     /// # Errors
     /// When there is no such interface, or the kernel refuses.
@@ -30,7 +30,7 @@ impl Frames {
         netns.run(|| {
             let any = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
             let index = name_to_index(&any, interface).with_context(|| format!("the interface {interface}"))?;
-            // Nothing is received before it is bound to the interface: protocol 0 stands for none.
+            // Nothing is received before the socket is bound to the interface: protocol 0 receives nothing.
             let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
             socket.bind(&address(index)?)?;
             socket.set_recv_buffer_size(8 << 20)?;
@@ -86,7 +86,7 @@ fn address(index: u32) -> Result<SockAddr> {
         sll_addr: [0; 8],
     };
     let length = libc::socklen_t::try_from(size_of_val(&link))?;
-    // SAFETY: `sockaddr_ll` is one of the platform's address types, and what is written is one of its family and size.
+    // SAFETY: `sockaddr_ll` is one of the platform's address types; an address of this family and size is written.
     Ok(unsafe {
         *storage.view_as::<libc::sockaddr_ll>() = link;
         SockAddr::new(storage, length)

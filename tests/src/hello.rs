@@ -1,4 +1,4 @@
-//! Real ClientHellos, for connections whose rest need not be TLS: a passthrough route reads nothing after the hello.
+//! Real ClientHellos, for connections that need no TLS afterwards: a passthrough route reads nothing after the hello.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The harness of Sluice's end-to-end stories: network namespaces, the real binary, real servers and clients.
 //!
-//! Every story makes its own namespaces, so stories run side by side with fixed ports. Nothing is skipped: a story that
-//! cannot run fails with one line that says what it lacks.
+//! Every story makes its own namespaces, so stories run side by side with fixed ports. No story is skipped: one that
+//! cannot run fails with a line that names what is missing.
 
 pub mod claims;
 pub mod client;
@@ -35,7 +35,7 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect::<PathBuf>()
 }
 
-/// A file of `examples/demo-certificates`; an absolute path stays as it is.
+/// Path of a file of `examples/demo-certificates`; an absolute path is unchanged.
 pub fn demo_certificate(name: impl AsRef<Path>) -> PathBuf {
     workspace().join("examples/demo-certificates").join(name)
 }

@@ -27,7 +27,7 @@ struct Inner {
 }
 
 impl Netns {
-    /// A new namespace. `role` is part of its name, for whoever looks while a test runs.
+    /// A new namespace. `role` is part of its name, for debugging.
     ///
     /// # Errors
     /// When this process is not root, or the kernel refuses.
@@ -62,7 +62,7 @@ impl Netns {
         other.equip(there.0, there.1)
     }
 
-    /// Gives an interface addresses with prefix lengths, and takes it up.
+    /// Adds addresses with prefix lengths to an interface, and sets it up.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -89,10 +89,10 @@ impl Netns {
         Ok(command)
     }
 
-    /// `ip` inside.
+    /// Runs `ip` inside.
     ///
     /// # Errors
-    /// When it fails, with what it says.
+    /// When it fails; the error has its output.
     pub fn ip(&self, arguments: &[&str]) -> Result<()> {
         ip(self.command("ip")?.args(arguments))
     }
@@ -100,7 +100,7 @@ impl Netns {
     /// Runs a program inside that reads a text, such as `nft -f -`.
     ///
     /// # Errors
-    /// When it fails, with what it says.
+    /// When it fails; the error has its output.
     pub fn feed(&self, program: &[&str], text: &str) -> Result<()> {
         let [program, arguments @ ..] = program else { bail!("no program") };
         let mut command = self.command(program)?;
@@ -132,7 +132,7 @@ impl Netns {
         Ok(text.trim().to_owned())
     }
 
-    /// Makes an interface send every packet as it is on a wire: no longer than the MTU, with its checksum.
+    /// Makes an interface send packets as on a wire: no longer than the MTU, with checksums.
     ///
     /// # Errors
     /// When `ethtool` fails.

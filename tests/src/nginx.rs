@@ -17,7 +17,7 @@ use crate::wait::{self, PATIENCE};
 /// One `server` block. It answers one line: its name, the TLS version and SNI that it saw, the path, and
 /// `X-Forwarded-Proto`. Under `/file/` it serves what is in [`Nginx::files`], two megabytes a second.
 pub struct Server<'a> {
-    /// What it calls itself.
+    /// Its name.
     pub name: &'a str,
     /// Where it listens.
     pub listen: SocketAddr,
@@ -36,7 +36,7 @@ impl Nginx {
     /// Starts it and waits until it listens everywhere.
     ///
     /// # Errors
-    /// When it does not start, with what it printed.
+    /// When it does not start; the error has its output.
     pub fn start(netns: &Netns, servers: &[Server<'_>]) -> Result<Nginx> {
         let folder = TempDir::new()?;
         let blocks = blocks(folder.path(), servers)?;
@@ -47,7 +47,7 @@ impl Nginx {
     /// As [`Nginx::start`], with `server` blocks of one's own, which listen on these addresses.
     ///
     /// # Errors
-    /// When it does not start, with what it printed.
+    /// When it does not start; the error has its output.
     pub fn with(netns: &Netns, addresses: &[SocketAddr], blocks: &str) -> Result<Nginx> {
         Nginx::run(netns, TempDir::new()?, addresses, blocks)
     }
@@ -72,10 +72,10 @@ impl Nginx {
         Ok(nginx)
     }
 
-    /// Lets it answer what has been asked, and end.
+    /// Stops it gracefully, after all pending responses.
     ///
     /// # Errors
-    /// When it does not end.
+    /// It does not end.
     pub fn quit(mut self) -> Result<()> {
         self.process.signal(Signal::QUIT)?;
         self.process.ended(PATIENCE).map(drop)
@@ -86,7 +86,7 @@ impl Nginx {
         self.process.id()
     }
 
-    /// Folder of what is served under `/file/`.
+    /// Folder served under `/file/`.
     pub fn files(&self) -> PathBuf {
         self.folder.path().join("file")
     }

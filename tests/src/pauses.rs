@@ -1,4 +1,4 @@
-//! For how long a machine keeps those waiting who could go on: what takes longer by that is nobody's fault.
+//! Measures how long the machine delays runnable threads, so that tests can subtract such delays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SigningKey as _};
 use tempfile::TempDir;
 
-/// A certificate authority, whose certificate is also in a file.
+/// A certificate authority; its certificate is also in a file.
 pub struct Ca {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,

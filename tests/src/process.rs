@@ -41,7 +41,7 @@ impl Process {
     /// The lines that it has printed.
     pub fn output(&self) -> Vec<String> {
         let mut text = vec![0; self.output.metadata().map_or(0, |file| usize::try_from(file.len()).unwrap_or(0))];
-        // A file in memory is read, whole: what was written is there.
+        // A file in memory is read at once and completely.
         let _ = self.output.read_exact_at(&mut text, 0);
         // Of a line that is being printed there is a part only.
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
@@ -52,7 +52,7 @@ impl Process {
     /// Waits for a line.
     ///
     /// # Errors
-    /// When it ends before, or the deadline passes; the error has what it printed.
+    /// It ends before, or the deadline passes; the error has its output.
     pub fn wait_for_line(&mut self, line: &str, within: Duration) -> Result<()> {
         let mut ended = None;
         let result = wait::wait_until(&format!("{} prints {line:?}", self.name), within, || {

@@ -59,7 +59,7 @@ impl Program {
     /// gRPC streams by Debian's grpc-go.
     ///
     /// # Errors
-    /// When it cannot be built, with what the compiler says.
+    /// When it cannot be built; the error has its output.
     pub fn grpc_go() -> Result<Program> {
         static BUILT: OnceLock<Result<Program, String>> = OnceLock::new();
         once(&BUILT, || go("grpc_streams"))
@@ -68,26 +68,26 @@ impl Program {
     /// gRPC streams by Debian's grpc-java.
     ///
     /// # Errors
-    /// When it cannot be built, with what the compiler says.
+    /// When it cannot be built; the error has its output.
     pub fn grpc_java() -> Result<Program> {
         static BUILT: OnceLock<Result<Program, String>> = OnceLock::new();
         once(&BUILT, || java("GrpcStreams", &GRPC_JAVA))
     }
 
-    /// Starts it as a server and waits until it says that it is ready.
+    /// Starts it as a server and waits until it reports readiness.
     ///
     /// # Errors
-    /// When it does not become ready, with what it printed.
+    /// When it does not become ready; the error has its output.
     pub fn server(&self, netns: &Netns, arguments: &[&str]) -> Result<Process> {
         let mut process = Process::start(&self.name, self.command(netns, "server")?.args(arguments))?;
         process.wait_for_line("ready", PATIENCE)?;
         Ok(process)
     }
 
-    /// Runs it as a client to its end; the JSON that it prints.
+    /// Runs it as a client to its end; returns its JSON output.
     ///
     /// # Errors
-    /// When it fails, with what it printed.
+    /// When it fails; the error has its output.
     pub fn client(&self, netns: &Netns, arguments: &[&str]) -> Result<Value> {
         let output = command::output(self.command(netns, "client")?.args(arguments))?;
         let text = String::from_utf8(output.stdout)?;
@@ -116,7 +116,7 @@ fn source(file: &str) -> PathBuf {
     workspace().join("tests/programs").join(file)
 }
 
-/// What the libraries are compiled to is kept.
+/// Caches the compiled libraries.
 fn go(name: &str) -> Result<Program> {
     let folder = folder("go")?;
     let file = folder.join(name);

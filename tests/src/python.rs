@@ -14,10 +14,10 @@ use crate::{command, workspace};
 /// Debian's, which has Debian's libraries; another one may come first on the path.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Starts a server and waits until it says that it is ready.
+/// Starts a server and waits until it reports readiness.
 ///
 /// # Errors
-/// When it does not become ready, with what it printed.
+/// When it does not become ready; the error has its output.
 pub fn server(netns: &Netns, program: &str, arguments: &[&str]) -> Result<Process> {
     let mut process = Process::start(program, command(netns, program)?.args(arguments))?;
     process.wait_for_line("ready", PATIENCE)?;
@@ -32,10 +32,10 @@ pub fn start(netns: &Netns, program: &str, arguments: &[&str]) -> Result<Process
     Process::start(program, command(netns, program)?.args(arguments))
 }
 
-/// Runs a client to its end; the JSON that it prints.
+/// Runs a client to its end; returns its JSON output.
 ///
 /// # Errors
-/// When it fails, with what it printed.
+/// When it fails; the error has its output.
 pub fn client(netns: &Netns, program: &str, arguments: &[&str]) -> Result<Value> {
     let output = command::output(command(netns, program)?.args(arguments))?;
     let text = String::from_utf8(output.stdout)?;

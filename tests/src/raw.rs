@@ -1,5 +1,5 @@
-//! An end of a TCP connection that does what it is told, packet by packet: with any sequence number, clock, window and
-//! segmentation. It lives at an address that no stack has, and finds fault with every packet that a stack would drop.
+//! A TCP end controlled packet by packet: any sequence number, timestamp, window and segmentation. It has an address
+//! that no stack has, and fails on every packet that a stack would drop.
 
 mod packet;
 mod receiving;
@@ -18,7 +18,7 @@ pub use packet::{Packet, Path};
 /// Hardware address of every raw end; each is on a link of its own.
 const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
-/// What an end tells of itself.
+/// Parameters of an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Nature {
     /// Initial sequence number.
@@ -57,11 +57,11 @@ pub struct End {
     path: Path,
     nature: Nature,
     started: Instant,
-    /// What the other end told in its SYN.
+    /// The peer's SYN.
     told: Packet,
     /// Next sequence number to send.
     next: u32,
-    /// What the other end has acknowledged.
+    /// The peer's last acknowledgement.
     acknowledged: u32,
     /// Next sequence number that is expected.
     expected: u32,
@@ -78,7 +78,7 @@ impl End {
     fn new(place: &Place, remote: SocketAddr, nature: Nature) -> Result<End> {
         let (netns, interface) = place.at;
         let (gateway, toward) = place.gateway;
-        // Nobody answers for this address: its neighbour is told.
+        // No stack answers ARP for this address, so a static neighbour entry is added.
         let hardware = HARDWARE.map(|byte| format!("{byte:02x}")).join(":");
         gateway.ip(&[
             "neighbour",
@@ -188,7 +188,7 @@ impl End {
         Ok(())
     }
 
-    /// Sends the next bytes in a segment behind an authentication header that nobody takes. They are still to be sent.
+    /// Sends the next bytes in a segment behind an invalid authentication header. They remain to be sent.
     ///
     /// # Errors
     /// When the link is gone.
@@ -213,7 +213,7 @@ impl End {
         self.frames.send(&frame)
     }
 
-    /// Sends bytes at an offset of the stream again, or ahead of time; what is next does not change.
+    /// Sends bytes at an offset of the stream again, or ahead of time; the next sequence number does not change.
     ///
     /// # Errors
     /// When the link is gone.
@@ -277,7 +277,7 @@ impl End {
         std::mem::replace(&mut self.path.gateway, hardware)
     }
 
-    /// Sends a FIN so many bytes before what is next, as somebody would who only guesses; this end goes on.
+    /// Sends a FIN this many bytes before the next sequence number, as an attacker would guess it; this end continues.
     ///
     /// # Errors
     /// When the link is gone.
@@ -286,7 +286,7 @@ impl End {
         self.send_packet(Packet { seq, ack: Some(self.expected), fin: true, ..Packet::default() })
     }
 
-    /// Sends a reset so many bytes behind what is next, likewise.
+    /// Sends a RST this many bytes after the next sequence number, as an attacker would guess it.
     ///
     /// # Errors
     /// When the link is gone.
@@ -311,7 +311,7 @@ impl End {
         self.until("a reset", |end| end.reset)
     }
 
-    /// Sends an acknowledgement of what was received.
+    /// Acknowledges all received bytes.
     ///
     /// # Errors
     /// When the link is gone.
@@ -352,7 +352,7 @@ impl End {
     }
 
     fn syn(&self) -> Packet {
-        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        // A SYN-ACK only has options that the SYN offered (RFC 7323 §2.2, RFC 2018 §2).
         let answer = self.told.syn;
         Packet {
             seq: self.nature.isn,

@@ -40,19 +40,19 @@ pub struct Options {
     pub any_endpoint: bool,
     /// Whether `sluice keep` runs it.
     pub kept: bool,
-    /// How many descriptors it may have (`RLIMIT_NOFILE`), if not as many as others.
+    /// Limit of open descriptors (`RLIMIT_NOFILE`); `None` for the default.
     pub descriptors: Option<u32>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
 
 impl Options {
-    /// For a folder whose endpoints are on loopback.
+    /// For a folder with endpoints on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
         Options { data_path, any_endpoint: true, kept: false, descriptors: None, arguments: Vec::new() }
     }
 
-    /// For a folder whose endpoints are elsewhere.
+    /// For a folder with endpoints elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
         Options { data_path, any_endpoint: false, kept: false, descriptors: None, arguments: Vec::new() }
     }
@@ -74,7 +74,7 @@ impl Sluice {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = TempDir::new()?;
-        // `env` does nothing more than what is to be run.
+        // `env` only executes the program.
         let mut command = netns.command("env")?;
         if options.data_path == DataPath::Forbidden {
             command.args(["setpriv", "--bounding-set=-bpf,-sys_admin"]);
@@ -145,7 +145,7 @@ impl Sluice {
         &self.instance
     }
 
-    /// What it has printed.
+    /// Its output.
     pub fn output(&self) -> Vec<String> {
         self.process.output()
     }
@@ -222,7 +222,7 @@ impl Drop for Sluice {
         if self.process.terminate(PATIENCE).is_err() && self.process.terminate(PATIENCE).is_err() {
             eprintln!("sluice printed:\n{}", self.output().join("\n"));
         }
-        // Pins outlive the router on purpose; here nobody will adopt them. User-space runs have none.
+        // Pins outlive the router on purpose; here no router adopts them. User-space runs have none.
         let _ = std::fs::remove_dir_all(self.pins());
     }
 }

@@ -1,4 +1,4 @@
-//! Raw connections through a passthrough route, and streams whose content is checked.
+//! Raw connections through a passthrough route, and streams with verified content.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -26,11 +26,11 @@ pub struct Pair {
     pub origin: TcpStream,
 }
 
-/// Connects through a passthrough route of `name` to a raw backend, whose listener is `origin`, and checks that the
+/// Connects through a passthrough route of `name` to a raw backend with the listener `origin`, and checks that the
 /// backend gets the hello byte for byte.
 ///
 /// # Errors
-/// When it does not get through.
+/// The connection fails.
 pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &str) -> Result<Pair> {
     let hello = client_hello(name)?;
     let mut client = open(netns, router)?;
@@ -39,20 +39,20 @@ pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &s
     Ok(Pair { client, origin })
 }
 
-/// Connects, and sends nothing yet.
+/// Connects without sending.
 ///
 /// # Errors
-/// When nobody accepts.
+/// The connection is not accepted.
 pub fn open(netns: &Netns, router: SocketAddr) -> Result<TcpStream> {
     let client = netns.run(|| Ok(TcpStream::connect_timeout(&router, PATIENCE)?))?;
     patient(&client)?;
     Ok(client)
 }
 
-/// The next connection of a listener, whose first bytes must be `hello`.
+/// The next connection of a listener; its first bytes must be `hello`.
 ///
 /// # Errors
-/// When none comes, or another.
+/// None arrives, or the bytes differ.
 pub fn accept_with(listener: &TcpListener, hello: &[u8]) -> Result<TcpStream> {
     let mut origin = accept(listener)?;
     let mut received = vec![0; hello.len()];
@@ -109,10 +109,10 @@ impl Pair {
         Ok(())
     }
 
-    /// So many bytes each way at once, then both ends. What arrives must be what was sent.
+    /// Sends this many bytes each way at once, then closes both ends. The bytes received must be those sent.
     ///
     /// # Errors
-    /// When it is not, or a stream fails.
+    /// They differ, or a stream fails.
     pub fn exchange(self, seed: u64, up: u64, down: u64) -> Result<()> {
         thread::scope(|scope| {
             let upload = scope.spawn(|| one_way(&self.client, &self.origin, seed, up).context("client to backend"));
@@ -154,7 +154,7 @@ impl Content {
         Content::block(seed, BLOCK)
     }
 
-    /// As [`Content::new`], made only as far as a stream of this length needs it.
+    /// Like [`Content::new`], for a stream of this length.
     pub fn of(seed: u64, length: u64) -> Content {
         Content::block(seed, usize::try_from(length).map_or(BLOCK, |length| length.clamp(1, BLOCK)))
     }
@@ -193,8 +193,8 @@ impl Content {
     }
 }
 
-/// Reads what is there, as much as there is room for; how many bytes. A stop of the whole machine ends a read that has a
-/// time-out (`signal(7)`): then it is begun again.
+/// Reads available bytes into the buffer; returns their number. Stopping the whole machine interrupts a read with a
+/// time-out (`signal(7)`); it is then restarted.
 ///
 /// # Errors
 /// When the stream fails.
@@ -207,7 +207,7 @@ pub fn read_some(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// As [`read_some`], at most 64 bytes that nobody looks at.
+/// Like [`read_some`], for at most 64 bytes that are discarded.
 ///
 /// # Errors
 /// When the stream fails.
@@ -215,10 +215,10 @@ pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
     read_some(from, &mut [0; 64])
 }
 
-/// Reads until what has come ends in `end`, and returns all of it.
+/// Reads until the bytes end in `end`, and returns them.
 ///
 /// # Errors
-/// When the stream fails or ends before; tells what had come.
+/// The stream fails or ends before; the error has the bytes read.
 pub fn read_until(from: &mut impl Read, end: &[u8]) -> Result<Vec<u8>> {
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
     while !all.ends_with(end) {

@@ -59,7 +59,8 @@ impl Drop for Tunnel {
     }
 }
 
-/// Carries packets one way until an interface is gone. What the other one does not take is lost, as on any link.
+/// Forwards packets one way until an interface is gone. Packets that the other one does not accept are lost, as on any
+/// link.
 fn carry(mut from: &File, mut to: &File) {
     let mut packet = [0; LONGEST];
     while let Ok(length) = from.read(&mut packet) {
@@ -67,8 +68,8 @@ fn carry(mut from: &File, mut to: &File) {
     }
 }
 
-/// Makes an interface in this thread's network namespace. It lives as long as the file, which reads and writes its
-/// packets.
+/// Creates an interface in this thread's network namespace. It exists as long as the file, through which its packets
+/// are read and written.
 fn open(interface: &str) -> Result<File> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
     // `struct ifreq`: a name, and flags.
@@ -77,7 +78,7 @@ fn open(interface: &str) -> Result<File> {
     request[..interface.len()].copy_from_slice(interface.as_bytes());
     let flags = (libc::IFF_TUN | libc::IFF_NO_PI) as u16;
     request[16..18].copy_from_slice(&flags.to_ne_bytes());
-    // SAFETY: the request reads and writes one `struct ifreq`, whose size this is.
+    // SAFETY: the request reads and writes one `struct ifreq`, which has this size.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), SET_INTERFACE, request.as_mut_ptr()) };
     ensure!(done == 0, "the interface {interface}: {}", std::io::Error::last_os_error());
     Ok(file)

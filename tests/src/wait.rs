@@ -12,10 +12,10 @@ const PERIOD: Duration = Duration::from_millis(5);
 /// TCP believe in round trips of a second, and its next timers run for 3, 6, 12 and 23 s.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Looks until `condition` gives something, and returns it with the time that it took.
+/// Polls `condition` until it returns a value, and returns that with the time it took.
 ///
 /// # Errors
-/// When the deadline passes; `what` says what was waited for.
+/// The deadline passes; `what` describes the condition.
 pub fn wait_for<T>(what: &str, within: Duration, mut condition: impl FnMut() -> Option<T>) -> Result<(T, Duration)> {
     let start = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Things that want to see the packets of an interface: programs of BPF links and chains of nftables, attached for as
-//! long as their value lives. They let everything pass.
+//! Observers of an interface's packets: programs with BPF links and chains of nftables, attached for as long as their
+//! value lives. They accept every packet.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -50,7 +50,7 @@ pub fn attach(hook: Hook, interface: u32) -> Result<OwnedFd> {
 }
 
 fn bpf(command: i64, attributes: &[u64; 16]) -> Result<OwnedFd> {
-    // SAFETY: `union bpf_attr` of that size; what it points to is valid until the call returns.
+    // SAFETY: `union bpf_attr` of that size; its pointers are valid until the call returns.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), size_of_val(attributes)) };
     ensure!(fd >= 0, std::io::Error::last_os_error());
     // SAFETY: these commands return a new descriptor.
@@ -91,7 +91,7 @@ pub fn chain(interface: &str) -> Result<Socket> {
     socket.send(&batch)?;
     let mut answer = [0; 512];
     let length = (&socket).read(&mut answer)?;
-    // NLMSG_ERROR, whose first number is an errno, or 0 for done.
+    // NLMSG_ERROR: its first number is an errno, or 0 for success.
     let error = answer.get(16..20).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes);
     ensure!(length >= 20 && error == Some(0), "nftables answers {error:?}");
     Ok(socket)

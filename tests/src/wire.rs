@@ -113,7 +113,7 @@ impl Wire {
     /// When the kernel refuses.
     pub fn lay(here: (&Netns, &str, &[&str]), there: (&Netns, &str, &[&str]), plan: Plan) -> Result<Wire> {
         let netns = Netns::new("wire")?;
-        // Nobody lives on the wire: it says nothing itself.
+        // The wire itself must not send packets.
         netns.set("ipv6/conf/default/disable_ipv6", "1")?;
         for ((end, interface, addresses), port) in [(here, "left"), (there, "right")] {
             end.link((interface, addresses), &netns, (port, &[]))?;

@@ -1,4 +1,4 @@
-//! `ip_allowlist` on a passthrough route: who is not listed is refused, with the kernel program before a socket exists.
+//! `ip_allowlist` on a passthrough route: other clients are rejected; with the kernel program before a socket exists.
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};

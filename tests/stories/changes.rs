@@ -1,4 +1,4 @@
-//! The folder changes under a running router: each change takes effect within a second, and disturbs nobody else.
+//! The folder changes under a running router: each change takes effect within a second, without disturbing other hosts.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -175,7 +175,7 @@ fn a_bad_object_rejects_itself_and_its_last_good_version_serves() -> Result<()> 
             .find(|text| text.contains("name: bad") && text.contains("spec.path"))
     })?;
 
-    // A whole file that is no YAML, beside a change that is good.
+    // A whole file of invalid YAML, beside a valid change.
     fs::write(stage.path("broken.yaml"), "apiVersion: [")?;
     stage.change("another object changes", "good.apps.test", "nginx two", || {
         replace(&stage.path("good.yaml"), &route("good", "good.apps.test", "two", ""))
@@ -210,7 +210,7 @@ fn what_the_api_server_would_refuse_as_an_update_changes_nothing() -> Result<()>
         stage.sluice.output().into_iter().find(|line| line.contains("manifests:") && line.contains(problem))
     })?;
 
-    // Once it was gone it is another object, which may be what it likes.
+    // After its deletion it is a new object, whose immutable fields may differ.
     stage.change("the route is deleted", "a.apps.test", "503", || Ok(fs::remove_file(stage.path("a.yaml"))?))?;
     fs::write(stage.path("a.yaml"), &wildcard)?;
     let (row, _) = wait_for("the route is created anew", PATIENCE, || of_a("RouteNotAdmitted"))?;

@@ -1,4 +1,4 @@
-//! Clear text that the kernel carries: a route that wants no forwarding headers, and later requests for another host.
+//! Clear text that the kernel carries: a route without forwarding headers, and later requests for another host.
 
 mod content;
 mod order;
@@ -34,7 +34,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Hosts `one` and `two`, each with a backend of its own; `two` wants forwarding headers.
+    /// Hosts `one` and `two`, each with its own backend; `two` requires forwarding headers.
     fn new() -> Result<Stage> {
         Stage::behind(None)
     }
@@ -96,7 +96,7 @@ fn serve(origin: &mut TcpStream) -> Result<String> {
     Ok(String::from_utf8(head)?)
 }
 
-/// What comes until the connection is reset.
+/// The bytes received until the connection is reset.
 fn until_reset(stream: &mut TcpStream) -> Result<Vec<u8>> {
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
     loop {

@@ -51,7 +51,7 @@ fn tcp_fast_open_that_the_router_does_not_take() -> Result<()> {
     })
 }
 
-/// Data in the SYN, which the router's stack takes: the agent has it by then.
+/// Data in the SYN, which the router's stack receives, so the agent has the connection.
 #[test]
 fn tcp_fast_open_that_the_router_takes() -> Result<()> {
     let world = |data_path, family: Family| {
@@ -73,7 +73,7 @@ fn tcp_fast_open_that_the_router_takes() -> Result<()> {
     })
 }
 
-/// A connection whose hello is in the SYN as far as it fits (RFC 7413).
+/// A connection with as much of the hello in the SYN as fits (RFC 7413).
 fn fast_open(stage: &Stage) -> Result<Seen> {
     let mut client = stage.client.run(|| {
         let socket = Socket::new(Domain::for_address(stage.address), Type::STREAM, None)?;
@@ -117,7 +117,7 @@ fn multipath_tcp() -> Result<()> {
     })
 }
 
-/// The rest of a connection whose client has sent its hello.
+/// Completes a connection whose client has sent its hello.
 fn finished(client: TcpStream, stage: &Stage, hello: &[u8]) -> Result<Seen> {
     let pair = Pair { client, origin: stream::accept_with(&stage.listener, hello)? };
     let seen = Seen::of(&pair)?;

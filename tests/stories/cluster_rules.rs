@@ -10,7 +10,7 @@ use tests::steering::{BACK, BACKEND_PORT, Family, Setup, Stage};
 use crate::host_rules::stays_steered;
 use crate::ways_out::{all, explained, gets_nothing, relayed, steered_within};
 
-/// Of changed ipsets and tables of `iptables-legacy` the kernel does not tell: they are looked at every 5 s.
+/// The kernel does not notify about changes of ipsets and `iptables-legacy` tables: they are polled every 5 s.
 const SETS_AGAIN_WITHIN: Duration = Duration::from_secs(8);
 
 #[test]
@@ -54,7 +54,7 @@ fn tables_of_iptables_legacy_that_do_something_have_everything_relayed() -> Resu
     all(|stage| {
         let command = if stage.family == Family::V4 { "iptables-legacy" } else { "ip6tables-legacy" };
         let run = |arguments: &[&str]| stage.router.feed(&[&[command][..], arguments].concat(), "");
-        // An empty table is none.
+        // Listing creates the empty table.
         run(&["-t", "nat", "-L"])?;
         stays_steered(stage, &["nft", "-f", "-"], "")?;
         run(&["-A", "OUTPUT", "-p", "udp", "-j", "DROP"])?;
@@ -76,7 +76,7 @@ fn restore(stage: &Stage) -> &'static str {
     if stage.family == Family::V4 { "iptables-nft-restore" } else { "ip6tables-nft-restore" }
 }
 
-/// With the rules, the kernel carries connections to the pod; with the policy nobody does.
+/// With the rules, the kernel carries connections to the pod; with the policy they are dropped.
 fn rules(
     load: impl Fn(&Stage) -> Vec<&'static str>,
     text: &str,

@@ -70,7 +70,7 @@ fn what_is_said_to_be_tested_of_delegation_is() -> Result<()> {
     ensure!(inclusion.len() == 37, "{} rows of inclusion", inclusion.len());
     let stories = ["tests/stories/delegation", "tests/stories/delegation/subdomains"];
     let contour = delegation("contour.md", "router/translate/src/contour/tests", &stories)?;
-    // Each rule, with what it allows and what it refuses.
+    // Each rule, with what it accepts and what it rejects.
     for rule in 1..=10 {
         ensure!(contour.iter().any(|what| what.starts_with(&format!("S{rule} "))), "nothing is said of S{rule}");
     }
@@ -107,7 +107,7 @@ fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
             ensure!(corpora.contains(&format!("\"{name}\",")), "{case}: no row {name:?}");
         }
     }
-    // What is refused beyond what others refuse is all told.
+    // All rejections beyond those of upstream are listed.
     let lines = exceptions.lines().map(str::trim);
     for line in lines.filter(|line| line.starts_with("compliant(") || line.starts_with("acceptable(")) {
         let name = line.split('"').nth(1).context("a name")?;
@@ -135,7 +135,7 @@ const OF_THE_DATA_PATH: [&str; 6] = [
     "router-common/src",
 ];
 
-/// The source of a test, `module::function` or `module` with any modules around it; `None` if there is none of that name.
+/// The source of a test, `module::function` or `module` in any parent modules; `None` if there is none of that name.
 fn source(name: &str) -> Option<String> {
     let read = |path: &str| {
         let files = OF_THE_DATA_PATH.iter().map(|folder| workspace().join(folder).join(path).with_extension("rs"));
@@ -150,7 +150,7 @@ fn source(name: &str) -> Option<String> {
     })
 }
 
-/// Every row names a test that there is, and none that there is not; one that tells a limit, a story of that limit.
+/// Every row names an existing test; a row about a limit names a story of that limit.
 #[test]
 fn what_is_said_to_be_done_about_packets_is_tested() -> Result<()> {
     let rows = rows("datapath.md", "| what | | how it is shown, or seen |")?;

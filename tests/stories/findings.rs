@@ -1,4 +1,4 @@
-//! `sluice get status` tells what the kernel's path leaves to the agent, why, and what to do.
+//! `sluice get status` shows what the kernel data path leaves to the agent, why, and the remedy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -14,7 +14,7 @@ use tests::wait::{PATIENCE, wait_until};
 
 use crate::instances;
 
-/// The names of what has this reason.
+/// Names of the findings with this reason.
 fn names_of(sluice: &Sluice, what: &str, why: &str) -> Result<Vec<String>> {
     let status = sluice.get("status")?;
     let findings = status["findings"].as_array().context("findings")?.iter();

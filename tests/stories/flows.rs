@@ -1,4 +1,4 @@
-//! What the agent tells of connections that the kernel carries, and when it ends them.
+//! The agent's reports on connections in the kernel, and when it ends them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -110,7 +110,7 @@ fn a_connection_is_shown_while_it_lives_and_logged_when_it_ends() -> Result<()> 
         assert_eq!((count("dialed"), count("confirmed"), count("refused")), (Some(1), Some(1), Some(0)), "{stats}");
         assert_eq!(stats["routes"][0]["name"], "test/raw", "{stats}");
         stage.nothing_is_left()?;
-        // Nothing more was told when the entries went.
+        // No further line was logged when the entries were removed.
         assert_eq!(lines(&stage.sluice).len(), 1, "one line a connection");
     }
     Ok(())
@@ -154,7 +154,7 @@ fn silent(data_path: DataPath, family: Family) -> Result<()> {
         );
     }
     if stage.steers() {
-        // It has had the endpoint's end; a reset shows in what it sends, not in what it reads.
+        // It has received the endpoint's FIN; a reset shows on its writes, not on its reads.
         let error = half.client.take_error()?.map(|error| error.kind());
         ensure!(matches!(error, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)), "{error:?}");
         let flows = stage.sluice.get("flows")?;
@@ -307,7 +307,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // What a killed agent left; after a clean end there is nothing.
+        // State left by a killed agent; a clean end leaves none.
         let _ = sluice::run(&["bpf", "cleanup", "--instance", &self.instance].map(OsStr::new));
     }
 }
@@ -350,7 +350,7 @@ fn the_next_agent_goes_on_with_ids_connections_and_clocks() -> Result<()> {
         line_of_stays.contains("host=\"stays.test\"") && line_of_stays.contains("datapath=\"kernel\""),
         "{line_of_stays}"
     );
-    // Nobody knows its host any more, but whose it was stands in the maps.
+    // The host is not in the table any more, but the maps still name the route.
     let (line_of_goes, _) = line(of_goes)?;
     ensure!(line_of_goes.contains("route=test/goes") && line_of_goes.contains("router=default"), "{line_of_goes}");
     Ok(())
@@ -372,7 +372,7 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
         found.map(|(line, _)| line)
     };
     agent.signal(Signal::TERM)?;
-    // While the router drains, what is there goes on.
+    // While the router drains, established connections continue.
     first.greet()?;
     drop(first);
     let line_of_first = line(&agent, ends)?;
@@ -413,7 +413,7 @@ fn a_connections_line_is_the_same_on_either_path() -> Result<()> {
     ensure!((&kernel["datapath"], &relay["datapath"]) == (&"kernel".into(), &"relay".into()), "{kernel} {relay}");
     ensure!(kernel["bytes_out"] == 7000, "{kernel}");
     for line in [&mut kernel, &mut relay] {
-        // What is of this connection alone.
+        // Fields that are specific to this connection.
         for field in ["datapath", "time", "duration_ms"] {
             ensure!(!line[field].is_null(), "{field} is missing");
             line[field] = Value::Null;

@@ -1,5 +1,5 @@
-//! Gateways from a folder of manifests: ports that open and close, statuses in files, lists, explanations, and hosts that
-//! objects of different kinds want.
+//! Gateways from a folder of manifests: ports that open and close, statuses in files, lists, explanations, and hosts
+//! that several APIs claim.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -216,11 +216,11 @@ fn ports_open_and_close_with_their_listeners() -> Result<()> {
     ensure!(!stage.is_open(9090)?, "nobody has the port yet");
     stage.change(&with(&[WEB, MORE].concat()))?;
     stage.becomes("http://store.gw.test:9090/", (200, "one"))?;
-    // The port goes, what is served on the other one stays.
+    // The port is closed; the other one keeps serving.
     stage.change(&with(WEB))?;
     wait_until("the port is closed", PATIENCE, || stage.is_open(9090).is_ok_and(|open| !open))?;
     stage.becomes("http://store.gw.test:8080/", (200, "one"))?;
-    // The whole Gateway goes: nothing of it is left.
+    // The whole Gateway is removed, with everything that it served.
     stage.change("")?;
     let nobody = || stage.get("http://store.gw.test:8080/").is_ok_and(|(status, _)| status == 503);
     wait_until("nobody serves the host", PATIENCE, nobody)?;
@@ -229,7 +229,8 @@ fn ports_open_and_close_with_their_listeners() -> Result<()> {
     Ok(())
 }
 
-/// Objects of three kinds want one host: the oldest one has it, the others say so, and when it goes the next has it.
+/// Objects of three kinds claim one host: the oldest one owns it, the others' statuses say so, and when it is deleted,
+/// the next one owns it.
 #[test]
 fn the_oldest_of_three_kinds_has_a_host() -> Result<()> {
     const HOST: &str = "shop.apps.test";
@@ -288,7 +289,8 @@ fn a_refused_version_leaves_the_last_good_one() -> Result<()> {
     Ok(())
 }
 
-/// The port of a Gateway alone, under `sluice keep`: an upgrade hands its socket over, so that nobody is refused.
+/// The port of a Gateway alone, under `sluice keep`: an upgrade hands its socket over, so that no connection is
+/// refused.
 #[test]
 fn an_upgrade_keeps_the_port_of_a_gateway_open() -> Result<()> {
     let text = gateway(MORE) + &http_route("store", 2026, "store.gw.test", "/", "one");

@@ -1,4 +1,4 @@
-//! The stage itself, without a router on it: what the other stories take for granted.
+//! The stage itself, without a router: what the other stories rely on.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Rules of the host's netfilter hold for connections through the router, whoever would carry them.
+//! Rules of the host's netfilter apply to connections through the router, whichever data path carries them.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -180,7 +180,8 @@ fn an_operator_who_knows_has_rules_passed_by() -> Result<()> {
     stage.connect()?.exchange(6, 200_000, 200_000)
 }
 
-/// Loads rules that are for others, and waits until the agent knows them: another rule, which is for the endpoint, has
+/// Loads rules for other traffic, and waits until the agent has read them: a further rule, for the endpoint, makes it
+/// relay, and is removed again.
 /// it relayed, and goes.
 pub fn stays_steered(stage: &Stage, program: &[&str], text: &str) -> Result<()> {
     stage.router.feed(program, text)?;
@@ -197,12 +198,12 @@ fn version(stage: &Stage) -> &'static str {
     if stage.family == Family::V4 { "ip" } else { "ip6" }
 }
 
-/// As `nat` wants it in a table of both.
+/// As a `nat` chain in an `inet` table requires it.
 fn family(stage: &Stage) -> &'static str {
     version(stage)
 }
 
-/// A chain with a rule that nothing comes to, and this one.
+/// A chain with this rule, and one that never matches.
 fn chain(kind: &str, hook: &str, rule: &str) -> String {
     let other = if kind == "filter" { "ip daddr 192.0.2.1 drop\n" } else { "" };
     format!("table inet story {{\nchain c {{\ntype {kind} hook {hook} priority 0\n{other}{rule}\n}}\n}}\n")

@@ -1,5 +1,5 @@
-//! Requests through the proxy, with clients and servers that are not ours: what they need of a router between them, and
-//! what they do not notice of it.
+//! Requests through the proxy by third-party clients and servers: what they need of a router in between, and what must
+//! be transparent to them.
 
 mod annotations;
 mod events;

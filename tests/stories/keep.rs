@@ -253,7 +253,7 @@ fn upgrades(data_path: DataPath) -> Result<()> {
                 let output = stage.upgrade()?;
                 let said = String::from_utf8_lossy(&output.stdout).into_owned();
                 ensure!(output.status.success() && said.starts_with("upgraded: process "), "{upgrade}: {output:?}");
-                // It is as long as that on the slowest machine.
+                // The download takes longer than this on the slowest machine.
                 ensure!(upgrade > 1 || !download.is_finished(), "the download was to take longer than an upgrade");
                 ensure!(lives(first) || download.is_finished(), "the first agent has ended before its download");
                 wait::wait_until("the new agent serves", PATIENCE, || {
@@ -293,7 +293,7 @@ fn sigusr2_upgrades_too() -> Result<()> {
 
 #[test]
 fn an_upgrade_to_an_agent_that_does_not_get_ready_says_why_and_changes_nothing() -> Result<()> {
-    // Waited for once, by the agent that hangs; the one in the end has to be ready by then, whatever else the machine does.
+    // The hanging agent uses up this time once; the last one must be ready within it on a slow machine.
     let stage = Stage::new(DataPath::UserSpace, &["--ready-within", "10"])?;
     let agent = stage.agent()?;
     let failures = [
@@ -312,7 +312,7 @@ fn an_upgrade_to_an_agent_that_does_not_get_ready_says_why_and_changes_nothing()
     stage.install(|path| fs::write(path, "no program"))?;
     let said = String::from_utf8(stage.upgrade()?.stderr)?;
     assert!(said.contains("cannot be run"), "{said}");
-    // An older one that hangs does not stand in the way.
+    // An older agent that hangs does not block the upgrade.
     let binary = sluice::binary()?;
     stage.install(|path| symlink(binary, path))?;
     let output = stage.upgrade()?;

@@ -1,5 +1,5 @@
-//! Rules and policies that come while a connection is carried hold for it, whoever carries it: banned clients, network
-//! policies, IPsec.
+//! Rules and policies that are added while a connection is carried apply to it on both data paths: banned clients,
+//! network policies, IPsec.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ const HOLDS_WITHIN: Duration = Duration::from_secs(10);
 /// How long something is looked at that must not come.
 const SILENCE: Duration = Duration::from_millis(700);
 
-/// What became of one end.
+/// State of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// Nothing came, and nothing that it sends arrives.
@@ -27,7 +27,7 @@ enum End {
     Reset,
 }
 
-/// A rule, as a program reads it; `{client}`, `{endpoint}` and `{ip}` (`ip` or `ip6`) stand for those of the stage.
+/// A rule, as a program reads it; `{client}`, `{endpoint}` and `{ip}` (`ip` or `ip6`) are those of the stage.
 struct Rule {
     program: &'static [&'static str],
     text: &'static str,
@@ -71,8 +71,8 @@ fn all(story: impl Fn(&Stage, Pair) -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// A rule comes against a client: what it sends does not arrive, and it sees `end`. On the kernel's path the endpoint is
-/// reset, where the relay's would wait.
+/// A rule against a client is added: its packets do not arrive, and it sees `end`. On the kernel's path the endpoint is
+/// reset; that of the relay would wait.
 fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
     all(|stage, pair| {
         before.iter().try_for_each(|rule| rule.load(stage, &pair))?;
@@ -84,7 +84,7 @@ fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
             ended_by_rule(stage)?;
         }
         lift.load(stage, &pair)?;
-        // What was banned is over on the kernel's path; what comes anew goes through.
+        // The banned connection has ended on the kernel's path; new ones are carried.
         drop(pair);
         if stage.steers() {
             return steered_within(stage, HOLDS_WITHIN);
@@ -93,7 +93,7 @@ fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
     })
 }
 
-/// Waits until a client's bytes arrive no more, and looks what the client sees.
+/// Waits until a client's bytes do not arrive any more, and checks what the client sees.
 fn stops(stage: &Stage, pair: &Pair, end: End) -> Result<()> {
     if stage.steers() {
         no_flow_is_left(stage)?;
@@ -133,7 +133,7 @@ fn is_reset(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// What has become of an end whose error nobody may have seen yet.
+/// State of an end with an error that may not have been read yet.
 fn fate(mut stream: &TcpStream) -> Result<End> {
     stream.set_read_timeout(Some(SILENCE))?;
     match stream::read_once(&mut stream) {
@@ -184,7 +184,7 @@ fn a_client_that_a_rule_rejects_is_cut_off() -> Result<()> {
             ended_by_rule(stage)?;
             return steered_within(stage, HOLDS_WITHIN);
         }
-        // What it has sent again arrives.
+        // Retransmitted bytes arrive.
         arrives(&pair, b"anybody there?")?;
         pair.exchange(3, 200_000, 200_000)
     })

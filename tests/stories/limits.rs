@@ -28,7 +28,7 @@ fn world(data_path: DataPath, family: Family) -> Result<Stage> {
     Stage::new(data_path, Setup::new(family))
 }
 
-/// Answers of the endpoint come in by another interface than packets to it leave by. There is no such filter for IPv6.
+/// Packets of the endpoint arrive on another interface than packets to it leave by. IPv6 has no such filter.
 #[test]
 fn answers_that_a_reverse_path_filter_drops_are_carried() -> Result<()> {
     for data_path in BOTH {
@@ -121,7 +121,7 @@ fn block(socket: &Socket, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// A segment behind an authentication header of which nobody has the key: both paths drop it, and the connection goes on.
+/// A segment behind an authentication header with an unknown key: both paths drop it, and the connection continues.
 #[test]
 fn segments_behind_an_authentication_header_that_nobody_knows_are_dropped() -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup { offloads: false, ..Setup::new(family) });
@@ -149,8 +149,8 @@ fn segments_behind_an_authentication_header_that_nobody_knows_are_dropped() -> R
     })
 }
 
-/// A client's packets begin to come behind an authentication header, and this host has the key, but no policy: the stack takes
-/// them, and has no such connection. New connections are the agent's.
+/// A client's packets begin to arrive behind an authentication header, and this host has the key, but no policy: the
+/// stack accepts them, and has no such connection. The agent carries new connections.
 #[test]
 #[ignore = "needs AH; run by `cargo xtask verify --kernels`"]
 fn connections_whose_packets_begin_to_be_authenticated_wait() -> Result<()> {
@@ -180,7 +180,7 @@ fn connections_whose_packets_begin_to_be_authenticated_wait() -> Result<()> {
     })
 }
 
-/// A dial does not see sockets that are bound to another interface than its client's; the endpoint's answer tells.
+/// A dial does not see sockets bound to another interface than its client's; the endpoint's response shows it.
 #[test]
 fn sockets_that_are_bound_to_another_interface_keep_their_connections() -> Result<()> {
     const PORTS: (u16, u16) = (20_000, 20_031);
@@ -207,7 +207,7 @@ fn sockets_that_are_bound_to_another_interface_keep_their_connections() -> Resul
     )
 }
 
-/// The stack refuses the port at once where the agent has it. Where the programs have it, the SYN waits.
+/// With the agent, the stack refuses the port at once; with the programs, the SYN waits.
 #[test]
 fn a_program_that_binds_the_port_of_a_carried_connection_waits_for_its_end() -> Result<()> {
     for family in [Family::V4, Family::V6] {
@@ -230,7 +230,7 @@ fn a_program_that_binds_the_port_of_a_carried_connection_waits_for_its_end() -> 
     Ok(())
 }
 
-/// What a balancer elsewhere sends back to the router looks like any client's; here it does so a few times only.
+/// Packets that an external balancer sends back to the router look like any client's; here it does so a few times only.
 #[test]
 fn a_route_to_the_router_by_a_balancer_elsewhere_goes_round() -> Result<()> {
     const ROUNDS: usize = 20;
@@ -264,8 +264,8 @@ fn a_route_to_the_router_by_a_balancer_elsewhere_goes_round() -> Result<()> {
     })
 }
 
-/// Packets beyond 64 KiB have an option of IPv6 that no program can take out (RFC 2675): they are dropped and counted. Their
-/// sender sends again what is in them, in plain segments.
+/// Packets beyond 64 KiB have a jumbo payload option (RFC 2675) that no program can remove: they are dropped and
+/// counted. The sender retransmits them as plain segments.
 #[test]
 fn packets_beyond_64_kib_arrive_in_smaller_ones() -> Result<()> {
     const LENGTH: u64 = 3_000_000;

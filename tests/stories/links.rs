@@ -19,7 +19,7 @@ use crate::ways_out::explained;
 /// Links that VXLAN's packets go over.
 const UNDER: [u8; 2] = [8, 9];
 
-/// A client, a router and a backend that nothing connects yet. The router forwards, so that the programs are told next hops.
+/// Unconnected client, router and backend. The router forwards, so the programs can look up next hops.
 pub fn machines(family: Family) -> Result<[Netns; 3]> {
     let machines = [Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?];
     machines[1].set(family.forwarding(), "1")?;

@@ -81,7 +81,7 @@ fn explained(sluice: &Sluice) -> Result<()> {
     Ok(())
 }
 
-/// Addresses of nobody, which the router's host translates to the router's own listeners, as it would those of a Service.
+/// Unused addresses that the router's host translates to the router's own listeners, like those of a Service.
 const SERVICE: [&str; 2] = ["10.99.0.1", "fd99::1"];
 /// Descriptors beyond those of an idle router that a client's connections, and the first time round, may take.
 const FEW: usize = 32;
@@ -155,7 +155,7 @@ fn ask(client: &Netns, router: &str) -> Result<String> {
     Ok(answer)
 }
 
-/// Clients of the host itself are served, however the host translates what they connect to.
+/// Clients on the host itself are served, whatever the host translates their destination to.
 #[test]
 fn clients_of_the_host_are_served_behind_its_address_translation() -> Result<()> {
     let router = Netns::new("router")?;

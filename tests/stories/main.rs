@@ -1,4 +1,4 @@
-//! What Sluice does, told from outside: one story per file.
+//! Sluice's behaviour, tested from outside: one story per file.
 //!
 //! The stories need root, and everything that `cargo xtask test` installs.
 

@@ -1,8 +1,8 @@
-//! The folders of `router/tests/manifests`, each served by an agent: `maps.txt` is what the kernel's maps hold then.
+//! The folders of `router/tests/manifests`, each served by an agent: `maps.txt` is the content of the kernel's maps.
 //!
-//! `router/tests/manifest_stories` compares the other golden files of these folders, without root. Here `explain`, asked
-//! of the running agent, must say what it says of the folder, and name the endpoints that the maps hold.
-//! `UPDATE_GOLDENS=1 cargo test -p tests --test stories manifests::` rewrites `maps.txt`.
+//! `router/tests/manifest_stories` compares the other golden files of these folders, without root. Here `explain` on
+//! the running agent must agree with `explain` on the folder, and name the endpoints in the maps. `UPDATE_GOLDENS=1
+//! cargo test -p tests --test stories manifests::` rewrites `maps.txt`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use tests::netns::Netns;
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::workspace;
 
-/// The maps that hold what an agent has read from its manifests.
+/// Configuration maps, which an agent fills from its manifests.
 const MAPS: [&str; 10] = [
     names::LISTENERS,
     names::HTTP_BE,
@@ -33,7 +33,7 @@ const MAPS: [&str; 10] = [
     names::SLOTS,
     names::ENDPOINTS,
 ];
-/// A story whose IngressControllers are all rejected: an agent is never ready.
+/// A story whose IngressControllers are all rejected: its agent never becomes ready.
 const UNSERVED: &str = "refused-controllers";
 /// What stands before the arguments of a question in `explain.txt`.
 const QUESTION: &str = "$ sluice ";
@@ -79,7 +79,7 @@ fn serve_all(api: &str) -> Result<()> {
     Ok(())
 }
 
-/// Serves a folder; what differs from its golden file, and where `explain` differs from what is served.
+/// Serves a folder; returns differences from its golden file, and between `explain` and the maps.
 fn serve(story: &Path) -> Result<String> {
     let (router, backends) = (Netns::new("manifests")?, Netns::new("backends")?);
     for machine in [&router, &backends] {
@@ -124,7 +124,7 @@ fn settled(sluice: &Sluice, questions: &[String], expected: Option<&String>) -> 
     }
 }
 
-/// Entries of the maps, and what the programs decide about each question.
+/// Entries of the maps, and the programs' decision on each query.
 fn maps(sluice: &Sluice, questions: &[String]) -> Result<String> {
     let mut text = String::new();
     for map in MAPS {
@@ -168,7 +168,7 @@ fn agreement(sluice: &Sluice, story: &Path, questions: &[String]) -> Result<Stri
     Ok(faults)
 }
 
-/// The questions of `explain.txt`; none where there is no such file.
+/// The queries in `explain.txt`; empty without such a file.
 fn questions(story: &Path) -> Vec<String> {
     let text = fs::read_to_string(story.join("explain.txt")).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix(QUESTION)).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! What the kernel holds of a running router, read with `bpftool` and with `sluice bpf`.
+//! The kernel's maps under a running router, read with `bpftool` and with `sluice bpf`.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use tests::sluice::{DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_for};
 use tests::workspace;
 
-/// Every map that a person may want to look into.
+/// Every map of interest to operators.
 const MAPS: [&str; 13] = [
     names::LISTENERS,
     names::HTTP_BE,

@@ -106,7 +106,7 @@ fn follow(plan: &Plan, forwards: bool) -> Result<()> {
 
     router.ip(&["route", "replace", &network(3, 0), "via", &address(2, 3)])?;
     gateway.ip(&["address", "delete", &network(2, 2), "dev", "left"])?;
-    // Whoever still wants it gets no answer.
+    // A packet to the old address gets no answer.
     router.ip(&["neighbour", "flush", "dev", "right"])?;
     pair.greet()?;
     pair.exchange(1, 2_000_000, 2_000_000)?;

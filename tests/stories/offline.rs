@@ -29,7 +29,7 @@ fn the_quickstart_is_valid_and_translates_to_statuses() -> Result<()> {
     hosts.sort();
     let names = ["edge", "hello", "passthrough", "reencrypt"];
     assert_eq!(hosts, names.map(|name| format!("{name}.apps.localhost")), "hello's is from spec.subdomain");
-    // The keys that the manifests contain are nobody's business.
+    // Private keys in the manifests must not appear in the output.
     assert!(!String::from_utf8_lossy(&translated.stdout).contains("PRIVATE KEY"), "translate prints no keys");
     Ok(())
 }
@@ -44,7 +44,7 @@ fn a_mistake_is_named_with_its_place_and_the_way_out() -> Result<()> {
     assert_eq!(validated.status.code(), Some(3), "invalid input");
     let printed =
         [validated.stdout, validated.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    // The line of `path:` in what was written, and the column of its value.
+    // The line of `path:` in the file, and the column of its value.
     assert!(printed.contains("mistake.yaml:7:9: "), "{printed}");
     assert!(printed.contains("spec.path") && printed.contains("remove it"), "{printed}");
     Ok(())

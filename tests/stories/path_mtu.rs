@@ -1,5 +1,5 @@
-//! A link on the way, not this host's own, takes smaller packets than the ends know of: the ICMP error of the router in
-//! front of it reaches the sender, whoever carries the connection.
+//! A link beyond this host has a smaller MTU than the ends know: the ICMP error of the router in front of it reaches
+//! the sender, on both data paths.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -55,7 +55,7 @@ fn on_both_sides(plan: &Plan, data_path: DataPath) -> Result<()> {
     for middle in [near, far] {
         middle.set(plan.forwarding, "1")?;
     }
-    // By the route, not by the interface: a veth interface also drops what comes in and is larger than its MTU.
+    // Set on the route, not on the interface: a veth interface also drops received packets larger than its MTU.
     near.ip(&["route", "replace", &network(1, 0), "dev", "left", "mtu", "lock", NARROW])?;
     far.ip(&["route", "replace", &network(4, 0), "dev", "right", "mtu", "lock", NARROW])?;
     let default = |netns: &Netns, via: String| netns.ip(&["route", "add", "default", "via", &via]);

@@ -1,5 +1,5 @@
-//! Packets for a pod on the router's host skip the router's end of the veth pair, for as long as nothing there wants to
-//! see them.
+//! Packets for a pod on the router's host skip the router's end of the veth pair, as long as nothing is attached there
+//! that handles outgoing packets.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn where_it_is_not_wanted_packets_leave_by_their_interface() -> Result<()> {
     pair.exchange(1, 300_000, 300_000)
 }
 
-/// A pair whose other end is in the same namespace has no end to hand packets to.
+/// A pair with both ends in one namespace has no end to redirect to.
 #[test]
 fn on_the_loopback_nothing_is_skipped() -> Result<()> {
     let stage = Stage::loopback(DataPath::Kernel, Family::V4)?;
@@ -82,7 +82,7 @@ fn another_program_sees_all_packets() -> Result<()> {
     })
 }
 
-/// Whose packets it wants is not asked: no interface is skipped.
+/// Which packets it matches does not matter: no interface is skipped.
 #[test]
 fn a_chain_of_nftables_sees_all_packets() -> Result<()> {
     watched_as("back", Way::ByInterface, |stage| {
@@ -99,7 +99,7 @@ fn a_pods_xdp_program_sees_all_packets() -> Result<()> {
     })
 }
 
-/// A pod that reads frames off its interface by itself may want them as on a wire.
+/// A pod with a packet socket may need frames as on a wire.
 #[test]
 fn an_interface_without_offloads_cuts_and_sums_up_all_packets() -> Result<()> {
     watched("back", |stage| {
@@ -109,7 +109,7 @@ fn an_interface_without_offloads_cuts_and_sums_up_all_packets() -> Result<()> {
     })
 }
 
-/// What nobody looks after any more ends by itself.
+/// Connections without a monitoring agent end by themselves.
 #[test]
 fn without_an_agent_packets_leave_by_their_interface_soon() -> Result<()> {
     let stage = stage(&[])?;
@@ -123,7 +123,7 @@ fn without_an_agent_packets_leave_by_their_interface_soon() -> Result<()> {
 
 type Undo<'s> = Box<dyn FnOnce(&Stage) -> Result<()> + 's>;
 
-/// Somebody who goes as a value does.
+/// An observer that is removed by dropping a value.
 fn until_dropped(held: impl Sized + 'static) -> Undo<'static> {
     Box::new(move |_| {
         drop(held);
@@ -131,7 +131,7 @@ fn until_dropped(held: impl Sized + 'static) -> Undo<'static> {
     })
 }
 
-/// A connection lives while somebody comes who wants to see packets that leave by an interface, and goes again.
+/// A connection survives when an observer of outgoing packets is attached to an interface, and when it is removed.
 fn watched(interface: &str, come: impl FnOnce(&Stage) -> Result<Undo<'static>>) -> Result<()> {
     watched_as(interface, Way::By(interface), come)
 }
@@ -229,7 +229,7 @@ fn questions(stage: &Stage, pair: &Pair) -> Result<[u64; 2]> {
 fn sent(netns: &Netns, interface: &str) -> Result<u64> {
     let table = netns.run(|| Ok(fs::read_to_string("/proc/thread-self/net/dev")?))?;
     let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
-    // Eight columns of what came in, bytes and packets of what left.
+    // Eight columns of received counters, then bytes and packets sent.
     let column = line.and_then(|line| line.split_whitespace().nth(9));
     column.with_context(|| format!("{interface}: {table}"))?.parse().context("packets that left")
 }

@@ -81,8 +81,9 @@ fn answered(network: Network) -> Result<()> {
         let setup = Setup { endpoints, ..Setup::new(family) };
         Ok((Stage::on(data_path, [outside, node, endpoint], address, setup)?, pod))
     };
-    // By an interface that shares a link nothing is dialed, and what comes in by it is not looked at. What an ipvlan sends to
-    // an address of the node that no other has comes in by the uplink; the answer leaves by the node's own ipvlan.
+    // The program neither dials through an interface that shares a link, nor handles packets received by it. A packet
+    // of an ipvlan to an address that only the node has is received by the uplink; the answer leaves by the node's own
+    // ipvlan.
     let (dialer, of_pods) = match network {
         Network::Bridge | Network::PointToPoint | Network::Macvlan => (Carrier::Kernel, Carrier::Kernel),
         Network::Ipvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::Agent(Reason::NoHandshake)),

@@ -39,7 +39,7 @@ fn over_ipv6_with_the_kernel_program() -> Result<()> {
     between_namespaces(DataPath::Kernel, Family::V6)
 }
 
-/// The folder as it is, and names as curl resolves them: to both loopback addresses.
+/// The unmodified folder, with names as curl resolves them: to both loopback addresses.
 fn on_loopback(data_path: DataPath) -> Result<()> {
     let netns = Netns::new("loopback")?;
     let _nginx = Nginx::start(&netns, &nginx::quickstart(Ipv4Addr::LOCALHOST.into()))?;
@@ -75,7 +75,7 @@ fn between_namespaces(data_path: DataPath, family: Family) -> Result<()> {
     check(&Client::of(&client, front), front)
 }
 
-/// What the quickstart promises.
+/// The claims of the quickstart.
 fn check(client: &Client<'_>, router: IpAddr) -> Result<()> {
     let hello = client.get("http://hello.apps.localhost:8080/a/path?q=1")?;
     assert_eq!(hello.status, 200);

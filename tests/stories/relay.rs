@@ -172,7 +172,7 @@ fn a_stalled_receiver_stops_the_sender_and_memory_stays_flat() -> Result<()> {
         })?;
         assert_eq!(received, (LENGTH, sent));
         let grown = most.saturating_sub(before);
-        // A sixth of what is sent: by how much the resident memory rises anyway differs from run to run.
+        // A sixth of the transfer: unrelated growth of resident memory varies from run to run.
         assert!(grown < LENGTH / 6, "the router grew by {} KiB while the receiver stalled", grown / 1024);
     }
     Ok(())

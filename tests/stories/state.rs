@@ -1,4 +1,4 @@
-//! What a running router says of itself: `sluice get`, and the status files of `--state`.
+//! State of a running router: `sluice get`, and the status files of `--state`.
 
 use std::fs;
 use std::net::Ipv4Addr;

@@ -1,5 +1,5 @@
-//! Connections through a passthrough route, whoever carries them: the kernel program on its own, or the agent's relay.
-//! Each story is told on both data paths; in the kernel, every connection must really have been made by the program.
+//! Connections through a passthrough route on both data paths: the kernel program, and the agent's relay. In the kernel
+//! run, the program must have dialed every connection.
 
 /// Tells stories on both data paths.
 macro_rules! on_both_data_paths {

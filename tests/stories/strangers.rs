@@ -23,7 +23,7 @@ const PORTS: (u16, u16) = (20_000, 20_899);
 /// A third of them.
 const STRANGERS: usize = 300;
 
-/// A stage whose router also forwards for strangers, behind its own address.
+/// A stage whose router also forwards for other hosts, behind its own address.
 struct Streets {
     stage: Stage,
     strangers: Netns,
@@ -160,7 +160,7 @@ fn sockets_of_the_host_keep_their_ports() -> Result<()> {
     Ok(())
 }
 
-/// Connection tracking does not know which ports the programs have, and may give one of them to somebody it masquerades for.
+/// Connection tracking does not know the programs' ports, and may use one of them for masquerading.
 #[test]
 fn a_stranger_that_is_given_the_port_of_a_carried_connection_gets_another() -> Result<()> {
     for (data_path, family) in paths() {
@@ -170,7 +170,7 @@ fn a_stranger_that_is_given_the_port_of_a_carried_connection_gets_another() -> R
 }
 
 fn given(data_path: DataPath, family: Family) -> Result<()> {
-    // Without flags the port stays as it is, where it is free.
+    // Without flags, a free port is kept.
     let streets = Streets::new(data_path, family, "")?;
     let stage = &streets.stage;
     let carried = stage.connect()?;

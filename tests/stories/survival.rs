@@ -17,7 +17,7 @@ use stage::Stage;
 /// How long no agent runs.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// The keeper is stopped as long as no agent is to run.
+/// The keeper is stopped while no agent may run.
 #[test]
 fn for_a_minute_without_an_agent_transfers_go_on_and_connections_are_made() -> Result<()> {
     let stage = Stage::new()?;
@@ -46,13 +46,13 @@ fn for_a_minute_without_an_agent_transfers_go_on_and_connections_are_made() -> R
         stage.sluice.signal(Signal::CONT)?;
         wait::wait_until("the next agent is ready", PATIENCE, || stage.readies() == 2)?;
         ensure!(stage.agent()? != killed, "the killed agent runs");
-        // It counts what it has adopted.
+        // It counts the connections that it has adopted.
         wait::wait_until("the new agent counts the transfers", PATIENCE, || {
             stage.connections().is_ok_and(|connections| connections >= load::TRANSFERS)
         })?;
         load.goes_on(300)
     })?;
-    // What the killed agent had taken from the ring when it died may be lost: a look's worth.
+    // Records that the killed agent had read from the ring may be lost: one batch.
     stage.tells_of(&load.clients(), 30)?;
     stage.nothing_is_left()
 }
@@ -69,7 +69,7 @@ fn ten_upgrades_under_load_refuse_and_break_nothing() -> Result<()> {
             stage.upgrade().with_context(|| format!("upgrade {upgrade}"))?;
             let new = stage.sluice.agents()?;
             ensure!(new.last().is_some_and(|new| !old.contains(new)), "upgrade {upgrade}: {old:?} became {new:?}");
-            // What goes on began at an agent that was there before; that one stays for it.
+            // Downloads that began at the previous agent; it stays until they end.
             let going_on = downloads.iter().zip(load.downloading()).any(|(then, now)| now.is_some() && *then == now);
             ensure!(!going_on || old.iter().any(|agent| new.contains(agent)), "upgrade {upgrade}: nobody drains");
             load.goes_on(100)?;

@@ -23,8 +23,7 @@ fn indented(pem: &str) -> String {
     pem.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// A router whose IngressController has these further lines, with one edge route that takes its certificate from a
-/// Secret.
+/// A router whose IngressController has these further lines, with one edge route that has its certificate in a Secret.
 struct Stage {
     netns: Netns,
     manifests: TempDir,
@@ -45,7 +44,7 @@ impl Stage {
         Ok(Stage { netns, manifests, _nginx: nginx, _sluice: sluice })
     }
 
-    /// The status of a request by curl, or what it says when there is none.
+    /// The status of a request by curl; curl's error if there is none.
     fn curl(&self, ca: &Ca, arguments: &[&str]) -> Result<u16> {
         let file = ca.file();
         let trusted = ["--cacert", file.to_str().unwrap_or_default()];
@@ -77,7 +76,7 @@ fn every_version_of_http_is_spoken_over_tls() -> Result<()> {
     Ok(())
 }
 
-/// What clients cannot agree on with rustls is named in docs/limits.md; these are what they need instead.
+/// docs/limits.md lists what is incompatible with rustls; these are the requirements on clients.
 #[test]
 fn openssl_agrees_on_the_groups_and_suites_that_the_readme_names() -> Result<()> {
     let ca = Ca::new()?;

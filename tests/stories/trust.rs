@@ -13,7 +13,7 @@ use tests::{command, demo_ca, folder};
 #[test]
 fn a_reencrypt_backend_of_another_ca_gets_no_request() -> Result<()> {
     let netns = Netns::new("trust")?;
-    // It calls itself what the demo backend is called, but has signed that itself.
+    // It has the demo backend's name, but a self-signed certificate.
     let keys = tempfile::TempDir::new()?;
     let (certificate, key) = (keys.path().join("own.crt"), keys.path().join("own.key"));
     let mut openssl = Command::new("openssl");
@@ -42,7 +42,7 @@ fn a_reencrypt_backend_of_another_ca_gets_no_request() -> Result<()> {
     let _sluice = Sluice::start(&netns, manifests.path(), &Options::loopback(DataPath::UserSpace))?;
 
     let client = Client::of(&netns, Ipv4Addr::LOCALHOST.into());
-    // These routes have no certificate, so the router shows its default one, which nobody has signed.
+    // These routes have no certificate, so the router presents its default one, which is self-signed.
     let get = |host: &str| client.curl(&format!("https://{host}.apps.test:8443/"), &["--insecure"]);
     let good = get("good")?;
     assert!(good.status == 200 && good.body.starts_with("nginx good tls=TLSv1.3 "), "{good:?}");

@@ -1,5 +1,5 @@
-//! What the host does to packets on their way out is done to those of steered connections too, or the connections are
-//! relayed, with the reason.
+//! The host's handling of outgoing packets applies to those of steered connections too, or the connections are relayed,
+//! with the reason.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use tests::wait::{PATIENCE, wait_until};
 const SECOND: u8 = 3;
 /// How long after the last obstacle has gone the kernel may take to carry connections again.
 pub const AGAIN_WITHIN: Duration = Duration::from_secs(5);
-/// Protects what leaves where there is a key for it, as here there is none.
+/// Optional protection: applies only with a key, and there is none.
 const OPTIONAL: [&str; 7] = ["tmpl", "proto", "esp", "mode", "transport", "level", "use"];
 
 /// Each version of IP, on each path.
@@ -87,7 +87,7 @@ fn where_ipsec_blocks_what_no_policy_allows_nothing_is_steered() -> Result<()> {
     })
 }
 
-/// A rule of routing that tells a socket's packets apart: they go to the endpoint's other address by its own link.
+/// A routing rule that matches a socket's packets: they take another link to the endpoint's other address.
 #[test]
 fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()> {
     let rules: [&[&str]; 4] =
@@ -196,7 +196,7 @@ fn clients_whose_answers_leave_by_another_interface_are_relayed() -> Result<()> 
             Family::V4 => (24, "ipv4/ip_forward"),
             Family::V6 => (64, "ipv6/conf/all/forwarding"),
         };
-        // A host that does not forward tells the programs no routes.
+        // On a host that does not forward, route look-ups of the programs fail.
         stage.router.set(forwarding, "1")?;
         let [own, other] = [1, 2].map(|host| family.address(SECOND, host).to_string());
         let network = |address: &str| format!("{address}/{bits}");
@@ -230,7 +230,7 @@ fn clients_behind_an_encapsulating_route_are_relayed() -> Result<()> {
     let segment = addresses.into_iter().find(|address| *address != client).context("another address")?.to_string();
     let network = format!("{client}/128");
     stage.router.ip(&["route", "add", &network, "encap", "seg6", "mode", "encap", "segs", &segment, "dev", "front"])?;
-    // Nothing on the interface can tell the listener's SYN-ACK in what leaves.
+    // Nothing on the interface can match the listener's SYN-ACK among outgoing packets.
     passed_up_as(&stage, "no-handshake")?;
     stage.router.ip(&["route", "delete", &network])?;
     steered_again(&stage)

@@ -25,7 +25,7 @@ pub mod usage;
 pub enum Bench {
     /// How long 10,000 Routes take to load, and one of them to change.
     Load,
-    /// What admission of 100,000 Routes takes, and one change of them.
+    /// What admission of 100,000 routes of each kind takes, and one change of each kind of object.
     Admission,
     /// How fast TLS is passed through: the direct path, Sluice, HAProxy, nginx and Envoy side by side.
     Passthrough(passthrough::Arguments),

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what a change must pass.
+//! `cargo xtask ci`: the checks that a change must pass.
 
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +57,7 @@ fn lints(root: &Path) -> Result<()> {
     lint(&["--manifest-path", "router-common/fuzz/Cargo.toml"])
 }
 
-/// With private items: whoever works on the code reads those.
+/// With private items, for developers.
 fn documentation(root: &Path) -> Result<()> {
     let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
     let document = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];

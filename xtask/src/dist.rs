@@ -15,7 +15,7 @@ use layout::Layout;
 use crate::process::{self, cargo};
 use crate::{ebpf, install};
 
-/// The loads that are counted: what the proxy and the relay do all day, by a router with few hosts and with many.
+/// Training loads: typical work of the proxy and the relay, with few hosts and with many.
 const LOADS: [&[&str]; 2] = [
     &["bench", "http", "--quick", "--ways", "sluice,sluice-100k"],
     &["bench", "passthrough", "--quick", "--ways", "kernel,relay"],
@@ -26,10 +26,10 @@ pub fn binary(root: &Path) -> PathBuf {
     process::target(root).join("dist/sluice")
 }
 
-/// Makes it.
+/// Builds it.
 ///
 /// # Errors
-/// When a step fails; an older build to ship is left as it is.
+/// A step fails; an older build is left in place.
 pub fn build(root: &Path) -> Result<PathBuf> {
     ensure!(process::is_root(), "the load is made in network namespaces: run it again with sudo");
     install::for_tests(root)?;
@@ -64,7 +64,7 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Has a build that counts serve what is counted.
+/// Runs the training loads against an instrumented build.
 fn under_load(counting: &Path) -> Result<()> {
     for load in LOADS {
         eprintln!("xtask: counting under `{}`", load.join(" "));

@@ -11,7 +11,7 @@ use crate::{btf, process};
 
 /// Target triple of the kernel program.
 const TARGET: &str = "bpfel-unknown-none";
-/// Version of bpf-linker that brings its own LLVM; later ones want one on the system.
+/// Version of bpf-linker that bundles LLVM; later ones need an installed LLVM.
 pub const BPF_LINKER: &str = "0.10.3";
 
 /// What can compile for [`TARGET`].

@@ -9,13 +9,13 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::ebpf::{self, Toolchain};
 use crate::process::{self, cargo};
 
-/// A program, on the path or where it is, or another file; and the Debian package that has it.
+/// A program, on the path or by its path, or another file; and its Debian package.
 struct Tool {
     program: &'static str,
     package: &'static str,
 }
 
-/// What the end-to-end tests drive.
+/// Programs that the end-to-end tests run.
 const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
@@ -40,7 +40,7 @@ const TESTS: &[Tool] = &[
     Tool { program: "node", package: "nodejs" },
     Tool { program: "openssl", package: "openssl" },
     Tool { program: "wrk", package: "wrk" },
-    // Debian's own Python and what it finds; another one may come first on the path.
+    // Debian's own Python with its packages; another one may come first on the path.
     Tool { program: "/usr/bin/python3", package: "python3" },
     Tool { program: "/usr/lib/python3/dist-packages/aiohttp/__init__.py", package: "python3-aiohttp" },
     Tool { program: "/usr/lib/python3/dist-packages/gunicorn/__init__.py", package: "python3-gunicorn" },
@@ -51,10 +51,10 @@ const TESTS: &[Tool] = &[
 /// Debian's compiler for the kernel program, and its prebuilt core.
 const BPF_PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev-bpf"];
 
-/// Version of cargo-deny, where there is none.
+/// Version of cargo-deny to install if there is none.
 const CARGO_DENY: &str = "0.20.2";
 
-/// What is to be installed.
+/// The missing programs.
 #[derive(Default)]
 struct Plan {
     packages: Vec<&'static str>,
@@ -68,7 +68,7 @@ impl Plan {
     }
 }
 
-/// Installs what building the kernel program needs. (Whoever runs this has a compiler for the rest.)
+/// Installs what building the kernel program needs. (A Rust compiler for the rest is installed already.)
 pub fn for_run(root: &Path) -> Result<()> {
     install(root, &[])
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask verify --kernels`: the kernel program on Debian's kernels, each booted in qemu.
 //!
-//! Every variant that the agent may choose is loaded and attached, and stories of `tests` are told there: by the same test
-//! programs that run on this machine, from an initramfs that has nothing else but what they need.
+//! Loads and attaches every variant that the agent may choose, and runs stories of `tests` there: the same test
+//! programs as on this machine, from an initramfs with nothing but their requirements.
 
 mod guest;
 mod initramfs;
@@ -29,8 +29,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("strip", "binutils"),
 ];
 
-/// Modules that stories need and that cloud kernels have as such, each after what it needs itself: links and hooks, then those
-/// of stories that are told in guests alone.
+/// Modules of cloud kernels that stories need, each after those that it depends on: links and hooks first, then those
+/// of stories for guests alone.
 const MODULES: [&str; 8] = ["veth", "sch_ingress", "cls_bpf", "ipvlan", "xfrm_algo", "xfrm_user", "ah4", "ah6"];
 
 /// Programs of this machine that the tests call.
@@ -167,7 +167,7 @@ impl Tests {
     }
 }
 
-/// What the guest runs as its first process. The commands are the same for all, but for the tests of TCX.
+/// The guest's init script. The commands are the same for all kernels, except for the tests of TCX.
 fn script(tcx: bool) -> String {
     let mut text = String::from(
         "#!/bin/busybox sh\n\

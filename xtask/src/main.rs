@@ -51,13 +51,14 @@ enum Task {
     },
     /// Check the source tree against rules that no compiler checks: imports and dependencies, unsafe code, documentation.
     Tidy(tidy::Arguments),
-    /// What a change must pass: formatting, tidy, lints, documentation, the dependency policy, and every test.
+    /// The checks that a change must pass: formatting, tidy, lints, documentation, the dependency policy, and every
+    /// test.
     Ci {
         /// All but the tests, which take most of the time and root.
         #[arg(long)]
         no_tests: bool,
     },
-    /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
+    /// Build the binary to ship, target/dist/sluice, optimised by profiles of the benchmarks' load.
     Dist,
     /// Measure, with release builds, and write docs/benchmarks.md.
     Bench {

@@ -36,7 +36,7 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).collect()
 }
 
-/// Where cargo puts what it builds: `CARGO_TARGET_DIR`, else `target` in the workspace.
+/// Cargo's target folder: `CARGO_TARGET_DIR`, else `target` in the workspace.
 pub fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
@@ -57,14 +57,14 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Leaves Ctrl-C to the children, which the terminal tells as well: this process stays for what they say at their end.
+/// Ignores Ctrl-C, which the terminal also sends to the children: this process stays for their final output.
 pub fn leave_interrupts_to_children() {
     // SAFETY: ignoring a signal runs no code of ours. Children inherit it; servers that end in order on an interrupt
     // install a handler, and the others get SIGTERM when they are dropped.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 
-/// A child that gets SIGTERM when this process ends, however it ends, or when it is dropped, and whose stderr is read
+/// A child that gets SIGTERM when this process ends in any way, or when the value is dropped, and whose stderr is read
 /// line by line.
 pub struct Server {
     running: Running,
@@ -99,7 +99,7 @@ impl Server {
         bail!("{} ended before it was ready ({status}); what it said is above", self.running.name)
     }
 
-    /// Echoes its lines for as long as it runs, in a thread of their own.
+    /// Echoes its lines while it runs, in a thread of their own.
     pub fn echo(self) -> Running {
         let Server { running, lines } = self;
         thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
@@ -107,7 +107,7 @@ impl Server {
     }
 }
 
-/// A server whose output is taken care of.
+/// A server whose output is being echoed.
 pub struct Running {
     name: &'static str,
     child: Child,
@@ -211,7 +211,7 @@ mod tests {
         let program = search_path().into_iter().map(|folder| folder.join("nginx")).find(|file| file.is_file());
         let mut command = Command::new(program.unwrap());
         command.arg("-p").arg(&folder).arg("-c").arg(&file).args(["-e", "stderr"]);
-        // One that nobody has begun to echo yet is ended as well.
+        // A server that is not echoed yet is ended as well.
         let server = Server::start("nginx", &mut command).unwrap();
         let master = server.running.id();
         wait_until("nginx has two workers", || family(master).unwrap().len() == 3);

@@ -48,12 +48,12 @@ pub fn run(root: &Path, example: Example) -> Result<()> {
 
     let mut command = Command::new(&sluice);
     command.arg("run").arg("--manifests").arg(root.join("examples").join(example.folder()));
-    // The endpoints are on loopback, which a router refuses unless it is told that the folder is its operator's own.
+    // The endpoints are on loopback, which a router rejects by default.
     command.args(["--endpoint-addresses", "any"]);
     command.args(["--data-path", if root_user { "auto" } else { "userspace" }]);
     let mut router = Server::start("sluice run", &mut command)?;
     let said = router.wait_for("sluice: ready")?;
-    // A router goes on without a port and tries again; a demonstration that another program answers is none.
+    // A router without its port keeps running and retries; in a demonstration, another program would respond.
     if let Some(taken) = said.iter().find(|line| line.contains("cannot listen on")) {
         bail!("a port of the example is taken: {taken}");
     }

@@ -1,6 +1,6 @@
 //! How many tests passed and failed, as the test programs print it.
 
-/// What the test programs said of themselves.
+/// Summary lines of the test programs.
 #[derive(Default)]
 pub struct Tally {
     /// Tests that passed.

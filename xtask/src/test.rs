@@ -41,10 +41,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Installs what the tests need.
+/// Installs the programs that the tests need.
 ///
 /// # Errors
-/// Without root.
+/// The process is not root.
 pub fn prepare(root: &Path) -> Result<()> {
     ensure!(
         process::is_root(),

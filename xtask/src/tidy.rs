@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: rules about the whole source tree that no compiler checks. What the tree still violates is listed in
-//! `xtask/tidy.toml`, and a listed violation that no longer exists is an error: the list can only shrink.
+//! `cargo xtask tidy`: rules about the whole source tree that no compiler checks. `xtask/tidy.toml` lists the existing
+//! violations; a listed violation that no longer exists is an error, so the list can only shrink.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use tree::Tree;
 /// How to run it.
 #[derive(Clone, Default, clap::Args)]
 pub struct Arguments {
-    /// Remove from xtask/tidy.toml what no longer exists in the tree.
+    /// Remove entries from xtask/tidy.toml that no longer exist in the tree.
     #[arg(long)]
     write: bool,
     /// With --write, also add the circles of imports and the unsafe code that the tree has. Each addition needs a reason

@@ -1,4 +1,4 @@
-//! What each route has served, for the admin API and the metrics.
+//! Counters of each route, for the admin API and the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use router_table::table::RoutingTable;
 
 use router_table::flag::Flag;
 
-/// How often the log tells of copies that a route has lost.
+/// Interval between log messages about lost copies of a route.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// Totals of one route on one router since it was admitted there.
+/// Counters of a route on a router since it was admitted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteCounters {
     /// Router that served it.
@@ -22,21 +22,21 @@ pub struct RouteCounters {
     pub route: RouteId,
     /// Relayed connections or proxied requests that have ended.
     pub served: u64,
-    /// Those of them that did not end well (any flag but `-`).
+    /// Those that failed (any flag but `-`).
     pub failed: u64,
     /// Payload or body bytes from clients.
     pub bytes_in: u64,
     /// Payload or body bytes to clients.
     pub bytes_out: u64,
-    /// Copies of requests that mirrors were to get.
+    /// Mirrored requests.
     pub copies: u64,
-    /// Those of them that no mirror has answered.
+    /// Mirrored requests without a response.
     pub copies_lost: u64,
 }
 
 type Key = (RouterName, RouteId);
 
-/// Totals of one route while they grow.
+/// Counters of a route.
 #[derive(Debug, Default)]
 pub struct Totals {
     served: AtomicU64,
@@ -45,24 +45,24 @@ pub struct Totals {
     bytes_out: AtomicU64,
     copies: AtomicU64,
     copies_lost: AtomicU64,
-    untold: Mutex<Untold>,
+    untold: Mutex<UnreportedLosses>,
 }
 
-/// Copies that were lost and that the log has not told of.
+/// Lost copies that were not logged yet.
 #[derive(Debug, Default)]
-struct Untold {
+struct UnreportedLosses {
     count: u64,
     last: Option<Instant>,
 }
 
-/// Counters of all routes. Bounded by the routing table: routes that leave it lose theirs.
+/// Counters of all routes. Bounded by the routing table: the counters of removed routes are dropped.
 #[derive(Debug, Default)]
 pub struct Counters {
     by_route: RwLock<BTreeMap<Key, Arc<Totals>>>,
 }
 
 impl Totals {
-    /// Counts one connection or request that has ended.
+    /// Counts a connection or request that has ended.
     pub fn add(&self, bytes_in: u64, bytes_out: u64, flag: Flag) {
         self.served.fetch_add(1, Ordering::Relaxed);
         let more =
@@ -74,24 +74,24 @@ impl Totals {
 }
 
 impl Totals {
-    /// Counts a copy of a request that a mirror is to get.
+    /// Counts a mirrored request.
     pub fn add_copy(&self) {
         self.copies.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a copy that no mirror has answered. How many have been lost since the log told of it, if it is to be told
-    /// now: at most once in `TELL_EVERY`.
+    /// Counts a mirrored request without a response. Returns the number of those not logged yet, if a message is due:
+    /// at most once per `TELL_EVERY`.
     pub fn lose_copy(&self, now: Instant) -> Option<u64> {
         self.copies_lost.fetch_add(1, Ordering::Relaxed);
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
         untold.count += 1;
         let is_due = untold.last.is_none_or(|last| now.saturating_duration_since(last) >= TELL_EVERY);
-        is_due.then(|| std::mem::replace(&mut *untold, Untold { count: 0, last: Some(now) }).count)
+        is_due.then(|| std::mem::replace(&mut *untold, UnreportedLosses { count: 0, last: Some(now) }).count)
     }
 }
 
 impl Counters {
-    /// The totals of a route. Takes a lock and many comparisons: whoever counts often keeps them.
+    /// The counters of a route. Takes a lock and compares many names, so frequent callers keep the result.
     pub fn totals(&self, router: &RouterName, route: &RouteId) -> Arc<Totals> {
         let key = (router.clone(), route.clone());
         let known = self.by_route.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -101,7 +101,7 @@ impl Counters {
         })
     }
 
-    /// Forgets routes that the table does not have.
+    /// Removes routes that the table lacks.
     pub fn retain(&self, table: &RoutingTable) {
         let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
         by_route

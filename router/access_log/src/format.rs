@@ -1,4 +1,4 @@
-//! A line of a request as a controller's `httpLogFormat` wants it (HAProxy 2.8 configuration manual, 8.2.6).
+//! Formats a request's line according to a controller's `httpLogFormat` (HAProxy 2.8 configuration manual, 8.2.6).
 
 use std::fmt::{Display, Write};
 
@@ -9,7 +9,7 @@ use router_table::policy::log_format::{LogField, LogFormat, LogPart};
 use super::httplog::encoded;
 use super::line::{Line, millis};
 
-/// What HAProxy writes of a request that it could not read.
+/// HAProxy's text for a request that could not be parsed.
 const BAD_REQUEST: &str = "<BADREQ>";
 
 impl Line {
@@ -19,7 +19,7 @@ impl Line {
         for part in format.0.iter() {
             match part {
                 LogPart::Text(text) => {
-                    // What is between two fields of which one is empty is no more than between others.
+                    // Around an empty field, blanks are not doubled.
                     let is_double = text.starts_with(' ') && (out.is_empty() || out.ends_with(' '));
                     out.push_str(if is_double { text.trim_start_matches(' ') } else { text });
                 }
@@ -83,12 +83,12 @@ impl Line {
         }
     }
 
-    /// The router, with `~` where TLS was terminated.
+    /// The router, followed by `~` if TLS was terminated.
     pub(super) fn frontend(&self) -> String {
         format!("{}{}", self.router, if self.tls { "~" } else { "" })
     }
 
-    /// The route as OpenShift's router names its backend; without one, the frontend.
+    /// The route's backend name in OpenShift's router; without a route, the frontend.
     pub(super) fn backend(&self) -> String {
         self.route.as_ref().map_or_else(|| self.frontend(), |route| route.backend())
     }
@@ -106,13 +106,13 @@ fn version_name(version: Version) -> String {
     if version == Version::HTTP_2 { "HTTP/2.0".to_owned() } else { format!("{version:?}") }
 }
 
-/// What is never in quotes.
+/// Values that are never quoted.
 fn number(out: &mut String, number: impl Display) {
-    // Writing to a text cannot fail.
+    // Writing to a String cannot fail.
     let _ = write!(out, "{number}");
 }
 
-/// Captured fields; nothing where none are captured.
+/// Captured fields; nothing if none are configured.
 fn fields(out: &mut String, fields: &[(std::sync::Arc<str>, Option<String>)], quoted: bool) {
     if fields.is_empty() {
         return out.push_str(if quoted { "\"\"" } else { "" });

@@ -1,6 +1,6 @@
-//! A line in the order of HAProxy's `option httplog` and `option tcplog` (HAProxy 2.8 configuration manual, 8.2.2 and
-//! 8.2.3), for readers that know it. What is not measured here has the value that HAProxy gives to what it does not
-//! know: `-1` for a time, `0` for a count.
+//! Formats a line as HAProxy's `option httplog` and `option tcplog` (HAProxy 2.8 configuration manual, 8.2.2 and
+//! 8.2.3), for existing parsers. Unavailable values are written as HAProxy writes unknown ones: `-1` for a time, `0`
+//! for a count.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use jiff::tz::TimeZone;
 use super::line::{Captured, Line, millis};
 
 impl Line {
-    /// The line. The frontend is the router, with `~` where TLS was terminated.
+    /// The line. The frontend is the router, followed by `~` if TLS was terminated.
     pub fn httplog(&self) -> String {
         let mut text = String::with_capacity(256);
-        // Writing to a text cannot fail.
+        // Writing to a String cannot fail.
         let _ = self.write(&mut text);
         text
     }
@@ -55,7 +55,7 @@ impl Line {
     }
 }
 
-/// Characters that would be taken for the line's own, as `#` and two hexadecimal digits.
+/// Encodes delimiters and special characters as `#` and two hexadecimal digits.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

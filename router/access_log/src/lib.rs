@@ -1,5 +1,5 @@
-//! The access log and the counters of routes: one line for each connection that is relayed or steered, and for each request
-//! that is proxied.
+//! The access log and the counters of routes: one line for each relayed or steered connection, and for each proxied
+//! request.
 
 #![forbid(unsafe_code)]
 
@@ -21,26 +21,26 @@ pub use line::{Captured, DataPath, Line, LineRoute};
 pub use log::{AccessLog, AccessLogForm, Mark};
 pub use router_table::flag::Flag;
 
-/// A connection that the kernel carried, or refused.
+/// A connection that the kernel carried or rejected.
 #[derive(Clone, Debug)]
 pub struct Carried<'c> {
-    /// Router that the listener belongs to.
+    /// Router of the listener.
     pub router: &'c RouterName,
-    /// Who connected.
+    /// Client address.
     pub client: SocketAddr,
-    /// The address that was connected to.
+    /// Local address.
     pub listener: SocketAddr,
-    /// SNI or Host, or the wildcard that covers it when it is not known any more.
+    /// SNI or Host; the wildcard that covers it if the name is not known any more.
     pub host: &'c str,
     /// The route.
     pub route: &'c RouteId,
-    /// Where it went.
+    /// The endpoint.
     pub endpoint: Option<SocketAddr>,
     /// Payload bytes from the client.
     pub bytes_in: u64,
     /// Payload bytes to the client.
     pub bytes_out: u64,
-    /// Endpoints that were tried in vain before that one.
+    /// Endpoints that failed before that one.
     pub retries: u32,
     /// Why it ended.
     pub flag: Flag,
@@ -49,7 +49,7 @@ pub struct Carried<'c> {
 }
 
 impl AccessLog {
-    /// Counts a connection for its route, and writes its line.
+    /// Updates the route's counters, and writes the line.
     pub fn carried(&self, one: &Carried<'_>) {
         self.counters().totals(one.router, one.route).add(one.bytes_in, one.bytes_out, one.flag);
         if !self.is_wanted() {

@@ -1,4 +1,4 @@
-//! One line of the access log: what it says, and how it is written.
+//! A line of the access log, and its JSON form.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 use serde_json::{Map, Value, json};
 
-/// Which part of the data path served it.
+/// Which data path served a connection or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPath {
-    /// Bytes were relayed unread.
+    /// Relayed without parsing.
     Relay,
-    /// Requests were read.
+    /// Parsed as HTTP.
     Proxy,
-    /// The kernel carried or refused it.
+    /// Carried or rejected by the kernel.
     Kernel,
 }
 
 impl DataPath {
-    /// As the log writes it.
+    /// Name in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             DataPath::Relay => "relay",
@@ -32,30 +32,30 @@ impl DataPath {
     }
 }
 
-/// Values of the fields that a router logs, in its order.
+/// Values of captured fields, in the configured order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// `httpCaptureHeaders.request`, with their names.
+    /// `httpCaptureHeaders.request`, with names.
     pub request: Vec<(Arc<str>, Option<String>)>,
     /// `httpCaptureHeaders.response`.
     pub response: Vec<(Arc<str>, Option<String>)>,
-    /// `httpCaptureCookies`: what the client sent, `name=value`.
+    /// `httpCaptureCookies`: the client's `name=value`.
     pub request_cookie: Option<String>,
-    /// What the response sets of it.
+    /// The value that the response sets.
     pub response_cookie: Option<String>,
 }
 
-/// The route that a line is about.
+/// The route of a line.
 #[derive(Clone, Debug)]
 pub enum LineRoute {
-    /// As it was served.
+    /// The route as served.
     Resolved(Arc<ResolvedRoute>),
-    /// Its name: of what the kernel carried no more is known.
+    /// Its name alone, for connections of the kernel data path.
     Named(RouteId),
 }
 
 impl LineRoute {
-    /// Which Route.
+    /// Identifier of the route.
     pub fn id(&self) -> &RouteId {
         match self {
             LineRoute::Resolved(route) => &route.id,
@@ -63,7 +63,7 @@ impl LineRoute {
         }
     }
 
-    /// Its backend, as OpenShift's router names it.
+    /// The route's backend name in OpenShift's router.
     pub fn backend(&self) -> String {
         match self {
             LineRoute::Resolved(route) => route.backend_name(),
@@ -72,16 +72,16 @@ impl LineRoute {
     }
 }
 
-/// What a line says. Names that others choose (host, path) have neither blanks nor controls when they come here.
+/// Values of a line. Names from clients (host, path) were stripped of blanks and control characters.
 #[derive(Debug)]
 pub struct Line {
-    /// When the connection or request began.
+    /// Start of the connection or request.
     pub began: SystemTime,
-    /// Router that took the connection.
+    /// Router of the listener.
     pub router: RouterName,
-    /// Who connected.
+    /// Client address.
     pub client: SocketAddr,
-    /// The address that was connected to.
+    /// Local address.
     pub listener: SocketAddr,
     /// Whether TLS was terminated here.
     pub tls: bool,
@@ -95,30 +95,30 @@ pub struct Line {
     pub status: Option<StatusCode>,
     /// The route.
     pub route: Option<LineRoute>,
-    /// Where it went.
+    /// The endpoint.
     pub endpoint: Option<SocketAddr>,
     /// Bytes from the client.
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
-    /// Until the response's head was there.
+    /// Time until the response's head.
     pub answered: Option<Duration>,
-    /// Until the end.
+    /// Time until the end.
     pub duration: Duration,
-    /// Interim responses that were not passed on.
+    /// Interim responses that were dropped.
     pub interim_dropped: u64,
-    /// How many endpoints were tried after the first, or again.
+    /// Attempts after the first one.
     pub retries: u32,
     /// Why it ended.
     pub flag: Flag,
-    /// Who served it.
+    /// Which data path served it.
     pub data_path: DataPath,
-    /// Fields that are logged.
+    /// Captured fields.
     pub captured: Option<Box<Captured>>,
 }
 
 impl Line {
-    /// An event of the agent's own log.
+    /// Emits it as an event of the agent's own log.
     pub fn emit(&self) {
         let captured = self.captured.as_ref().map(|captured| Value::from(captured_members(captured)).to_string());
         tracing::info!(
@@ -144,17 +144,17 @@ impl Line {
         );
     }
 
-    /// Why it did not end well, as one word.
+    /// The cause of a failure, as one word.
     fn cause(&self) -> Option<&'static str> {
         (self.flag != Flag::Fine).then(|| self.flag.cause())
     }
 
-    /// When it ended.
+    /// End of the connection or request.
     pub fn ended(&self) -> SystemTime {
         self.began.checked_add(self.duration).unwrap_or(self.began)
     }
 
-    /// One JSON object; members that are not known are left out.
+    /// A JSON object; unknown values are omitted.
     pub fn json(&self) -> String {
         let began = jiff::Timestamp::try_from(self.began).unwrap_or_default();
         let mut line = json!({
@@ -188,7 +188,7 @@ impl Line {
     }
 }
 
-/// What was captured: `request` and `response` by name, and `cookie`.
+/// Captured values: `request` and `response` by name, and `cookie`.
 fn captured_members(captured: &Captured) -> Map<String, Value> {
     let by_name = |fields: &[(Arc<str>, Option<String>)]| {
         let found = fields.iter().filter_map(|(name, value)| Some((name.to_string(), value.clone()?.into())));

@@ -1,5 +1,5 @@
-//! Where lines go: through a bounded queue to a thread that writes them, so that nobody who serves waits for whoever
-//! reads the log. A router may have a syslog server of its own, and a format (`logging.access`).
+//! Writes lines through a bounded queue and a thread, so that serving never waits for the reader of the log. A router
+//! may have its own syslog server and format (`logging.access`).
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,27 +21,27 @@ use super::line::Line;
 use super::log_writer;
 use super::syslog::Sender;
 
-/// Most lines that wait. Those that come when it is full are dropped, and counted.
+/// Most queued lines. When the queue is full, further lines are dropped and counted.
 const QUEUE: usize = 16 * 1024;
-/// Longest wait for the lines of a proxy, or of a data path, that has stopped.
+/// Longest wait for the queued lines when a proxy or a data path stops.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-/// How the access log is written.
+/// Form of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum AccessLogForm {
-    /// Events of the agent's own log, named `access`.
+    /// Events with the target `access` in the agent's own log.
     #[default]
     Log,
-    /// One JSON object a line, on standard output.
+    /// JSON, one object per line, on standard output.
     Json,
-    /// In the order of HAProxy's `option httplog`, on standard output.
+    /// The format of HAProxy's `option httplog`, on standard output.
     Httplog,
-    /// Not at all.
+    /// Disabled.
     Off,
 }
 
-/// The access log and the counters. All clones are one. Every request has a clone, so whoever serves requests on a thread
-/// of its own takes them from [`AccessLog::of_thread`].
+/// The access log and the counters. All clones share their state. Each request has a clone, so threads that serve
+/// requests clone from [`AccessLog::of_thread`].
 #[derive(Clone, Debug)]
 pub struct AccessLog(Arc<Handles>);
 
@@ -50,20 +50,20 @@ struct Handles {
     counters: Arc<Counters>,
     queue: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
-    /// Whether lines are written here.
+    /// Whether the default destination is enabled.
     is_own: bool,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Arc<RouterOutput>,
 }
 
-/// What routers want of their lines.
+/// Log settings of routers.
 #[derive(Debug, Default)]
-struct Elsewhere {
+struct RouterOutput {
     routers: ArcSwap<HashMap<RouterName, RouterLog>>,
-    /// Whether one has a server of its own.
+    /// Whether any router has its own server.
     any_server: AtomicBool,
 }
 
-/// Where the lines of a router go, and how, if not as those of others.
+/// Destination and format of a router that has its own.
 #[derive(Clone, Debug)]
 struct RouterLog {
     syslog: Option<Syslog>,
@@ -77,10 +77,10 @@ enum Message {
 }
 
 impl AccessLog {
-    /// Starts the thread that writes, if there is anything to write.
+    /// Starts the writer thread, unless the log is disabled.
     pub fn start(form: AccessLogForm, counters: Arc<Counters>) -> Self {
         let dropped = Arc::new(AtomicU64::new(0));
-        let elsewhere = Arc::<Elsewhere>::default();
+        let elsewhere = Arc::<RouterOutput>::default();
         let is_own = match form {
             AccessLogForm::Log => tracing::enabled!(target: "access", tracing::Level::INFO),
             AccessLogForm::Json | AccessLogForm::Httplog => true,
@@ -101,19 +101,18 @@ impl AccessLog {
         match thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&lines)) {
             Ok(_) => log(Some(queue)),
             Err(error) => {
-                tracing::error!(%error, "there is no thread for the access log; it is not written");
+                tracing::error!(%error, "cannot start the access log's thread; the access log is disabled");
                 log(None)
             }
         }
     }
 
-    /// The same log, whose clones are counted in a place of their own: threads that count in the same place wait for each
-    /// other's caches.
+    /// The same log with a reference count of its own: threads that share a count contend for its cache line.
     pub fn of_thread(&self) -> Self {
         AccessLog(Arc::new(Handles::clone(&self.0)))
     }
 
-    /// A log that nobody writes, with room for so many lines.
+    /// A log without a writer, with room for `lines` lines.
     #[cfg(test)]
     pub fn with_queue(room: usize) -> (Self, TestQueue) {
         let (queue, lines) = sync_channel(room);
@@ -127,12 +126,12 @@ impl AccessLog {
         (AccessLog(Arc::new(handles)), TestQueue(lines))
     }
 
-    /// Whether lines are written at all: if not, nothing has to be gathered for them.
+    /// Whether lines are written; if not, their values need not be collected.
     pub fn is_wanted(&self) -> bool {
         self.0.queue.is_some() && (self.0.is_own || self.0.elsewhere.any_server.load(Ordering::Relaxed))
     }
 
-    /// Writes lines from now on as the routers of this table want them.
+    /// Applies the routers' log settings of this table.
     pub fn follow(&self, table: &RoutingTable) {
         let mut routers = HashMap::new();
         for router in &table.routers {
@@ -146,17 +145,17 @@ impl AccessLog {
         self.0.elsewhere.any_server.store(any_server, Ordering::Relaxed);
     }
 
-    /// What each route has served.
+    /// Counters of routes.
     pub fn counters(&self) -> &Counters {
         &self.0.counters
     }
 
-    /// Lines that nobody took in time.
+    /// Number of dropped lines.
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// Writes a line, now or later, or never when too many wait already.
+    /// Queues a line, or drops it if the queue is full.
     pub fn write(&self, line: Line) {
         let Some(queue) = &self.0.queue else { return };
         if queue.try_send(Message::Line(Box::new(line))).is_err() {
@@ -164,14 +163,14 @@ impl AccessLog {
         }
     }
 
-    /// Waits until the lines that there are have been written, for `LAST_WAIT` at most; not at all when the queue is full.
+    /// Waits until the queued lines were written, for at most `LAST_WAIT`; not at all when the queue is full.
     pub async fn flush(&self) {
         if let Some(mark) = self.mark() {
             mark.reached(LAST_WAIT).await;
         }
     }
 
-    /// Marks the end of the lines that there are; `None` when nobody writes, or the queue is full.
+    /// Marks the current end of the queue; `None` if there is no writer or the queue is full.
     pub fn mark(&self) -> Option<Mark> {
         let (done, is_done) = oneshot::channel();
         self.0.queue.as_ref()?.try_send(Message::Flush(done)).ok()?;
@@ -179,14 +178,14 @@ impl AccessLog {
     }
 }
 
-/// A place in the queue of lines.
+/// A position in the queue.
 #[derive(Debug)]
 pub struct Mark(oneshot::Receiver<()>);
 
 impl Mark {
-    /// Waits until all lines before it have been written, but not longer than this.
+    /// Waits until all earlier lines were written, at most for this long.
     pub async fn reached(self, longest: Duration) {
-        // An error says that the thread is gone, and with it the lines.
+        // An error means that the thread has ended, and its lines are lost.
         let _ = tokio::time::timeout(longest, self.0).await;
     }
 }
@@ -197,7 +196,7 @@ pub struct TestQueue(Receiver<Message>);
 
 #[cfg(test)]
 impl TestQueue {
-    /// How many there are; they are taken.
+    /// Removes the lines, and returns their number.
     pub fn len(&self) -> usize {
         self.0.try_iter().count()
     }
@@ -207,12 +206,12 @@ struct Writer {
     form: AccessLogForm,
     dropped: Arc<AtomicU64>,
     out: Vec<u8>,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Arc<RouterOutput>,
     sender: Sender,
 }
 
 impl Writer {
-    /// Writes until there is nobody left to send.
+    /// Writes until all senders are dropped.
     fn run(mut self, lines: &Receiver<Message>) {
         let mut told = 0;
         log_writer::gather();
@@ -233,7 +232,7 @@ impl Writer {
                 Message::Line(line) => self.line(&line),
                 Message::Flush(done) => {
                     self.flush();
-                    // Who asked may not wait any more.
+                    // The receiver may have stopped waiting.
                     let _ = done.send(());
                 }
             }
@@ -244,7 +243,7 @@ impl Writer {
     fn line(&mut self, line: &Line) {
         let routers = self.elsewhere.routers.load();
         let of_router = routers.get(&line.router);
-        // A format is for requests; of relayed connections there is not what it asks for.
+        // Formats apply to requests; relayed connections lack most of their values.
         let format = of_router.and_then(|router| router.format.as_ref()).filter(|_| line.method.is_some());
         if let Some(server) = of_router.and_then(|router| router.syslog) {
             let text = format.map_or_else(|| line.httplog(), |format| line.formatted(format));
@@ -275,19 +274,19 @@ impl Writer {
         log_writer::write_out();
         if !self.out.is_empty() {
             let mut out = io::stdout().lock();
-            // Whoever has closed the pipe does not read any more.
+            // An error means that the reader has closed the pipe.
             let _ = out.write_all(&self.out).and_then(|()| out.flush());
             self.out.clear();
         }
     }
 
-    /// Says in the agent's log when lines were lost since it was last said.
+    /// Logs how many lines were dropped since the last message.
     fn tell_dropped(&self, told: u64) -> u64 {
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > told {
             tracing::warn!(
                 lines = dropped - told,
-                "lines of the access log were dropped: they are not taken fast enough, or could not be sent"
+                "access log lines were dropped: the reader is too slow, or sending failed"
             );
         }
         dropped

@@ -1,16 +1,16 @@
-//! Where the agent's own log goes: standard error, an event at a time; those of a thread that has many, several at a time.
+//! Writes the agent's own log to standard error, event by event. Threads with many events write several at a time.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes that are written at once: a pipe takes so many without a part of another process's between them (`PIPE_BUF`,
-/// POSIX `<limits.h>`; the keeper and two agents may write to one).
+/// Most bytes of one write: writes to a pipe up to this size are atomic (`PIPE_BUF`, POSIX `<limits.h>`; the keeper and
+/// two agents may write to the same pipe).
 const BATCH: usize = 4096;
 
 thread_local! {
-    /// Whole events; `None` in threads whose events do not wait.
+    /// Gathered events; `None` in threads that do not gather.
     static WAITING: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
@@ -18,25 +18,25 @@ thread_local! {
 #[derive(Clone, Copy, Debug)]
 pub struct LogWriter;
 
-/// Has this thread's events wait for one another until [`write_out`], or until they fill a write.
+/// Gathers this thread's events until [`write_out`], or until they fill a write.
 pub fn gather() {
     WAITING.set(Some(Vec::with_capacity(BATCH)));
 }
 
-/// Writes this thread's events that wait.
+/// Writes this thread's gathered events.
 pub fn write_out() {
     WAITING.with_borrow_mut(|waiting| waiting.as_mut().map(|waiting| put(waiting, &mut io::stderr().lock())));
 }
 
 fn put(waiting: &mut Vec<u8>, out: &mut impl Write) {
     if !waiting.is_empty() {
-        // Whoever has closed the pipe does not read any more.
+        // An error means that the reader has closed the pipe.
         let _ = out.write_all(waiting);
         waiting.clear();
     }
 }
 
-/// Has an event wait, and writes those before it when there is no room for it beside them.
+/// Gathers an event; first writes earlier ones if it does not fit beside them.
 fn add(waiting: &mut Vec<u8>, event: &[u8], out: &mut impl Write) {
     if waiting.len() + event.len() > BATCH {
         put(waiting, out);
@@ -53,13 +53,13 @@ impl MakeWriter<'_> for LogWriter {
 }
 
 impl Write for LogWriter {
-    /// Takes a whole event.
+    /// Receives a complete event.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let waits = WAITING.try_with(|waiting| {
             let mut waiting = waiting.borrow_mut();
             waiting.as_mut().map(|waiting| add(waiting, event, &mut io::stderr().lock())).is_some()
         });
-        // A thread at its end has no place for them any more.
+        // The thread's storage is already destroyed.
         if waits == Ok(true) {
             return Ok(event.len());
         }

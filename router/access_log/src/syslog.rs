@@ -1,4 +1,4 @@
-//! Lines to a syslog server, as HAProxy sends them: RFC 3164 over UDP, with the host's name, one line for a datagram.
+//! Sends lines to a syslog server as HAProxy does: RFC 3164 over UDP, with the host's name, one line per datagram.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use router_table::policy::access_log::Syslog;
 /// `info` (RFC 3164 §4.1.1).
 const SEVERITY: u16 = 6;
 
-/// The sockets that lines leave by, made when they are needed first.
+/// The sending sockets, opened on first use.
 #[derive(Debug, Default)]
 pub struct Sender {
     v4: Option<UdpSocket>,
@@ -19,10 +19,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends a line, at once or not at all.
+    /// Sends a line without waiting.
     ///
     /// # Errors
-    /// When it cannot be sent, or has no room.
+    /// When it cannot be sent, or the socket's buffer is full.
     pub fn send(&mut self, to: &Syslog, at: SystemTime, text: &str) -> io::Result<()> {
         let socket = match (to.address, &mut self.v4, &mut self.v6) {
             (SocketAddr::V4(_), Some(socket), _) | (SocketAddr::V6(_), _, Some(socket)) => socket,
@@ -35,19 +35,19 @@ impl Sender {
 
 fn open(from: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(from)?;
-    // Nobody waits for a network that takes nothing.
+    // The log must not wait for the network.
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// A message, no longer than the server takes.
+/// A message, truncated to the server's limit.
 fn message(to: &Syslog, at: SystemTime, text: &str) -> String {
     let at = jiff::Timestamp::try_from(at).unwrap_or_default().to_zoned(TimeZone::UTC);
     let priority = u16::from(to.facility) * 8 + SEVERITY;
     let host = host_name().unwrap_or_else(|| "-".to_owned());
     let (at, process) = (at.strftime("%b %e %H:%M:%S"), std::process::id());
     let mut message = format!("<{priority}>{at} {host} sluice[{process}]: {text}");
-    // HAProxy ends each with a line feed, which counts.
+    // HAProxy appends a line feed, which counts towards the limit.
     let mut end = message.len().min(to.max_length.saturating_sub(1));
     while !message.is_char_boundary(end) {
         end -= 1;

@@ -1,7 +1,7 @@
 //! Contour's objects: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
-//! TLSCertificateDelegation (docs/delegation.md#subdomains). What their CustomResourceDefinitions refuse is refused
-//! here; what they let through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status
-//! says so.
+//! TLSCertificateDelegation (docs/delegation.md#subdomains). An object that violates its
+//! CustomResourceDefinition is rejected. An object that Contour finds invalid, or that uses an unsupported field, is
+//! accepted and reported as invalid in its status.
 
 mod balance;
 pub mod common;
@@ -18,16 +18,16 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
-use router_model::object::{Manifest, Meta, Texts};
+use router_model::object::{Interner, Manifest, Meta};
 use serde_json::Value;
 
 use super::fields::Fields;
 use crate::contour::common::refuse;
-use crate::contour::types::{ContourProxy, TlsCertificateDelegation, TlsSpec, VirtualHostSpec};
-use crate::meta::set_namespace;
+use crate::contour::types::{ContourProxy, ForeignClass, TlsCertificateDelegation, TlsSpec, VirtualHostSpec};
+use crate::meta::{Annotations, set_namespace};
 use crate::object::Object;
 
-/// Annotations that name an ingress class, and the classes that are ours: those that Contour itself has by default.
+/// Annotations that name an ingress class. Contour's default class is this controller's.
 const CLASS_ANNOTATIONS: [&str; 3] =
     ["projectcontour.io/ingress.class", "contour.heptio.com/ingress.class", "kubernetes.io/ingress.class"];
 const OUR_CLASS: &str = "contour";
@@ -36,8 +36,9 @@ const OUR_CLASS: &str = "contour";
 pub(crate) fn parse(
     kind: Kind,
     mut meta: Meta,
+    annotations: &Annotations,
     written: &Value,
-    texts: &mut Texts,
+    texts: &mut Interner,
     findings: &mut Findings,
 ) -> Option<Object> {
     let mut stored = written.clone();
@@ -53,7 +54,7 @@ pub(crate) fn parse(
     }
     let parsed = match kind {
         Kind::IngressRoute | Kind::HttpProxy => {
-            let mut vertex = vertex(kind, meta, manifest, &mut spec, findings);
+            let mut vertex = vertex(kind, meta, annotations, manifest, &mut spec, findings);
             Some(if kind == Kind::IngressRoute {
                 ingress_route::fill(&mut vertex, &mut spec, findings);
                 Object::IngressRoute(Arc::new(vertex))
@@ -75,38 +76,40 @@ pub(crate) fn parse(
     parsed
 }
 
-/// Whether an IngressRoute or HTTPProxy that cannot be read is another controller's all the same, by its class.
+/// Whether a rejected IngressRoute or HTTPProxy names the class of another controller.
 pub fn is_foreign(manifest: &Value) -> bool {
-    class(manifest).is_some_and(|(_, class)| names_another(&class))
-}
-
-/// The ingress class that an IngressRoute or HTTPProxy names, and where.
-pub fn class(manifest: &Value) -> Option<(FieldPath, String)> {
-    let annotation = |name: &&str| {
-        let class = manifest.get("metadata")?.get("annotations")?.get(name)?.as_str()?;
-        Some((FieldPath::of(&["metadata", "annotations", *name]), class.to_owned()))
-    };
-    let field = || {
-        let class = manifest.pointer("/spec/ingressClassName")?.as_str()?;
-        Some((FieldPath::of(&["spec", "ingressClassName"]), class.to_owned()))
-    };
-    CLASS_ANNOTATIONS.iter().find_map(annotation).or_else(field)
+    let annotation = |name: &&str| manifest.get("metadata")?.get("annotations")?.get(name)?.as_str();
+    let field = || manifest.pointer("/spec/ingressClassName")?.as_str();
+    CLASS_ANNOTATIONS.iter().find_map(annotation).or_else(field).is_some_and(names_another)
 }
 
 fn names_another(class: &str) -> bool {
     class != OUR_CLASS && !class.is_empty()
 }
 
-/// What both kinds have in common: the class and the virtual host.
-fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> ContourProxy {
-    let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| meta.annotations.get(name));
+/// The fields that both kinds share: the class and the virtual host.
+fn vertex(
+    kind: Kind,
+    meta: Meta,
+    annotations: &Annotations,
+    manifest: Manifest,
+    spec: &mut Fields<'_>,
+    findings: &mut Findings,
+) -> ContourProxy {
+    let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| {
+        let class = annotations.get(*name)?;
+        Some((class.as_str(), FieldPath::of(&["metadata", "annotations", *name])))
+    });
     let named = if kind == Kind::HttpProxy { spec.text("ingressClassName", findings) } else { None };
-    let is_foreign = annotated.or(named).is_some_and(names_another);
+    let class = annotated.or_else(|| Some((named?, spec.path("ingressClassName"))));
+    let foreign_class = class
+        .filter(|(class, _)| names_another(class))
+        .map(|(class, path)| Box::new(ForeignClass { name: class.into(), path }));
     let mut vertex = ContourProxy {
         kind,
         meta,
         manifest,
-        is_foreign,
+        foreign_class,
         virtual_host: None,
         subdomains: Vec::new(),
         routes: Vec::new(),

@@ -1,6 +1,6 @@
-//! What parsing needs to know beside an object.
+//! Cluster-wide inputs of parsing.
 
-/// What parsing needs to know beside the object.
+/// Cluster-wide inputs of parsing.
 #[derive(Clone, Debug)]
 pub struct Defaults {
     /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain`

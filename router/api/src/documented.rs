@@ -1,16 +1,16 @@
 //! The documentation lists every field and annotation that is read, and none that is not.
 //!
-//! That each line has a story with traffic is seen to by `tests/stories/claims`.
+//! `tests/stories/claims` checks that each line has a story with traffic.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::fields::asked;
-use crate::openshift::route::annotations::ANNOTATIONS;
+use crate::openshift::route::annotations::names::ANNOTATIONS;
 use crate::testing::{documented, parsed};
 
-/// What is asked for when these objects are read, without indices: `Route.spec.host`.
+/// The fields that parsing these objects reads, without indices: `Route.spec.host`.
 fn fields_of(kind: &str, manifests: &[Value]) -> BTreeSet<String> {
     asked::take();
     manifests.iter().for_each(|manifest| drop(parsed(manifest.clone())));
@@ -19,7 +19,7 @@ fn fields_of(kind: &str, manifests: &[Value]) -> BTreeSet<String> {
     names.map(name).collect()
 }
 
-/// Each field is listed, or one that it is within, or those that are within it; and nothing else is listed.
+/// Each field, one of its parents or all of its members are listed, and nothing else.
 fn check_fields(kind: &str, manifests: &[Value]) {
     let known = fields_of(kind, manifests);
     let listed = documented("openshift.md");
@@ -89,7 +89,7 @@ fn every_field_of_ingress_controllers_is_listed() {
 
 #[test]
 fn every_annotation_is_listed() {
-    // Of objects of other kinds, and those that the API server reads.
+    // Annotations of other kinds, and those that the API server reads.
     const OTHERS: [&str; 7] = [
         "openshift.io/host.generated",
         "route.openshift.io/allow-non-dns-compliant-host",

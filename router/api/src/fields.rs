@@ -1,53 +1,77 @@
-//! Reads the members of a mapping one by one, noting the path of everything that is wrong or unknown.
+//! Reads the members of a mapping, and reports invalid and unknown ones with their paths.
 
 use std::collections::BTreeMap;
 
 use router_model::field::{FieldPath, Findings};
 use serde_json::{Map, Value};
 
-/// What is said of a field that this version reads and does not act on.
+/// Warning about a field that is read and has no effect.
 pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field yet";
 
-/// A mapping that is being read. `null` members count as absent, as they do for the API server.
+/// A mapping that is being read. `null` members count as absent, as for the API server.
 pub struct Fields<'v> {
     map: Option<&'v Map<String, Value>>,
-    path: FieldPath,
+    /// Where it stands: at `name`, if there is one, of the mapping at `above`. Most mappings have nothing that is wrong,
+    /// so that nobody asks for the path.
+    above: FieldPath,
+    name: Option<&'static str>,
     known: Vec<&'static str>,
 }
 
+/// Members that most mappings have at most.
+const USUAL_MEMBERS: usize = 16;
+
 impl<'v> Fields<'v> {
-    /// Reads `value`, which stands at `path`; anything but a mapping is an error, and reads as an empty one.
+    /// Reads the value at `path`. A value that is not a mapping is an error, and counts as an empty mapping.
     pub fn of(value: Option<&'v Value>, path: FieldPath, findings: &mut Findings) -> Self {
-        let map = match value {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(map)) => Some(map),
-            Some(other) => {
-                findings.error(path.clone(), format!("is {}; write a mapping here", describe(other)));
-                None
+        Self::at(value, path, None, findings)
+    }
+
+    fn at(value: Option<&'v Value>, above: FieldPath, name: Option<&'static str>, findings: &mut Findings) -> Self {
+        let mut fields = Fields { map: None, above, name, known: Vec::new() };
+        match value {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(map)) => {
+                fields.map = Some(map);
+                fields.known.reserve(USUAL_MEMBERS);
             }
-        };
-        Fields { map, path, known: Vec::new() }
+            Some(other) => {
+                findings.error(fields.own_path(), format!("is {}; write a mapping here", describe(other)));
+            }
+        }
+        fields
+    }
+
+    fn own_path(&self) -> FieldPath {
+        self.name.map_or_else(|| self.above.clone(), |name| self.above.field(name))
     }
 
     /// Path of a member.
     pub fn path(&self, name: &str) -> FieldPath {
-        self.path.key(name)
+        self.own_path().key(name)
     }
 
-    /// Whether the mapping itself is there.
+    /// Whether the mapping is present.
     pub fn is_present(&self) -> bool {
         self.map.is_some()
+    }
+
+    fn know(&mut self, names: &[&'static str]) {
+        // Without a mapping there is nothing unknown.
+        if self.is_present() {
+            self.known.extend_from_slice(names);
+        }
     }
 
     /// A member as it is.
     pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
         #[cfg(test)]
-        asked::note(&self.path, name);
-        self.known.push(name);
+        asked::note(&self.own_path(), name);
+        self.know(&[name]);
         self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
     }
 
-    /// A text; empty counts as absent, as it does for the API's `omitempty`.
+    /// A string; empty counts as absent, as for the API's `omitempty`.
     pub fn text(&mut self, name: &'static str, findings: &mut Findings) -> Option<&'v str> {
         match self.value(name)? {
             Value::String(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -58,7 +82,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A text that must be there; `what` says what to write.
+    /// A required string; `what` says what to write.
     pub fn required(&mut self, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
         let before = findings.errors.len();
         let text = self.text(name, findings);
@@ -84,7 +108,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A truth value.
+    /// A boolean.
     pub fn truth(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
         match self.value(name)? {
             Value::Bool(truth) => Some(*truth),
@@ -98,23 +122,25 @@ impl<'v> Fields<'v> {
     /// A mapping.
     pub fn mapping(&mut self, name: &'static str, findings: &mut Findings) -> Fields<'v> {
         let value = self.value(name);
-        Fields::of(value, self.path(name), findings)
+        Fields::at(value, self.own_path(), Some(name), findings)
     }
 
     /// A list, each item with its path.
     pub fn list(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v Value)> {
-        let path = self.path(name);
         match self.value(name) {
             None => Vec::new(),
-            Some(Value::Array(items)) => items.iter().enumerate().map(|(i, item)| (path.index(i), item)).collect(),
+            Some(Value::Array(items)) => {
+                let path = self.path(name);
+                items.iter().enumerate().map(|(i, item)| (path.index(i), item)).collect()
+            }
             Some(other) => {
-                findings.error(path, format!("is {}; write a list here", describe(other)));
+                findings.error(self.path(name), format!("is {}; write a list here", describe(other)));
                 Vec::new()
             }
         }
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub fn texts(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v str)> {
         let mut texts = Vec::new();
         for (path, item) in self.list(name, findings) {
@@ -126,42 +152,43 @@ impl<'v> Fields<'v> {
         texts
     }
 
-    /// A mapping from text to text.
+    /// A mapping of strings.
     pub fn text_map(&mut self, name: &'static str, findings: &mut Findings) -> BTreeMap<String, String> {
-        let path = self.path(name);
         let mut texts = BTreeMap::new();
-        for (key, value) in self.mapping(name, findings).map.into_iter().flatten() {
+        let fields = self.mapping(name, findings);
+        for (key, value) in fields.map.into_iter().flatten() {
             match value {
                 Value::String(text) => drop(texts.insert(key.clone(), text.clone())),
                 Value::Null => drop(texts.insert(key.clone(), String::new())),
-                other => findings.error(path.key(key), no_text(other)),
+                other => findings.error(fields.path(key), no_text(other)),
             }
         }
         texts
     }
 
-    /// Members that exist in the API and have no meaning for a router.
+    /// Marks members as known that have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
         #[cfg(test)]
-        names.iter().for_each(|name| asked::note(&self.path, name));
-        self.known.extend_from_slice(names);
+        names.iter().for_each(|name| asked::note(&self.own_path(), name));
+        self.know(names);
     }
 
-    /// Ends the reading: members that nobody asked for are warned of.
+    /// Ends the reading with a warning about each member that was not read.
     pub fn finish(self, findings: &mut Findings) {
         for name in self.unknown() {
             let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
             let advice = near.map_or("remove it, or check its spelling".to_owned(), |near| format!("write {near}"));
-            findings.warn(self.path.key(name), format!("unknown field, ignored; {advice}"));
+            findings.warn(self.path(name), format!("unknown field, ignored; {advice}"));
         }
     }
 
-    /// Ends the reading of what means more the less is written: members that nobody asked for are errors.
+    /// Ends the reading with an error for each member that was not read: for mappings that match more if a member is
+    /// missing.
     pub fn finish_strictly(self, findings: &mut Findings) {
         for name in self.unknown() {
             let message =
                 format!("unknown field, without which more would be selected; write {}", self.known.join(" or "));
-            findings.error(self.path.key(name), message);
+            findings.error(self.path(name), message);
         }
     }
 
@@ -170,13 +197,13 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// What to write instead of a value that is no text.
+/// Message for a value that is not a string.
 pub fn no_text(value: &Value) -> String {
     let hint = if value.is_object() || value.is_array() { "" } else { " in quotes" };
     format!("is {}; write a text{hint}", describe(value))
 }
 
-/// A value's type in words. Never its content, which may be a secret.
+/// The type of a value, in words. Never its content, which may be secret.
 pub fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",
@@ -188,7 +215,7 @@ pub fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The members that this thread has asked for, for the test that compares them with the documentation.
+/// The members that this thread has read, for the test that compares them with the documentation.
 #[cfg(test)]
 pub(crate) mod asked {
     use std::cell::RefCell;
@@ -204,7 +231,7 @@ pub(crate) mod asked {
         NAMES.with_borrow_mut(|names| names.insert(path.key(name).to_string()));
     }
 
-    /// What has been asked for since the last time.
+    /// The members read since the last call.
     pub(crate) fn take() -> BTreeSet<String> {
         NAMES.take()
     }

@@ -1,6 +1,6 @@
 //! Gateway API objects (`gateway.networking.k8s.io`, as of 1.6.1) and Sluice's RouteSlot: defaults as the API server
-//! fills them in, and the checks of the API's CustomResourceDefinitions, CEL rules included. What the API allows and
-//! Sluice does not do is no error: it stands in `unsupported`, and a condition says so.
+//! sets them, and the checks of the API's CustomResourceDefinitions, including CEL rules. Valid values that Sluice does
+//! not support are not errors: they are listed in `unsupported`, and a condition reports them.
 
 mod defaults;
 mod filters;
@@ -16,22 +16,23 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
-use router_model::object::{Manifest, Meta, Texts};
+use router_model::object::{Interner, Manifest, Meta};
 use serde_json::Value;
 
 use super::fields::Fields;
-use crate::meta::set_namespace;
+use crate::meta::{Annotations, set_namespace};
 use crate::object::Object;
 
-/// Reads an object of one of these kinds; `None` when there are errors, or for other kinds.
+/// Reads an object of one of these kinds; `None` for other kinds and on some errors.
 pub(crate) fn parse(
     kind: Kind,
     mut meta: Meta,
+    annotations: &Annotations,
     written: &Value,
-    texts: &mut Texts,
+    texts: &mut Interner,
     findings: &mut Findings,
 ) -> Option<Object> {
-    // As the API server does it: first defaults, then checks.
+    // As in the API server: defaults first, then checks.
     let mut stored = written.clone();
     set_namespace(&mut stored, &meta.key);
     defaults::fill(kind, &mut stored);
@@ -39,7 +40,7 @@ pub(crate) fn parse(
     object.ignore(&["apiVersion", "kind", "metadata", "status"]);
     meta.share(texts);
     if kind == Kind::CustomResourceDefinition {
-        return Some(Object::CustomResourceDefinition(Arc::new(policies::definition(meta, &stored))));
+        return Some(Object::CustomResourceDefinition(Arc::new(policies::definition(meta, annotations, &stored))));
     }
     let mut spec = object.mapping("spec", findings);
     if object.value("spec").is_none() {
@@ -53,7 +54,8 @@ pub(crate) fn parse(
             gateway::class(meta, &mut spec, manifest(), findings).map(|it| Object::GatewayClass(Arc::new(it)))
         }
         Kind::Gateway => {
-            gateway::gateway(meta, &mut spec, manifest(), findings).map(|it| Object::Gateway(Arc::new(it)))
+            let gateway = gateway::gateway(meta, annotations, &mut spec, manifest(), findings);
+            gateway.map(|it| Object::Gateway(Arc::new(it)))
         }
         Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute => {
             let route = Arc::new(route::route(kind, meta, &mut spec, manifest(), findings));

@@ -1,8 +1,8 @@
-//! Durations as Go writes them.
+//! Go's durations.
 
 use std::time::Duration;
 
-/// Reads a duration of Go's `time.ParseDuration`, without sign: `1h30m`, `1.5s`, `0`.
+/// Parses a duration as Go's `time.ParseDuration`, without sign: `1h30m`, `1.5s`, `0`.
 pub(crate) fn go_duration(text: &str) -> Option<Duration> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),

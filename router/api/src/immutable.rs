@@ -1,4 +1,4 @@
-//! Fields that an update may not change.
+//! Immutable fields.
 
 use router_model::field::{FieldPath, Findings};
 
@@ -7,8 +7,7 @@ use crate::object::Object;
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::Route;
 
-/// What an update may not do: errors are changes of immutable fields. Objects of different kinds or names are no
-/// versions of each other, and nothing is found.
+/// Checks an update: each changed immutable field is an error. Objects of different kinds or names are not compared.
 pub fn check_update(old: &Object, new: &Object, defaults: &Defaults) -> Findings {
     let mut findings = Findings::default();
     if old.key() == new.key() {
@@ -40,7 +39,7 @@ pub(crate) fn check_controller(
     defaults: &Defaults,
     findings: &mut Findings,
 ) {
-    // A domain that was left to the cluster may be written out, and the other way round.
+    // The cluster's default domain may be written out or left out.
     let effective =
         |controller: &IngressController| controller.domain.clone().unwrap_or_else(|| defaults.cluster_domain.clone());
     let (before, after) = (effective(old), effective(new));

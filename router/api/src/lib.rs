@@ -1,6 +1,6 @@
-//! Objects as manifests give them: API-server defaulting, validation with field paths, and types that cannot be wrong.
+//! Parsed API objects: API-server defaulting, validation with field paths, and validated types.
 //!
-//! One folder for each API; `parse` reads an object of any kind, `resources` holds all that were read.
+//! One folder per API; `parse` parses an object of any kind, `resources` stores the parsed objects.
 #![forbid(unsafe_code)]
 
 pub mod contour;

@@ -1,4 +1,6 @@
-//! `metadata`, the same for every kind.
+//! `metadata` of all kinds.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use router_model::dns_names;
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 
-/// Namespace of namespaced objects that name none, as `kubectl` fills it in.
+/// Namespace of namespaced objects without one, as for `kubectl`.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 const IGNORED: &[&str] = &[
@@ -23,8 +25,16 @@ const IGNORED: &[&str] = &[
     "clusterName",
 ];
 
-/// Reads `metadata`. `None` when the object has no usable name: then nothing can be said about it.
-pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut Findings) -> Option<Meta> {
+/// `metadata.annotations`. Objects keep the parsed values only.
+pub type Annotations = BTreeMap<String, String>;
+
+/// Reads `metadata`; `None` if the object has no name, so that it cannot be identified.
+pub fn parse(
+    object: &mut Fields<'_>,
+    kind: Kind,
+    origin: Origin,
+    findings: &mut Findings,
+) -> Option<(Meta, Annotations)> {
     let mut fields = object.mapping("metadata", findings);
     let name = fields.text("name", findings);
     match name {
@@ -60,20 +70,20 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
     let meta = Meta {
         key: ObjectKey::new(namespace, name.unwrap_or_default()),
         labels: fields.text_map("labels", findings).into_iter().collect(),
-        annotations: fields.text_map("annotations", findings).into_iter().collect(),
         created: Created(created),
         uid: fields.text("uid", findings).unwrap_or_default().into(),
         generation,
         origin,
     };
-    // Nobody asks for it; what is not a text is an error all the same.
+    let annotations = fields.text_map("annotations", findings);
+    // Unused, but its type is checked.
     fields.text("resourceVersion", findings);
     fields.ignore(IGNORED);
     fields.finish(findings);
-    name.map(|_| meta)
+    name.map(|_| (meta, annotations))
 }
 
-/// Fills in the namespace that an object without one has.
+/// Sets the default namespace in a manifest without one.
 pub(crate) fn set_namespace(value: &mut Value, key: &ObjectKey) {
     if key.namespace.is_empty() {
         return;

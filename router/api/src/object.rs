@@ -1,4 +1,4 @@
-//! Objects of all kinds that are read.
+//! Objects of all supported kinds.
 
 use std::sync::Arc;
 
@@ -15,14 +15,33 @@ use crate::kubernetes::secret::{Namespace, Secret};
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::Route;
 
-/// A CustomResourceDefinition, as far as it matters.
+/// A CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct CustomResourceDefinition {
     /// Metadata.
     pub meta: Meta,
-    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes`
-    /// (docs/delegation.md#carrier-b).
+    /// `gateway.networking.k8s.io/bundle-version`.
+    pub bundle_version: Option<BundleVersion>,
+    /// It defines HTTPRoute, and rules of its stored version may have `allowedRoutes` (docs/delegation.md#carrier-b).
     pub has_inclusions: bool,
+}
+
+/// A version of Gateway API's definitions, such as `v1.6.1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleVersion {
+    /// As it is written.
+    pub text: Box<str>,
+    /// The minor version; `None` if the major version is not 1, or the text is not a version.
+    pub minor: Option<u32>,
+}
+
+impl BundleVersion {
+    /// Parses the annotation.
+    pub fn new(text: &str) -> Self {
+        let mut numbers = text.trim_start_matches('v').split(['.', '-']).map(|number| number.parse::<u32>().ok());
+        let minor = if numbers.next() == Some(Some(1)) { numbers.next().flatten() } else { None };
+        BundleVersion { text: text.into(), minor }
+    }
 }
 
 macro_rules! define {
@@ -65,7 +84,7 @@ impl Object {
         &self.meta().uid
     }
 
-    /// What makes the object unservable although the API server would store it: TLS material that is no good.
+    /// Errors that the API server would not find, but for which the object cannot be served: invalid TLS material.
     pub fn material_errors(&self) -> &[FieldError] {
         match self {
             Object::Route(route) => route.material_errors(),

@@ -1,6 +1,6 @@
-//! Objects from their manifests: API-server defaulting, validation with field paths, and types that cannot be wrong.
+//! Parses manifests: API-server defaulting, validation with field paths, and validated types.
 //!
-//! An object is read once; what comes out is shared behind an `Arc` for as long as the manifest stays the same.
+//! An object is parsed once per version of its manifest, and shared behind an `Arc`.
 
 use std::sync::Arc;
 
@@ -20,48 +20,48 @@ use crate::openshift::route::Route;
 use crate::openshift::{ingress_controller, route};
 use crate::{contour, gateway_api};
 
-/// What came of one manifest.
+/// The result of parsing one manifest.
 #[derive(Debug)]
 pub struct Parsed {
-    /// What it is.
+    /// The object, or why there is none.
     pub outcome: Outcome,
-    /// Oddities that stop nothing.
+    /// Warnings; they do not reject the object.
     pub warnings: Vec<FieldError>,
 }
 
-/// See [`Parsed`].
+/// The object, or why there is none.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A good object.
+    /// A valid object.
     Good(Object),
-    /// An object of a known kind and with a name that breaks the API's rules.
+    /// An invalid object of a supported kind, with a name.
     Refused {
         /// Its kind.
         kind: Kind,
         /// Its key.
         key: ObjectKey,
-        /// All that is wrong, in order of fields.
+        /// The errors, in order of fields.
         errors: Vec<FieldError>,
-        /// The object as it was written.
+        /// The manifest as written.
         manifest: Manifest,
     },
-    /// A kind that is not read.
+    /// An object of an unsupported kind.
     UnknownKind {
         /// `apiVersion`.
         api_version: String,
         /// `kind`.
         kind: String,
     },
-    /// No object at all: no `apiVersion`, `kind` or name.
+    /// An object without `apiVersion`, `kind` or name.
     Unidentified(Vec<FieldError>),
 }
 
-/// Reads one object.
+/// Parses one object.
 pub fn parse(value: Value, origin: Origin, defaults: &Defaults, materials: &mut MaterialCache) -> Parsed {
     parse_after(value, None, origin, defaults, materials)
 }
 
-/// Reads one object; `old` is the stored version that it is to replace.
+/// Parses one object; `old` is the stored version that it replaces.
 pub(crate) fn parse_after(
     value: Value,
     old: Option<&Object>,
@@ -98,28 +98,37 @@ fn parse_object(
     let Some(kind) = Kind::of(&api_version, &kind_name) else {
         return Outcome::UnknownKind { api_version, kind: kind_name };
     };
-    let Some(meta) = meta::parse(&mut fields, kind, origin, findings) else {
+    let Some((meta, annotations)) = meta::parse(&mut fields, kind, origin, findings) else {
         return Outcome::Unidentified(std::mem::take(&mut findings.errors));
     };
     fields.ignore(&["status"]);
     let key = meta.key.clone();
     let object = match kind {
-        Kind::Route => {
-            route::parse(meta, fields, old_route(old, &key), defaults, materials, findings).map(|mut route| {
-                set_namespace(&mut value, &key);
-                route.manifest = route::stored::stored(value.clone(), &route);
+        Kind::Route => route::parse(meta, &annotations, fields, old_route(old, &key), defaults, materials, findings)
+            .map(|mut route| {
+                // What is rejected, now or as an update, is kept as it was written.
+                if findings.errors.is_empty() {
+                    set_namespace(&mut value, &key);
+                    let written = if old.is_some() { value.clone() } else { std::mem::take(&mut value) };
+                    route.manifest = route::stored::stored(written, &route);
+                }
                 route.share(&mut materials.texts);
                 Object::Route(Arc::new(route))
+            }),
+        Kind::IngressController => {
+            ingress_controller::parse(meta, &annotations, fields, findings).map(|mut controller| {
+                set_namespace(&mut value, &key);
+                controller.manifest = Manifest::new(&value);
+                Object::IngressController(Arc::new(controller))
             })
         }
-        Kind::IngressController => ingress_controller::parse(meta, fields, findings).map(|mut controller| {
-            set_namespace(&mut value, &key);
-            controller.manifest = Manifest::new(&value);
-            Object::IngressController(Arc::new(controller))
-        }),
-        Kind::Service => {
-            Some(Object::Service(Arc::new(endpoints::service(meta, fields, &mut materials.texts, findings))))
-        }
+        Kind::Service => Some(Object::Service(Arc::new(endpoints::service(
+            meta,
+            &annotations,
+            fields,
+            &mut materials.texts,
+            findings,
+        )))),
         Kind::EndpointSlice => {
             endpoints::slice(meta, fields, findings).map(|slice| Object::EndpointSlice(Arc::new(slice)))
         }
@@ -134,9 +143,9 @@ fn parse_object(
         | Kind::TlsRoute
         | Kind::ReferenceGrant
         | Kind::BackendTlsPolicy
-        | Kind::RouteSlot => gateway_api::parse(kind, meta, &value, &mut materials.texts, findings),
+        | Kind::RouteSlot => gateway_api::parse(kind, meta, &annotations, &value, &mut materials.texts, findings),
         Kind::IngressRoute | Kind::HttpProxy | Kind::TlsCertificateDelegation => {
-            contour::parse(kind, meta, &value, &mut materials.texts, findings)
+            contour::parse(kind, meta, &annotations, &value, &mut materials.texts, findings)
         }
     };
     if let (Some(old), Some(new)) = (old, &object) {

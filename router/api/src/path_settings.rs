@@ -1,24 +1,24 @@
-//! Annotations of IngressControllers and Gateways that say how paths of requests are compared.
+//! Annotations of IngressControllers and Gateways that configure path normalisation.
 
 use router_model::field::{FieldPath, Findings};
-use router_model::object::TextMap;
 use router_table::path_form::PathSettings;
 
+use crate::meta::Annotations;
 use crate::openshift::route::annotations::values::truth;
 
-/// `"true"`: Routes and Gateway API's objects get paths in normal form too. Contour's objects do in any case.
+/// `"true"`: normalises request paths for Routes and Gateway API objects too, as it is always done for Contour's.
 pub const NORMALIZE_PATH: &str = "router.sluice.dev/normalize-path";
-/// `"false"`: slashes next to each other stay in the normal form.
+/// `"false"`: adjacent slashes are not merged.
 pub const MERGE_SLASHES: &str = "router.sluice.dev/merge-slashes";
 const PREFIX: &str = "router.sluice.dev/";
 
-/// Reads both; `None` where none of them is written. A value that is no good is an error: what guards a path must not be
-/// off because of a typing error.
-pub fn path_settings(annotations: &TextMap, findings: &mut Findings) -> Option<PathSettings> {
+/// Parses both; `None` if neither is set. An invalid value is an error: a typing error must not disable the protection
+/// of a path.
+pub fn path_settings(annotations: &Annotations, findings: &mut Findings) -> Option<PathSettings> {
     let mut settings = None;
     for (name, text) in annotations.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let path = FieldPath::of(&["metadata", "annotations", name]);
-        if ![NORMALIZE_PATH, MERGE_SLASHES].contains(&name) {
+        if ![NORMALIZE_PATH, MERGE_SLASHES].contains(&name.as_str()) {
             let message = format!("unknown annotation, ignored; known are {NORMALIZE_PATH} and {MERGE_SLASHES}");
             findings.warn(path, message);
             continue;

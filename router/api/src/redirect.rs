@@ -1,4 +1,4 @@
-//! Redirects as rules of Gateway API and HTTPProxies write them (HTTPRequestRedirectFilter).
+//! Redirects of Gateway API rules and HTTPProxies (HTTPRequestRedirectFilter).
 
 use std::sync::Arc;
 
@@ -24,6 +24,6 @@ pub struct Redirect {
 pub enum PathModifier {
     /// `ReplaceFullPath`.
     Full(Arc<str>),
-    /// `ReplacePrefixMatch`: what stands in the place of the match's prefix.
+    /// `ReplacePrefixMatch`: the replacement of the matched prefix.
     Prefix(Arc<str>),
 }

@@ -1,5 +1,4 @@
-//! All objects, parsed, by kind and key. Cheap to clone: a clone shares every object, and every kind that is not
-//! changed afterwards.
+//! All parsed objects by kind and key. Cheap to clone: clones share objects and unchanged collections.
 
 use std::sync::Arc;
 
@@ -31,8 +30,8 @@ macro_rules! define {
         }
 
         impl Resources {
-            /// Sets what is known under a key: the version in force and the rejected newer one. With neither, the key is
-            /// forgotten. A `good` of another kind than `kind` counts as none.
+            /// Sets the versions of a key: the one in force, and the rejected newer one. With neither, the key is
+            /// removed. A `good` of another kind than `kind` counts as none.
             pub fn set(&mut self, key: ObjectKey, kind: Kind, good: Option<&Object>, refused: Option<Arc<Refused>>) {
                 match kind {
                     $(Kind::$kind => {
@@ -42,7 +41,7 @@ macro_rules! define {
                 }
             }
 
-            /// How many objects are known.
+            /// Number of keys of all kinds.
             pub fn len(&self) -> usize {
                 [$(self.$collection.len()),*].into_iter().sum()
             }
@@ -54,8 +53,8 @@ macro_rules! define {
                 }
             }
 
-            /// The manifest of the object in force, or of the rejected one when none is: what status is written into.
-            /// `None` as well for kinds without a status that is written.
+            /// The manifest that status is written into: of the object in force, else of the rejected one. `None` for
+            /// kinds without written status.
             pub fn manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {
                 match kind {
                     $(Kind::$kind => define!(@$status self.$collection, key),)*
@@ -85,12 +84,12 @@ impl<T> Default for Objects<T> {
     }
 }
 
-/// What is known under one key: the version that is in force, and what is wrong with a newer one.
+/// The versions of one object: the one in force, and a rejected newer one.
 #[derive(Debug)]
 pub struct Slot<T> {
-    /// The last good version.
+    /// The last valid version, which is in force.
     pub good: Option<Arc<T>>,
-    /// Present when the newest version was refused.
+    /// The newest version, if it was rejected.
     pub refused: Option<Arc<Refused>>,
 }
 
@@ -106,23 +105,23 @@ impl<T> Same for Slot<T> {
     }
 }
 
-/// A version of an object that was refused.
+/// A rejected version of an object.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// `<file>:<line>: <field>: <what is wrong>`, without secrets.
+    /// `<file>:<line>: <field>: <fault>`, without secrets.
     pub problem: String,
-    /// The object as it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
 }
 
 impl Refused {
-    /// `spec.host` as it was written; empty when there is none.
+    /// `spec.host` as written; empty if absent.
     pub fn host(&self) -> String {
         let manifest = self.manifest.value();
         manifest.pointer("/spec/host").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
-    /// `metadata.labels`; `None` when they are not texts by name.
+    /// `metadata.labels`; `None` if they are not a mapping of strings.
     pub fn labels(&self) -> Option<TextMap> {
         let manifest = self.manifest.value();
         let Some(labels) = manifest.pointer("/metadata/labels").filter(|labels| !labels.is_null()) else {
@@ -131,7 +130,7 @@ impl Refused {
         labels.as_object()?.iter().map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
     }
 
-    /// `spec.wildcardPolicy` of a Route; `None` where it says nothing that is known.
+    /// `spec.wildcardPolicy` of a Route; `None` if absent or invalid.
     pub fn wildcard_policy(&self) -> WildcardPolicy {
         let manifest = self.manifest.value();
         match manifest.pointer("/spec/wildcardPolicy").and_then(Value::as_str) {
@@ -147,7 +146,7 @@ impl<T> Objects<T> {
         self.0.values().filter_map(|slot| slot.good.as_ref())
     }
 
-    /// Every key with what is known of it.
+    /// Every key with its versions.
     pub fn slots(&self) -> impl Iterator<Item = (&ObjectKey, &Slot<T>)> {
         self.0.entries()
     }
@@ -157,32 +156,32 @@ impl<T> Objects<T> {
         self.0.get(key).and_then(|slot| slot.good.as_ref())
     }
 
-    /// What is known under this key.
+    /// The versions of this key.
     pub fn slot(&self, key: &ObjectKey) -> Option<&Slot<T>> {
         self.0.get(key)
     }
 
-    /// Keys at which these objects differ from an older version of them, in order. Costs what differs.
+    /// Differences from an older version, in order of key. The cost is proportional to the difference.
     pub fn changes_since<'o>(&'o self, older: &'o Self) -> impl Iterator<Item = Changed<'o, ObjectKey, Slot<T>>> {
         self.0.changes_since(&older.0)
     }
 
-    /// How many keys are known.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none is known.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Puts a slot in the place of whatever the key had.
+    /// Sets the versions of a key.
     pub fn insert(&mut self, key: ObjectKey, slot: Slot<T>) {
         self.0.insert(key, slot);
     }
 
-    /// Puts a slot in the place of whatever the key had; an empty one forgets the key.
+    /// Sets the versions of a key; removes the key if there are none.
     fn set(&mut self, key: ObjectKey, slot: Slot<T>) {
         if slot.good.is_none() && slot.refused.is_none() {
             self.remove(&key);
@@ -200,7 +199,7 @@ impl<T> Objects<T> {
         }
     }
 
-    /// Forgets a key.
+    /// Removes a key.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.0.remove(key);
     }
@@ -223,17 +222,17 @@ impl Resources {
         }
     }
 
-    /// Takes a good version of an object.
+    /// Sets a valid version of an object.
     pub fn insert(&mut self, object: &Object) {
         self.set(object.key().clone(), object.kind(), Some(object), None);
     }
 
-    /// Whether no object is known.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Labels of a namespace, with the one that the API server sets on each: its name.
+    /// Labels of a namespace, including the name label that the API server sets.
     pub fn namespace_labels(&self, namespace: &str) -> TextMap {
         let object = self.namespaces.get(&ObjectKey::new("", namespace));
         let labels = object.map(|object| object.meta.labels.clone()).unwrap_or_default();

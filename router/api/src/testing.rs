@@ -1,4 +1,4 @@
-//! What tests of several crates share: objects from short descriptions, names in documents.
+//! Test helpers of several crates: objects from short descriptions, names in documents.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub fn parsed(value: Value) -> Parsed {
     parse(value, Origin::default(), &Defaults::default(), &mut MaterialCache::new())
 }
 
-/// Parses an object that must be good.
+/// Parses an object that must be valid.
 pub fn good(value: Value) -> Object {
     match parsed(value).outcome {
         Outcome::Good(object) => object,
@@ -29,7 +29,7 @@ pub fn good(value: Value) -> Object {
     }
 }
 
-/// The errors of an object that must be refused, as `path: message`.
+/// The errors of an object that must be rejected, as `path: message`.
 pub fn refusals(value: Value) -> Vec<String> {
     let texts = |errors: Vec<FieldError>| errors.iter().map(ToString::to_string).collect();
     match parsed(value).outcome {
@@ -38,7 +38,7 @@ pub fn refusals(value: Value) -> Vec<String> {
     }
 }
 
-/// Resources from objects that must be good.
+/// Resources of objects that must be valid.
 pub fn resources(values: impl IntoIterator<Item = Value>) -> Resources {
     let mut resources = Resources::default();
     for value in values {
@@ -47,7 +47,7 @@ pub fn resources(values: impl IntoIterator<Item = Value>) -> Resources {
     resources
 }
 
-/// A version of `value` that is refused with this problem.
+/// A version of `value` that is rejected with this problem.
 pub fn refused(value: Value, problem: &str) -> Arc<Refused> {
     Arc::new(Refused { problem: problem.to_owned(), manifest: router_model::object::Manifest::new(&value) })
 }

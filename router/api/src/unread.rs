@@ -1,9 +1,8 @@
-//! What to write instead of an object whose kind is not read: another version of a kind that is, a kind that has its
-//! place, or a form that has to be rendered first.
+//! Advice for objects of unsupported kinds: a supported version, an equivalent kind, or a template to render first.
 
 use router_model::kind::Kind;
 
-/// Kinds that something else stands for here: group (of any version), kind, what to write.
+/// Kinds with an equivalent: group (any version), kind, what to write.
 const INSTEAD: &[(&str, &str, &str)] = &[
     ("", "Endpoints", "write an EndpointSlice of discovery.k8s.io/v1 with the label kubernetes.io/service-name"),
     ("", "Template", "render it first: `oc process --local -f FILE > rendered.yaml`"),
@@ -29,7 +28,7 @@ const KUSTOMIZE: &str = "render it first: `kubectl kustomize DIR > rendered.yaml
 const INGRESS: &str = "write a Route, an HTTPRoute or an HTTPProxy";
 const LISTENER_SET: &str = "write its listeners into the Gateway";
 
-/// What to write instead of an object of a kind that is not read; `None` where nothing here would serve it.
+/// What to write instead of an object of an unsupported kind; `None` if there is no equivalent.
 pub fn instead_of(api_version: &str, kind: &str) -> Option<String> {
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let listed = INSTEAD.iter().find(|(of, name, _)| *of == group && *name == kind);
@@ -41,7 +40,7 @@ pub fn instead_of(api_version: &str, kind: &str) -> Option<String> {
     if known.api_versions().contains(&api_version) {
         return Some(format!("write kind: {known}"));
     }
-    // Before it had a group of its own, the kind was of the first one (OpenShift 3); Gateway API's came from another.
+    // OpenShift 3 had Routes in the core group; Gateway API began in another group.
     let is_earlier = group.is_empty() || group == "networking.x-k8s.io";
     let version =
         known.api_versions().iter().find(of_group).or_else(|| is_earlier.then(|| known.api_versions().first())?)?;

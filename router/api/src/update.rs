@@ -1,5 +1,4 @@
-//! Between two versions of an object: what may not change, and what the API server puts back
-//! (docs/openshift.md#updates).
+//! Updates of stored objects: immutable fields, and fields that the API server restores (docs/openshift.md#updates).
 
 use router_model::certificate::MaterialCache;
 use router_model::field::{FieldError, FieldPath};
@@ -13,13 +12,13 @@ use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::{HOST_GENERATED, Route};
 use crate::parse::{Parsed, parse_after};
 
-/// The fields that an update may be refused, or warned of, because of the version before.
+/// Fields for which an update may be rejected or warned of because of the stored version.
 pub const COMPARED: [&[&str]; 4] =
     [&["spec", "host"], &["spec", "subdomain"], &["spec", "wildcardPolicy"], &["spec", "domain"]];
 
-/// Reads a new version of a stored object, as the API server reads an update: a Route's host or an IngressController's
-/// domain that is cleared is put back, labels of a host are checked only where it changes for the worse, and
-/// [`check_update`] must find nothing.
+/// Parses a new version of a stored object as the API server handles an update: restores a cleared host of a Route and
+/// a cleared domain of an IngressController, checks host labels unless the host is unchanged or was invalid before, and
+/// rejects what [`check_update`] rejects.
 pub fn parse_update(
     mut value: Value,
     old: &Object,
@@ -37,8 +36,8 @@ pub fn parse_update(
     parsed
 }
 
-/// What was written, when an object that is good by itself must be read again with [`parse_update`], because that
-/// gives something else. `None` as well where `new` is no version of `old`, but an object created anew.
+/// The written manifest, if an object that is valid by itself must be parsed again with [`parse_update`] because the
+/// result differs. `None` also if `new` is not a version of `old`, but a recreated object.
 pub fn reread_good(new: &Object, old: &Object, defaults: &Defaults) -> Option<Value> {
     let is_other = is_created_anew(old, new.uid());
     let is_refused = || !check_update(old, new, defaults).errors.is_empty();
@@ -56,7 +55,7 @@ pub fn reread_good(new: &Object, old: &Object, defaults: &Defaults) -> Option<Va
     }
 }
 
-/// What was written, when an object that is refused as a new one may be good as a version of `old`.
+/// The written manifest, if an object that is rejected as a new one may be valid as an update of `old`.
 pub fn reread_refused(new: &Manifest, old: &Object) -> Option<Value> {
     let value = new.value();
     let uid = value.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
@@ -64,7 +63,7 @@ pub fn reread_refused(new: &Manifest, old: &Object) -> Option<Value> {
     (is_compared && !is_created_anew(old, &uid.into())).then_some(value)
 }
 
-/// Whether the uids say that the old object was deleted and another one created under its name.
+/// Whether the uids show that the old object was deleted and recreated.
 fn is_created_anew(old: &Object, uid: &Uid) -> bool {
     !uid.is_empty() && !old.uid().is_empty() && old.uid() != uid
 }
@@ -80,8 +79,8 @@ fn written(route: &Route) -> Value {
     value
 }
 
-/// Puts the old host back where the new version has none. Says so, unless it was generated and would be again: then
-/// nobody wrote it.
+/// Restores the old host if the new version has none. Returns a warning, unless the host was generated and would be
+/// generated again.
 fn keep_host(value: &mut Value, old: &Route) -> Option<FieldError> {
     let spec = value.get_mut("spec").and_then(Value::as_object_mut)?;
     let is_empty = |member: Option<&Value>| member.is_none_or(|text| text.is_null() || text == "");
@@ -90,7 +89,7 @@ fn keep_host(value: &mut Value, old: &Route) -> Option<FieldError> {
     }
     let has_subdomain = !is_empty(spec.get("subdomain"));
     spec.insert("host".to_owned(), json!(&*old.host));
-    let was_generated = old.host_generated || old.meta.annotations.get(HOST_GENERATED) == Some("true");
+    let was_generated = old.host_generated || old.host_generated_earlier;
     let warning = (!was_generated || has_subdomain).then(|| {
         let wish = if has_subdomain { "to use spec.subdomain" } else { "to have another one generated" };
         let message = format!(
@@ -112,7 +111,7 @@ fn keep_host(value: &mut Value, old: &Route) -> Option<FieldError> {
     warning
 }
 
-/// Puts the old domain back where the new version has none: OpenShift keeps it in the status, and goes by that.
+/// Restores the old domain if the new version has none: OpenShift stores it in the status and uses that.
 fn keep_domain(value: &mut Value, old: &IngressController) -> Option<FieldError> {
     let domain = old.domain.as_ref()?;
     let spec = value.as_object_mut()?.entry("spec").or_insert_with(|| json!({}));

@@ -1,4 +1,4 @@
-//! Reading the maps back: what an earlier agent left is gone on with, and only the difference is written.
+//! Reading the maps of an earlier agent, so that only differences are written.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use super::image::{
 use super::maps::{KernelMaps, into_io};
 
 impl KernelMaps {
-    /// What the configuration maps hold.
+    /// Content of the configuration maps.
     ///
     /// # Errors
     /// The system call's.
@@ -41,7 +41,7 @@ impl KernelMaps {
                 let (Raw(key), Raw(value)) = entry?;
                 let value = HostEntry {
                     route: value.route,
-                    // A code of no reason is an entry that will be written again, as it is no wanted one.
+                    // An entry with an unknown reason differs from any intended one, and is rewritten.
                     reason: Reason::from_code(value.reason).unwrap_or(Reason::Unreadable),
                     allow_list: value.flags & ROUTE_ALLOW_LIST != 0,
                     backend: field_text(&value.backend).to_owned(),
@@ -52,7 +52,7 @@ impl KernelMaps {
         for key in self.sni_passthrough.keys() {
             let Raw(key) = key?;
             let name = field_text(&key.host).to_owned();
-            // The entry has no value of its own: it stands for that of `tcp_be`.
+            // The entry has no value of its own; it refers to that of `tcp_be`.
             let backend = image.hosts.get(&(RouteMap::TcpBe, key.router, name.clone())).cloned();
             let value = backend.unwrap_or(HostEntry {
                 route: 0,
@@ -72,7 +72,7 @@ impl KernelMaps {
         for entry in self.routes.iter() {
             let (id, Raw(name)) = entry?;
             let text = field_text(&name.name);
-            // What is none, for it did not fit, is nobody's: its id is not given again.
+            // A name that cannot be parsed was truncated; its id is not reused.
             let route = RouteId::parse(text).unwrap_or_else(|| RouteId::of_route("", text));
             image.routes.insert(id, RouteLabel { router: name.router, route });
         }
@@ -103,14 +103,14 @@ impl KernelMaps {
         for entry in self.pools.iter() {
             let (route, Raw(pool)) = entry?;
             image.pools.insert(route, PoolEntry { id: pool.id, slots: pool.slots, flags: pool.flags });
-            // A pool without slots has an entry here too, as a pool that is lowered has.
+            // A pool without slots has an entry too, as in a lowered image.
             image.slots.entry(pool.id).or_default();
         }
         Ok(())
     }
 }
 
-/// Slots by index, without gaps: what is missing names endpoint 0, which is none, so that the pool is made anew.
+/// Slots by index, without gaps: a missing one refers to endpoint 0, which does not exist, so that the pool is rewritten.
 fn whole(by_index: BTreeMap<u32, SlotEntry>) -> Slots {
     let none = SlotEntry { endpoint: 0, threshold: 0, alias: 0 };
     let count = by_index.keys().next_back().map_or(0, |last| last.saturating_add(1)).min(MAX_ENDPOINTS as u32);

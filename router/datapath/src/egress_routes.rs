@@ -1,4 +1,4 @@
-//! How endpoints are reached: our source address, the interface, and what fits a segment.
+//! Routes to endpoints: source address, interface, and maximum segment size.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,30 +18,30 @@ pub use super::obstacles::Obstacle;
 const HEADERS_V4: u32 = 40;
 /// IPv6 header (40) and TCP header (20) without options, in bytes.
 const HEADERS_V6: u32 = 60;
-/// Addresses beyond twice those in use that a cache may know.
+/// Slack of the cache, in addresses, above twice the number in use.
 const STALE: usize = 4096;
-/// Endpoints for which it may be known what rules of the host do.
+/// Most endpoints whose verdict by the host's rules is cached.
 const JUDGED: usize = 200_000;
-/// A path whose segments carry fewer bytes than this is none: TCP's own default for IPv4 is 536 (RFC 9293 §3.7.1).
+/// Smallest usable maximum segment size; TCP's default for IPv4 is 536 (RFC 9293 §3.7.1).
 const LEAST_SEGMENT: u32 = 256;
 
-/// The way to an address.
+/// The route to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Our address.
+    /// Source address.
     pub source: IpAddr,
-    /// The interface that leads there.
+    /// Output interface.
     pub interface: u32,
     /// Most payload bytes of a segment.
     pub max_segment: u16,
 }
 
-/// Who knows ways.
+/// Source of routes.
 pub trait Paths {
-    /// The way to an endpoint.
+    /// The route to an endpoint.
     ///
     /// # Errors
-    /// Why there is none that the kernel program can use.
+    /// Why the kernel program cannot use any.
     fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle>;
 }
 
@@ -51,41 +51,41 @@ impl<F: FnMut(SocketAddr) -> Result<Path, Obstacle>> Paths for F {
     }
 }
 
-/// Ways that were asked for once, until [`PathCache::renew`] tells of others.
+/// Cache of routes, until [`PathCache::renew`] replaces them.
 #[derive(Debug)]
 pub struct PathCache<P> {
-    /// Who is asked.
+    /// The source.
     pub source: P,
     known: HashMap<SocketAddr, Known>,
     round: u64,
-    /// How many were known after the last round.
+    /// Number of entries after the last round.
     kept: usize,
 }
 
 #[derive(Debug)]
 struct Known {
     path: Result<Path, Obstacle>,
-    /// The last round that asked.
+    /// The last round in which the entry was used.
     round: u64,
 }
 
 impl<P: Paths> PathCache<P> {
-    /// Knows nothing yet.
+    /// An empty cache.
     pub fn new(source: P) -> Self {
         PathCache { source, known: HashMap::new(), round: 0, kept: 0 }
     }
 
-    /// Whether most of what is known may be of addresses that nobody asks for any more: endpoints come and go.
+    /// True if most entries may be of addresses that are not in use any more.
     pub fn is_stale(&self) -> bool {
         self.known.len() > 2 * self.kept + STALE
     }
 
-    /// All addresses to which a way is known, or that there is none.
+    /// All cached addresses, with a route or without.
     pub fn known(&self) -> Vec<SocketAddr> {
         self.known.keys().copied().collect()
     }
 
-    /// Takes what somebody has asked for again; if `all`, the rest is asked for here. Whether a way has changed.
+    /// Replaces entries by newly read routes; if `all`, reads the others here. True if a route has changed.
     pub fn renew(&mut self, mut ways: HashMap<SocketAddr, Result<Path, Obstacle>>, all: bool) -> bool {
         let mut changed = false;
         for (to, known) in &mut self.known {
@@ -97,12 +97,12 @@ impl<P: Paths> PathCache<P> {
         changed
     }
 
-    /// Begins a round in which all ways that are wanted are asked for.
+    /// Begins a round in which all routes in use are requested.
     pub fn begin_round(&mut self) {
         self.round += 1;
     }
 
-    /// Forgets what nobody asked for in this round.
+    /// Deletes entries that were not requested in this round.
     pub fn end_round(&mut self) {
         self.known.retain(|_, known| known.round == self.round);
         self.kept = self.known.len();
@@ -121,19 +121,19 @@ impl<P: Paths> Paths for PathCache<P> {
 #[derive(Debug)]
 pub struct KernelPaths {
     netlink: Netlink,
-    /// MTU in bytes of the interfaces that the program is attached to, by index. A way over any other interface is
-    /// none: the endpoint's answers would come in past the program.
+    /// MTU in bytes of the interfaces with the programs, by index. A route over another interface cannot be used: the programs
+    /// would not see the endpoint's packets.
     pub attached: BTreeMap<u32, u32>,
     /// Names of the interfaces, by index.
     pub names: BTreeMap<u32, String>,
-    /// What this host does to packets.
+    /// How this host treats packets.
     pub host: Arc<Host>,
-    /// What rules of netfilter may do to packets of a dial, as it was found; good until they change.
+    /// Verdicts of netfilter's rules on dials, valid until the rules change.
     judged: HashMap<Dial, Option<Arc<str>>>,
 }
 
 impl KernelPaths {
-    /// Asks through this socket.
+    /// Uses this socket.
     pub fn new(netlink: Netlink) -> Self {
         KernelPaths {
             netlink,
@@ -144,7 +144,7 @@ impl KernelPaths {
         }
     }
 
-    /// Judges by another host from now on.
+    /// Replaces the state of the host.
     pub fn follow(&mut self, host: Arc<Host>) {
         if host.firewall != self.host.firewall {
             self.judged.clear();
@@ -152,18 +152,18 @@ impl KernelPaths {
         self.host = host;
     }
 
-    /// Which rule of the host may concern a dial.
+    /// The rule of the host that may match a dial.
     fn rule_for(&mut self, to: SocketAddr, path: Path) -> Option<Arc<str>> {
         let firewall = self.host.firewall.as_ref()?;
         let dial = Dial { source: path.source, to, link: Link::of(path.interface, &self.names) };
-        // Endpoints come and go; those that went are forgotten with all others.
+        // Endpoints that are gone are deleted with all others.
         if self.judged.len() > JUDGED {
             self.judged.clear();
         }
         self.judged.entry(dial).or_insert_with(|| firewall.concerns(dial)).clone()
     }
 
-    /// Whether a socket's packets may go another way than those of the programs.
+    /// True if a socket's packets may take another route than those of the programs.
     fn are_told_apart(&mut self, to: SocketAddr, hop: Hop) -> io::Result<bool> {
         let routing = &self.host.routing;
         if routing.is_empty() {
@@ -176,7 +176,7 @@ impl KernelPaths {
         let ways = [Asker::Socket { port: to.port() }, Asker::Program { source, interface, mark: OURS }];
         for asker in ways {
             let other = self.netlink.hop_for(to.ip(), Some(asker))?;
-            // A route may have another source for those who have chosen none.
+            // A route may have another source for sockets that have not chosen one.
             if other.map(|other| Hop { source, ..other }) != Some(hop) {
                 return Ok(true);
             }

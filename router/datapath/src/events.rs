@@ -1,4 +1,4 @@
-//! The rings by which the kernel tells: decisions, and ends of connections.
+//! The rings of the programs: decisions, and ends of connections.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ use super::flow_log::Reporter;
 use super::pin_folder::PinFolder;
 use crate::dump::DumpError;
 
-/// Ends taken before other work has its turn.
+/// Most ends handled before other tasks run.
 const TURN: usize = 1024;
-/// Longest wait for the lines of a turn: when nobody takes the log, decisions are still counted.
+/// Longest wait for the log lines of a turn: if the log's reader stalls, decisions are still counted.
 const LOG_WAIT: Duration = Duration::from_millis(100);
-/// How often a ring is looked into. The programs wake nobody until a quarter of it is full.
+/// Interval of reading the rings. The programs do not wake the reader until a quarter of a ring is full.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Reads both rings until it is dropped, or one breaks.
+/// Reads both rings until it is dropped, or reading fails.
 ///
 /// # Errors
 /// When a ring cannot be opened.
@@ -40,7 +40,7 @@ pub fn follow(
     })
 }
 
-/// Reads what is in both rings now. Nobody else may be reading them.
+/// Reads both rings until they are empty. There must be no other reader.
 ///
 /// # Errors
 /// When a ring cannot be opened.
@@ -53,7 +53,7 @@ pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(),
     Ok(())
 }
 
-/// Tells of the ends that the sweep found and nobody has told of yet.
+/// Reports the ends that the sweep found.
 pub async fn tell_swept(reporter: &RefCell<Reporter>) {
     let mut pace = Pace::default();
     loop {
@@ -66,7 +66,7 @@ pub async fn tell_swept(reporter: &RefCell<Reporter>) {
     }
 }
 
-/// Tells of connections that have ended because the router does.
+/// Reports connections that end because the router does.
 pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
     let mut pace = Pace::default();
     for turn in ends.chunks(TURN) {
@@ -75,24 +75,24 @@ pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
     }
 }
 
-/// Keeps whoever tells no more than a turn ahead of whoever writes: what waits in the ring is not lost, whereas lines that
-/// come faster than they are written are. One turn ahead, so that neither stands still until the other has woken up.
+/// Keeps reading at most one turn ahead of the log's writer: entries that wait in the ring are not lost, but log lines are if
+/// they come faster than they are written. One turn ahead, so that neither waits for the other to wake up.
 #[derive(Default)]
 struct Pace {
-    /// Where the lines of the turn before end.
+    /// Mark behind the lines of the previous turn.
     before: Option<Mark>,
 }
 
 impl Pace {
-    /// Lets other work have its turn until the lines before those of this turn are written. When the log's queue is full of
-    /// other lines nobody waits.
+    /// Yields to other tasks until the lines of the previous turn are written. Does not wait if the log's queue is full of other
+    /// lines.
     async fn turn(&mut self, reporter: &RefCell<Reporter>) {
         let log = reporter.borrow().log().clone();
         let this = if log.is_wanted() { log.mark() } else { None };
         if let Some(before) = mem::replace(&mut self.before, this) {
             before.reached(LOG_WAIT).await;
         }
-        // Also when there was nothing to wait for.
+        // Yields even if there was nothing to wait for.
         tokio::task::yield_now().await;
     }
 }
@@ -112,20 +112,19 @@ async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter:
             guard = ends.readable_mut() => guard?.clear_ready(),
             _ = look.tick() => {}
         }
-        // Ends are taken first and told last: by then the decision about each of the connections has been read.
+        // Ends are read first and reported last: by then the decision about each of their connections has been read.
         while read_turn(decisions.get_mut(), ends.get_mut(), reporter) {
             pace.turn(reporter).await;
         }
     }
 }
 
-/// Takes at most [`TURN`] ends, those that the sweep found among them, and the decisions that are there. Whether there may
-/// be more.
+/// Handles at most [`TURN`] ends, including those that the sweep found, and the available decisions. True if there may be more.
 fn read_turn(decisions: &mut RingBuf<MapData>, ends: &mut RingBuf<MapData>, reporter: &RefCell<Reporter>) -> bool {
     let mut reporter = reporter.borrow_mut();
     let mut ended: Vec<FlowEnd> = take(ends, TURN);
     ended.extend(reporter.take_swept(TURN - ended.len()));
-    // All that the ring can hold: what comes meanwhile is about connections that cannot be among the ends.
+    // At most as many as the ring holds: later decisions concern connections that are not among these ends.
     let decided: Vec<Event> = take(decisions, EVENT_RING / size_of::<Event>());
     decided.iter().for_each(|event| reporter.decided(event));
     ended.iter().for_each(|end| reporter.ended(end));
@@ -136,7 +135,7 @@ fn take<T: Plain>(ring: &mut RingBuf<MapData>, most: usize) -> Vec<T> {
     let mut records = Vec::new();
     while records.len() < most {
         let Some(item) = ring.next() else { break };
-        // Too short for a record: of another build, and adoption refuses its maps.
+        // Only an entry of another build is too short, and adoption rejects its maps.
         records.extend(abi::read::<T>(&item));
     }
     records

@@ -1,4 +1,4 @@
-//! The sweep: connections that have ended or never came about are told of and forgotten, once a second.
+//! The sweep: reports and deletes connections that have ended or were never established, once a second.
 
 use std::collections::HashMap as Memo;
 use std::io;
@@ -16,17 +16,16 @@ use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judg
 use super::host::Lost;
 use super::resets::Resets;
 
-/// Entries looked at in one round; a fuller map is gone through in several.
+/// Most entries read in one round; a larger map takes several.
 const ROUND: usize = 200_000;
-/// Every how many-th time through the map entries without their other direction are looked for: that is a look-up for
-/// each idle entry.
+/// Every n-th pass also searches entries without their other direction, which costs a look-up for each idle entry.
 const ORPHAN_PASSES: u64 = 16;
-/// A map with more entries than these is gone through every [`REST`] only, unless something in it is due before: the walk
-/// is the agent's largest work under load, and nobody needs the room of what has ended at once.
+/// A map with more entries is swept only every [`REST`], unless an entry is due before: the walk is the agent's largest work
+/// under load, and the room of ended connections is not needed at once.
 const CROWDED: usize = 10_000;
 /// Well below every limit of [`super::flows`], so that whoever reaches one was seen, and is ended within a second of it.
 const REST: Duration = Duration::from_secs(3);
-/// A first flight that has not become complete by then never will; the proxy gives up after 5 s.
+/// Age at which an incomplete first flight is deleted; the proxy gives up after 5 s.
 const FLIGHT_LIFE: Duration = Duration::from_secs(10);
 
 /// The maps that the sweep cleans.
@@ -37,16 +36,16 @@ pub struct Sweeper {
     later_heads: HashMap<MapData, Raw<FlowKey>, Raw<LaterHead>>,
     walk: Walk<FlowKey, Flow>,
     passes: u64,
-    /// Connections that have not ended, as far as this pass has come.
+    /// Connections that have not ended, counted so far in this pass.
     seen: usize,
     live: Option<usize>,
     pass: Pass,
-    /// No pass has to begin before.
+    /// The next pass begins no earlier than this.
     rest_until: Duration,
     resets: Resets,
 }
 
-/// What a walk through the map has found so far.
+/// Findings of a pass through the map so far.
 #[derive(Debug, Default)]
 struct Pass {
     began: Duration,
@@ -92,7 +91,7 @@ impl Sweeper {
         self.live
     }
 
-    /// Begins to count anew.
+    /// Restarts the count.
     pub fn recount(&mut self) {
         (self.seen, self.live) = (0, None);
         self.rest_until = Duration::ZERO;
@@ -221,7 +220,7 @@ impl Sweeper {
         Some(end_of(&lost.client, &client, backend.as_ref(), now, FlowEndReason::HostRule))
     }
 
-    /// Judges a connection by what is there now, and deletes it if it has to go; its end, if that is to be told.
+    /// Judges a connection by its current entries, and deletes it if it has ended; returns its end if that is to be reported.
     fn settle(&mut self, key: &FlowKey, started: u64, now: Duration, idle: Duration) -> Option<FlowEnd> {
         // The client may have begun another connection since.
         let client = self.get(key).filter(|client| is_client(client) && client.started_ns == started)?;
@@ -244,11 +243,11 @@ impl Sweeper {
         }
     }
 
-    /// Deletes an entry of a connection. In the moment since it was looked at a dial may have taken its port over; then
-    /// what was taken out is the new connection's, whose SYN is still on its way, and goes back.
+    /// Deletes an entry of a connection. A dial may have taken its port over since it was read; the deleted entry is then the new
+    /// connection's, whose SYN is still in flight, and is restored.
     fn remove(&mut self, key: &FlowKey, started: u64) {
         const NOEXIST: u64 = 1; // BPF_NOEXIST (linux/bpf.h)
-        // Nothing there: deleted by the program in the meantime, as wanted.
+        // No entry: the program has deleted it in the meantime.
         if let Some(taken) = self.walk.take(key)
             && taken.started_ns != started
             && let Err(error) = self.flows.insert(Raw(*key), Raw(taken), NOEXIST)
@@ -275,13 +274,12 @@ impl Sweeper {
         self.flows.get(&Raw(*key), 0).ok().map(|Raw(flow)| flow)
     }
 
-    /// The other direction's entry. One of another connection, which has taken the port over, is not this one's.
+    /// The other direction's entry; `None` if it belongs to another connection, which has taken the port over.
     fn partner(&self, client: &Flow) -> Option<Flow> {
         self.get(&other_direction(client)).filter(|backend| backend.started_ns == client.started_ns)
     }
 
-    /// Forgets first flights whose clients went silent, and heads of later requests. Those of connections that the kernel
-    /// carries are theirs.
+    /// Deletes old first flights and partial heads of later requests, except those of carried connections.
     fn sweep_flights(&mut self) {
         let now = clock(ClockId::Boottime);
         let old = |started| now.saturating_sub(Duration::from_nanos(started)) > FLIGHT_LIFE;
@@ -299,7 +297,7 @@ impl Sweeper {
     }
 
     fn forget_flight(&mut self, key: &FlowKey) {
-        // Deleted by the program in the meantime: as wanted.
+        // The program has deleted it in the meantime.
         let _ = self.hellos.remove(&Raw(*key));
         let _ = self.short_hellos.remove(&Raw(*key));
         let _ = self.later_heads.remove(&Raw(*key));

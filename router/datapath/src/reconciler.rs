@@ -1,4 +1,4 @@
-//! The thread that keeps kernel and intention equal.
+//! The thread that keeps the kernel maps equal to the routing table.
 
 pub mod inputs;
 pub mod programmed;
@@ -27,30 +27,30 @@ use inputs::Inputs;
 use programmed::Programmed;
 use state::State;
 
-/// Between two sweeps.
+/// Interval between two sweeps.
 const TICK: Duration = Duration::from_secs(1);
-/// Interfaces and routes are looked at every so many ticks even if the kernel told of no change…
+/// Interfaces and routes are read at this interval, in ticks, even if the kernel reports no change…
 const LOOK_TICKS: u32 = 30;
-/// …and a change waits for others that come with it, but no longer than this.
+/// …and after a reported change, delayed by this, so that related changes are read together.
 const GATHER_NEWS: Duration = Duration::from_millis(50);
-/// Who looks at packets that leave is looked at every so many ticks: not of all of them the kernel tells.
+/// Interval, in ticks, for re-checking egress hooks; the kernel does not notify for all of them.
 const PEER_TICKS: u32 = 5;
-/// Between two looks, however many changes there are: a look asks for the way to every endpoint.
+/// Minimum pause between two readings, however many changes there are: each looks up the route to every endpoint.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-/// Connections that the host would not let go on and that are ended in one turn: some milliseconds.
+/// Most connections ended at once because of the host's rules; takes some milliseconds.
 const ENDED_AT_ONCE: usize = 100;
-/// A client that has connected before a rule came that is against it may have sent its hello afterwards. The proxy waits for
-/// one 5 s, so after this long no such client is left.
+/// A client that connected before a rule against it was added may send its hello afterwards. The proxy waits 5 s for a hello,
+/// so after this time no such client is left.
 const LAST_HELLO: Duration = Duration::from_secs(6);
 
-/// Runs until `mode` ends it, or its sender is dropped. The kernel's system calls block, so this wants a thread of
-/// its own. What is pinned stays, unless [`Mode::Shutdown`] is why it ends.
+/// Runs until `mode` ends it, or its sender is dropped. Needs a thread of its own, because the system calls block. Pinned
+/// objects stay, unless it ends with [`Mode::Shutdown`].
 ///
-/// One agent at a time writes the maps: whoever comes puts its process id there, and who finds another's leaves the
-/// maps alone until that process is gone.
+/// One agent at a time writes the maps: a new agent stores its process id in them, and an agent that finds another id does not
+/// write until that process has ended.
 ///
 /// # Errors
-/// Only from taking the maps apart; afterwards, failures are retried and told through `programmed`.
+/// Only while opening the maps; later failures are retried and reported through `programmed`.
 pub async fn run(
     mut kernel: Kernel,
     inputs: Inputs,
@@ -72,7 +72,7 @@ pub async fn run(
         events::tell_swept(&task.state.reporter).await;
         match ended {
             Err(error) => {
-                // Maps that nobody can write must not steer anybody.
+                // Maps that cannot be written must not steer connections.
                 task.kernel.remove_pins();
                 return Err(error);
             }
@@ -94,11 +94,11 @@ pub async fn run(
     Ok(())
 }
 
-/// Why the work ended.
+/// Why [`Task::work`] ended.
 enum Ended {
     /// A mode that ends the task.
     Told,
-    /// This process writes the maps now.
+    /// Another process, with this id, writes the maps.
     Superseded(u32),
 }
 
@@ -111,7 +111,7 @@ struct Task {
 }
 
 impl Task {
-    /// Makes the maps ours, and keeps them equal to what is intended.
+    /// Claims the maps for this process, and keeps them equal to the routing table.
     async fn work(&mut self, mode: &mut watch::Receiver<Mode>) -> Result<Ended, KernelError> {
         let drain = |mode: &watch::Receiver<Mode>| *mode.borrow() >= Mode::Drain;
         let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
@@ -119,7 +119,7 @@ impl Task {
         Ok(self.follow(mode, drain).await)
     }
 
-    /// Begins to read what the kernel tells.
+    /// Starts the task that reads the rings.
     fn read_events(&self) -> Reading {
         match events::follow(&self.inputs.pins, &self.state.reporter) {
             Ok(reading) => Reading(Some(tokio::task::spawn_local(reading))),
@@ -142,12 +142,12 @@ impl Task {
         self.look();
         let mut looked = Instant::now();
         let mut look_at = None;
-        // Connections that are under way are looked at when the maps follow the host, and once more.
+        // Carried connections are checked against the host's rules when the maps follow these, and once more later.
         let (mut judge, mut judge_at) = (true, None);
         let mut lost: Vec<Lost> = Vec::new();
-        // Begins with the first table: ends of connections that an earlier agent left must find their routes' names.
+        // Starts after the first table: ends of connections that an earlier agent left need their routes' names.
         let mut reading = None;
-        // The first table is there already; later rounds wait for something new.
+        // The first table is already available; later rounds wait for a change.
         let mut again = Some(Instant::now());
         loop {
             tokio::select! {
@@ -160,7 +160,7 @@ impl Task {
                     }
                     continue;
                 }
-                // While the agent drains, their senders go before the last connection does.
+                // While the agent drains, their senders are dropped before the last connection ends.
                 () = changed(&mut self.inputs.tables) => {}
                 () = changed(&mut self.inputs.listeners) => {}
                 () = at(again) => {}
@@ -214,7 +214,7 @@ impl Task {
                     if others {
                         self.look_at_peers();
                     }
-                    // Not of all rules the kernel tells, either.
+                    // The kernel does not notify for all rules either.
                     if others {
                         self.state.look_at_host(false);
                     }
@@ -250,7 +250,7 @@ impl Task {
         }
     }
 
-    /// Looks at interfaces, routes, and who looks at packets that leave. `false` if nothing changed that the maps follow.
+    /// Reads interfaces, routes and egress hooks. `false` if nothing changed that the maps depend on.
     fn look(&mut self) -> bool {
         let changed = self.state.look(&mut self.kernel);
         self.look_at_peers();
@@ -279,23 +279,23 @@ impl Task {
         }
     }
 
-    /// Ends connections that the host would not let go on.
+    /// Ends connections that the host's rules stop.
     fn end(&mut self, lost: Vec<Lost>) {
         let ends = lost.iter().filter_map(|lost| self.sweeper.end(lost));
         ends.for_each(|end| self.state.reporter.borrow_mut().swept(end));
     }
 
-    /// New connections go up; those that are carried go on.
+    /// Passes new connections up; carried connections continue.
     fn stop_dialing(&mut self) {
         if let Err(error) = self.state.configure(false) {
             tracing::warn!(%error, "cannot stop the kernel from dialing");
         }
-        // What was counted before may have grown since.
+        // The last count may be too low by now.
         self.sweeper.recount();
         self.sweep(true);
     }
 
-    /// Tells of what has ended and nobody has told of, and of the connections that nobody will carry any more.
+    /// Reports ends that were not reported yet, and the end of all connections that are still carried.
     async fn give_up(&mut self) {
         let reporter = Rc::clone(&self.state.reporter);
         if let Err(error) = events::drain(&self.inputs.pins, &reporter).await {
@@ -305,7 +305,7 @@ impl Task {
             Ok(ends) => events::give_up(&ends, &reporter).await,
             Err(error) => tracing::warn!(%error, "cannot read the map of flows"),
         }
-        // The proxy, which waits for its own lines, has ended by now, and the process is about to.
+        // The process is about to end. The proxy, which waits for its own lines, has ended before.
         self.inputs.access.flush().await;
     }
 
@@ -313,7 +313,7 @@ impl Task {
         self.programmed.send_modify(|programmed| change(Arc::make_mut(programmed)));
     }
 
-    /// Waits until another agent is gone; `true` when a mode that ends the task comes first.
+    /// Waits until another agent has ended; `true` if `mode` ends the task first.
     async fn wait_for_end_of(&self, pid: u32, mode: &mut watch::Receiver<Mode>) -> bool {
         let process = format!("/proc/{pid}");
         let mut tick = interval(TICK);
@@ -338,7 +338,7 @@ impl Drop for Reading {
     }
 }
 
-/// Waits for something new, for ever if nothing can come any more.
+/// Waits for a change; for ever once the sender is dropped.
 async fn changed<T>(values: &mut watch::Receiver<T>) {
     if values.changed().await.is_err() {
         std::future::pending::<()>().await;

@@ -1,9 +1,9 @@
-//! Which interfaces' other ends packets may be handed to at once.
+//! Interfaces that permit `bpf_redirect_peer`.
 //!
-//! The way of a packet to a pod on this host is a pair of interfaces: ours, and the one in the pod's network namespace.
-//! Handed to the other end (`bpf_redirect_peer`), it is spared the queue between the two, and with that a turn of the
-//! kernel's packet handling. But nothing on our end sees it go. So this is done where nothing wants to, and it is looked
-//! at again and again; what is found stands for a moment only, so that without an agent packets go the long way.
+//! Packets to a pod on this host pass a veth pair: one end here, the other in the pod's network namespace. `bpf_redirect_peer`
+//! hands them to the other end without the backlog queue between the two, and so without a softirq turn. But egress hooks of
+//! this end do not see them. So an interface permits it only if it has no such hooks. They are checked repeatedly, and each
+//! permission expires soon, so that packets take the ordinary path if no agent runs.
 
 use std::io;
 
@@ -16,10 +16,10 @@ use super::maps::into_io;
 use super::netlink::{Disciplines, Ethtool, interface_chains};
 use crate::netlink::queries::Netlink;
 
-/// Nanoseconds for which stands what was found.
+/// Nanoseconds until a permission expires.
 const STANDS_NS: u64 = 15_000_000_000;
 
-/// Whether packets are handed to the other ends of interfaces.
+/// Whether `bpf_redirect_peer` is used (`--peer-redirect`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum PeerRedirect {
     /// Where nothing on the interface wants to see them leave: no queueing discipline, filter, TCX program or chain of
@@ -30,7 +30,7 @@ pub enum PeerRedirect {
     Never,
 }
 
-/// The map that the programs ask.
+/// The map of permissions.
 #[derive(Debug)]
 pub struct Peers {
     map: HashMap<MapData, u32, u64>,
@@ -44,12 +44,12 @@ impl Peers {
         Peers { map, wanted, last: Vec::new() }
     }
 
-    /// Names of the interfaces whose other ends packets are handed to, by the last look.
+    /// Names of the interfaces that permit it, as of the last check.
     pub fn names(&self) -> &[String] {
         &self.last
     }
 
-    /// Looks, and writes down what was found. `false` if nothing changed but how long it stands.
+    /// Checks the interfaces and writes the permissions. `false` if only their expiry changed.
     pub fn renew(&mut self, kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> bool {
         let open = match self.wanted {
             PeerRedirect::Auto => find(kernel, interfaces, netlink),
@@ -78,7 +78,7 @@ impl Peers {
     }
 }
 
-/// The interfaces that may be skipped, by name and index, in the order of their names.
+/// The interfaces that permit it, by name and index, in the order of their names.
 fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<(String, u32)> {
     if interfaces.pairs.is_empty() {
         return Vec::new();
@@ -101,7 +101,7 @@ fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<
     open.map(|(name, index, _)| (name.to_owned(), index)).collect()
 }
 
-/// What one look needs.
+/// What one check reads.
 struct Look<'a> {
     kernel: &'a Kernel,
     netlink: &'a mut Netlink,
@@ -110,9 +110,9 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// `None` if no interface need be looked at.
+    /// `None` if no interface needs a check.
     fn begin(kernel: &'a Kernel, netlink: &'a mut Netlink) -> io::Result<Option<Self>> {
-        // Which of them are of packets that leave, and of which interface, is not worth the reading.
+        // Any chain counts: which interface and hook it is for is not read.
         if interface_chains()? {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl<'a> Look<'a> {
         Ok(Some(Look { kernel, netlink, ethtool, disciplines }))
     }
 
-    /// Whether nothing is missed if packets do not leave by an interface.
+    /// True if no hook of an interface misses packets that bypass it.
     fn is_open(&mut self, name: &str, index: u32, pair: Pair) -> io::Result<bool> {
         let queues = self.disciplines.get(&index).map_or(&[][..], Vec::as_slice);
         if !queues.iter().all(|queue| passes_all(queue)) {
@@ -138,8 +138,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What an interface leaves to its other end, if it does so with all TCP: else packets that leave are cut and summed up
-/// on the way, for somebody there who cannot.
+/// Offloads that an interface leaves to its other end. Without all of those for TCP, packets are segmented and checksummed on
+/// their way out, for a receiver that cannot do so.
 const OFFLOADS: [&str; 5] = [
     "tx-checksum-ip-generic",
     "tx-generic-segmentation",
@@ -150,7 +150,7 @@ const OFFLOADS: [&str; 5] = [
 
 const CLSACT: &str = "clsact";
 
-/// Whether a queueing discipline neither delays nor drops what leaves: there is no queue, or it is a place for filters.
+/// True if a queueing discipline neither delays nor drops packets: `noqueue`, or a place for filters.
 fn passes_all(discipline: &str) -> bool {
     matches!(discipline, "noqueue" | "ingress" | CLSACT)
 }

@@ -1,5 +1,5 @@
-//! Resets to both ends of a connection that the agent gives up: it is forgotten in the kernel, and no packet of either end
-//! would ask for one.
+//! Resets to both ends of a connection that the agent ends: its entries are deleted, and neither end may send a packet that
+//! would be answered by a reset.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -23,19 +23,19 @@ const FLAGS: u8 = 0x14;
 pub struct Resets {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
-    /// That they cannot be opened was told.
+    /// The failure to open them was logged.
     told: bool,
 }
 
 impl Resets {
-    /// Resets both ends of a connection, given its client's key and its two entries, which the programs do not look at any
-    /// more. Each reset has the number that its receiver expects next (RFC 5961 §3.2).
+    /// Resets both ends of a connection, given its client's key and its two deleted entries. Each reset has the sequence number
+    /// that its receiver expects next (RFC 5961 §3.2).
     pub fn send(&mut self, key: &FlowKey, client: &Flow, backend: &Flow) {
         self.send_to(key, client);
         self.send_to_endpoint(client, backend);
     }
 
-    /// The same for the endpoint alone.
+    /// Resets the endpoint only.
     pub fn send_to_endpoint(&mut self, client: &Flow, backend: &Flow) {
         self.send_to(&other_direction(client), backend);
     }

@@ -1,8 +1,8 @@
-//! Addresses and ports of connections that are not ours: those of whom the host forwards and translates for, which leave from
-//! its own addresses. The programs dial from other ports.
+//! Addresses and ports of connections that the host forwards and masquerades, which leave from its own addresses. The programs
+//! dial from other ports.
 //!
-//! Connection tracking knows them all, and not those of the programs. It is asked every few seconds; what began since then is
-//! found out by the dial itself, from its endpoint's answer.
+//! Connection tracking has these connections, and not those of the programs. It is read every few seconds; a newer connection is
+//! detected by the dial, from the endpoint's answer.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -20,24 +20,24 @@ use super::pools::Pools;
 use super::ports::PortRange;
 use crate::conntrack::Conntrack;
 
-/// Between two looks…
+/// Pause between two readings…
 const REST: Duration = Duration::from_secs(5);
-/// …and at least so many times as long as the last one took.
+/// …and at least this multiple of the last one's duration.
 const SHARE: u32 = 50;
 
-/// A look that is under way, in a thread of its own: the kernel takes its time over many connections.
+/// A reading in progress, in a thread of its own: with many connections the kernel takes long.
 type Look = JoinHandle<(io::Result<HashSet<FlowKey>>, Duration)>;
 
-/// The maps that the programs ask and tell.
+/// The maps `taken` and `clashes`.
 pub struct Taken {
     map: HashMap<MapData, Raw<FlowKey>, u32>,
     clashes: HashMap<MapData, Raw<FlowKey>, u32>,
-    /// What the map holds.
+    /// Content of `taken`.
     held: HashSet<FlowKey>,
     conntrack: Option<Conntrack>,
     look: Option<Look>,
     rest_until: Instant,
-    /// That they cannot be asked for was told.
+    /// The failure of a reading was logged.
     told: bool,
 }
 
@@ -53,13 +53,13 @@ impl Taken {
         Ok(Taken { map, clashes, held, conntrack: None, look: None, rest_until: Instant::now(), told: false })
     }
 
-    /// Writes down what a look has found, and begins the next one if it is time.
+    /// Writes the result of a reading to the map, and starts the next one if it is due.
     pub fn look(&mut self, pools: &Pools<impl Paths>, ports: PortRange) {
         if self.look.as_ref().is_some_and(|look| !look.is_finished()) {
             return;
         }
         let written = match self.look.take().map(JoinHandle::join) {
-            // A thread that panics has printed why.
+            // A panic was printed by its thread.
             None | Some(Err(_)) => Ok(()),
             Some(Ok((found, took))) => {
                 self.rest_until = Instant::now() + REST.max(took * SHARE);
@@ -76,7 +76,7 @@ impl Taken {
         }
     }
 
-    /// Begins a look, unless there is nothing to look at.
+    /// Starts a reading, unless no connection is tracked.
     fn begin(&mut self, pools: &Pools<impl Paths>, ports: PortRange) -> io::Result<()> {
         if Instant::now() < self.rest_until {
             return Ok(());
@@ -93,11 +93,11 @@ impl Taken {
         Ok(())
     }
 
-    /// Keeps ports of connections that the kernel carries from those that the host translates for, where that was in vain.
+    /// Resolves collisions: makes connection tracking choose another port than that of a carried connection.
     pub fn settle_clashes(&mut self) {
         let clashes: Vec<FlowKey> = self.clashes.keys().filter_map(Result::ok).map(|Raw(key)| key).collect();
         for clash in clashes {
-            // Whatever becomes of it: it is told again with the next packet.
+            // Deleted whatever the result: the next packet reports it again.
             let _ = self.clashes.remove(&Raw(clash));
             if Conntrack::count() > 0
                 && let Err(error) = self.conntrack().and_then(|conntrack| conntrack.keep_from_others(&clash))
@@ -132,7 +132,7 @@ impl Taken {
     }
 }
 
-/// The packets that are answered to ports of ours by endpoints, of all connections that the host tracks.
+/// Keys of packets from endpoints to this host's dial ports, of all tracked connections.
 fn find(sources: BTreeSet<IpAddr>, endpoints: &HashSet<SocketAddr>, ports: PortRange) -> io::Result<HashSet<FlowKey>> {
     let (mut conntrack, mut found) = (Conntrack::open()?, HashSet::new());
     for source in sources {

@@ -1,5 +1,5 @@
-//! The listeners as both data paths see them, and the addresses at which the router itself listens: none of those is an
-//! endpoint, as a connection to it comes back as a client's, for ever.
+//! Listeners as both data paths see them, and the router's own addresses. Those are never endpoints, because a
+//! connection to one would return as a client's, without end.
 
 #![forbid(unsafe_code)]
 
@@ -11,52 +11,52 @@ use std::time::{Duration, Instant};
 use nix::ifaddrs::getifaddrs;
 use router_model::names::RouterName;
 
-/// How long a thread goes by the addresses of this host that it has read: to list them takes longer than a connection.
+/// How long a thread caches the host's addresses: reading them takes longer than a connection.
 const STANDS: Duration = Duration::from_secs(1);
 
-/// What a listener speaks.
+/// Protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
     /// Clear-text HTTP/1.
     Http,
-    /// TLS: passed through, or HTTP/1.1 and HTTP/2 after termination here.
+    /// TLS: passthrough, or HTTP/1.1 and HTTP/2 after termination.
     Https,
 }
 
-/// How a listener stands.
+/// State of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerState {
     /// Its router.
     pub router: RouterName,
-    /// The router's scope in the kernel maps.
+    /// The router's identifier in the kernel maps.
     pub router_id: u32,
-    /// What it speaks.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Where it listens; with port 0 in the table, the port that the kernel gave.
+    /// Bound address; if the table has port 0, with the port that the kernel assigned.
     pub address: SocketAddr,
-    /// Whether it does.
+    /// Whether it is bound.
     pub state: BindState,
 }
 
-/// Whether a listener listens.
+/// Whether a listener is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindState {
     /// It accepts connections.
     Bound,
-    /// Why not. It is tried again every second.
+    /// The error; binding is retried every second.
     Failed(String),
 }
 
-/// The addresses of the listeners of one moment.
+/// Addresses of the current listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAddresses {
     exact: BTreeSet<SocketAddr>,
-    /// Ports of listeners at every address.
+    /// Ports of listeners on all addresses.
     ports: BTreeSet<u16>,
 }
 
 impl OwnAddresses {
-    /// Of the listeners that are bound.
+    /// Addresses of the bound listeners.
     pub fn of(listeners: &[ListenerState]) -> OwnAddresses {
         let bound = listeners.iter().filter(|listener| listener.state == BindState::Bound);
         let (any, exact): (Vec<_>, Vec<_>) =
@@ -67,7 +67,7 @@ impl OwnAddresses {
         }
     }
 
-    /// Whether one of them is at an address; `is_local`: whether the address is this host's, which is asked only if that
+    /// Whether a listener has this address. `is_local` returns whether the address is this host's; called only if that
     /// decides.
     pub fn has(&self, address: SocketAddr, is_local: impl FnOnce(IpAddr) -> bool) -> bool {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
@@ -75,7 +75,7 @@ impl OwnAddresses {
     }
 }
 
-/// Whether an address is one of this host's, in this thread's network namespace, as of a second ago at most.
+/// Whether an address is one of this host's, in the thread's network namespace, at most a second ago.
 pub fn is_local(address: IpAddr) -> bool {
     thread_local! {
         static READ: RefCell<Option<(Instant, BTreeSet<IpAddr>)>> = const { RefCell::new(None) };
@@ -87,7 +87,7 @@ pub fn is_local(address: IpAddr) -> bool {
         })
 }
 
-/// The addresses of this host.
+/// Addresses of this host.
 fn addresses() -> BTreeSet<IpAddr> {
     let addresses = getifaddrs().into_iter().flatten().filter_map(|interface| interface.address);
     addresses

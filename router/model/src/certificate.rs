@@ -1,14 +1,15 @@
-//! Certificates and keys from PEM. Parsed once per text, checked as OpenShift's router does, and never shown.
+//! Certificates and keys from PEM: parsed once per text, checked as OpenShift's router does, never printed.
 //!
-//! Checks (docs/openshift.md#certificates): the PEM must parse, unknown block types are an error, the leaf stands
-//! first, the key matches the leaf, a `caCertificate` must have signed the leaf, and no signature by a CA may be MD2,
-//! MD5 or SHA-1. Expiry and names do not decide: an expired certificate is served, and the client decides; [`refusals`]
-//! says how.
+//! Checks (docs/openshift.md#certificates): the PEM parses, block types are known, the leaf comes first, the key matches
+//! the leaf, `caCertificate` has signed the leaf, and no CA signature uses MD2, MD5 or SHA-1. Expiry and names are not
+//! checked: an expired certificate is served, and clients reject it; see [`refusals`].
 
 mod refusal;
 pub mod subject;
 
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 pub use refusal::refusals;
@@ -21,11 +22,11 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
-use crate::object::Texts;
+use crate::object::Interner;
 
-/// Which text is no good.
+/// The invalid text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PemText {
     /// `certificate`, or `tls.crt`.
     Certificate,
     /// `key`, or `tls.key`.
@@ -34,14 +35,73 @@ pub enum Part {
     CaCertificate,
 }
 
-/// Why TLS material is refused. Holds nothing of the material.
+/// Why TLS material is rejected. Contains none of the material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MaterialError {
-    /// Where the fault is.
-    pub part: Part,
-    /// What is wrong, and what to write instead.
+    /// The invalid text.
+    pub part: PemText,
+    /// The fault, and what to write instead.
     pub message: String,
+}
+
+/// A certificate chain with its private key. Two are equal if their chains are: a public key has one private key.
+#[derive(Clone)]
+pub struct Certificate(Arc<CertifiedKey>);
+
+/// The CA certificates that a peer's chain must end in. Two are equal if they hold the same ones in the same order.
+#[derive(Clone, Debug)]
+pub struct TrustRoots(Arc<RootCertStore>);
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.cert == other.0.cert
+    }
+}
+
+impl Eq for Certificate {}
+
+impl PartialEq for TrustRoots {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.roots == other.0.roots
+    }
+}
+
+impl Eq for TrustRoots {}
+
+impl From<Arc<CertifiedKey>> for Certificate {
+    fn from(pair: Arc<CertifiedKey>) -> Self {
+        Certificate(pair)
+    }
+}
+
+impl From<Arc<RootCertStore>> for TrustRoots {
+    fn from(roots: Arc<RootCertStore>) -> Self {
+        TrustRoots(roots)
+    }
+}
+
+impl Deref for Certificate {
+    type Target = Arc<CertifiedKey>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Deref for TrustRoots {
+    type Target = Arc<RootCertStore>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificate(..)")
+    }
 }
 
 /// Parsed material by the digest of its text, for as long as somebody holds it: equal text is parsed once.
@@ -49,8 +109,8 @@ pub struct MaterialError {
 pub struct MaterialCache {
     pairs: HashMap<Vec<u8>, Weak<CertifiedKey>>,
     roots: HashMap<Vec<u8>, Weak<RootCertStore>>,
-    /// Names and labels that many objects have, shared among them.
-    pub texts: Texts,
+    /// Interned names and labels.
+    pub texts: Interner,
 }
 
 impl MaterialCache {
@@ -59,90 +119,91 @@ impl MaterialCache {
         Self::default()
     }
 
-    /// A certificate chain with its key. The key may stand in the certificate's text (`key: None`); the certificates
-    /// of `ca` are appended to the chain that clients are sent.
+    /// A certificate chain with its key. The key may be part of the certificate's text (`key: None`). The certificates
+    /// of `ca` are appended to the chain.
     ///
     /// # Errors
-    /// The first check of the module that fails.
+    /// The first failing check of the module.
     pub fn pair(
         &mut self,
         certificate: &str,
         key: Option<&str>,
         ca: Option<&str>,
-    ) -> Result<Arc<CertifiedKey>, MaterialError> {
+    ) -> Result<Certificate, MaterialError> {
         let id = digest(&[certificate, key.unwrap_or_default(), ca.unwrap_or_default()]);
         if let Some(known) = self.pairs.get(&id).and_then(Weak::upgrade) {
-            return Ok(known);
+            return Ok(Certificate(known));
         }
         let pair = Arc::new(load_pair(certificate, key, ca)?);
         forget_unused(&mut self.pairs);
         self.pairs.insert(id, Arc::downgrade(&pair));
-        Ok(pair)
+        Ok(Certificate(pair))
     }
 
-    /// Certificates to trust.
+    /// Trusted CA certificates.
     ///
     /// # Errors
-    /// [`Part::CaCertificate`]: the text holds no certificate, or one that is no good.
-    pub fn roots(&mut self, pem: &str) -> Result<Arc<RootCertStore>, MaterialError> {
+    /// [`PemText::CaCertificate`]: the text has no certificate, or an invalid one.
+    pub fn roots(&mut self, pem: &str) -> Result<TrustRoots, MaterialError> {
         let id = digest(&[pem]);
         if let Some(known) = self.roots.get(&id).and_then(Weak::upgrade) {
-            return Ok(known);
+            return Ok(TrustRoots(known));
         }
         let roots = Arc::new(load_roots(pem)?);
         forget_unused(&mut self.roots);
         self.roots.insert(id, Arc::downgrade(&roots));
-        Ok(roots)
+        Ok(TrustRoots(roots))
     }
 }
 
 fn load_pair(certificate: &str, key: Option<&str>, ca: Option<&str>) -> Result<CertifiedKey, MaterialError> {
-    let mut chain = certificates(certificate, Part::Certificate)?;
+    let mut chain = certificates(certificate, PemText::Certificate)?;
     let Some(leaf) = chain.first().cloned() else {
-        return Err(fault(Part::Certificate, "holds no certificate; paste the PEM text, leaf first"));
+        return Err(fault(PemText::Certificate, "holds no certificate; paste the PEM text, leaf first"));
     };
-    let (part, key_text) = key.map_or((Part::Certificate, certificate), |key| (Part::Key, key));
+    let (part, key_text) = key.map_or((PemText::Certificate, certificate), |key| (PemText::Key, key));
     check_blocks(key_text, part)?;
-    let key = PrivateKeyDer::from_pem_slice(key_text.as_bytes())
-        .map_err(|_| fault(Part::Key, "holds no private key that can be read; paste the PEM text of the leaf's key"))?;
+    let key = PrivateKeyDer::from_pem_slice(key_text.as_bytes()).map_err(|_| {
+        fault(PemText::Key, "holds no private key that can be read; paste the PEM text of the leaf's key")
+    })?;
     if let Some(ca) = ca {
-        let signers = certificates(ca, Part::CaCertificate)?;
+        let signers = certificates(ca, PemText::CaCertificate)?;
         if signers.is_empty() {
-            return Err(fault(Part::CaCertificate, "holds no certificate; paste the PEM text, or remove the field"));
+            return Err(fault(PemText::CaCertificate, "holds no certificate; paste the PEM text, or remove the field"));
         }
         check_signed(&leaf, chain.get(1..).unwrap_or_default(), &signers)?;
         chain.extend(signers);
     }
     CertifiedKey::from_der(chain, key, provider()).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
-            fault(Part::Key, "does not belong to the certificate; the leaf must stand first, with its own key")
+            fault(PemText::Key, "does not belong to the certificate; the leaf must stand first, with its own key")
         }
         rustls::Error::InvalidCertificate(_) => {
-            fault(Part::Certificate, "the leaf is no X.509 version 3 certificate that can be served")
+            fault(PemText::Certificate, "the leaf is not a supported X.509 version 3 certificate")
         }
-        _ => fault(Part::Key, "is of a kind that cannot be used; use RSA (2048 bits or more), ECDSA or Ed25519"),
+        _ => fault(PemText::Key, "is of a kind that cannot be used; use RSA (2048 bits or more), ECDSA or Ed25519"),
     })
 }
 
 fn load_roots(pem: &str) -> Result<RootCertStore, MaterialError> {
-    let certificates = certificates(pem, Part::CaCertificate)?;
+    let certificates = certificates(pem, PemText::CaCertificate)?;
     if certificates.is_empty() {
-        return Err(fault(Part::CaCertificate, "holds no certificate; paste the PEM text of the CA"));
+        return Err(fault(PemText::CaCertificate, "holds no certificate; paste the PEM text of the CA"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         roots
             .add(certificate)
-            .map_err(|_| fault(Part::CaCertificate, "holds a certificate that cannot be a trust anchor"))?;
+            .map_err(|_| fault(PemText::CaCertificate, "holds a certificate that cannot be a trust anchor"))?;
     }
     Ok(roots)
 }
 
-/// Whether a certificate of a text says where its CA publishes revoked ones (RFC 5280, section 4.2.1.13).
+/// Whether a certificate of the text has CRL distribution points (RFC 5280, section 4.2.1.13).
 pub fn names_revocation_lists(pem: &str) -> bool {
-    let certificates = certificates(pem, Part::CaCertificate).unwrap_or_default();
+    let certificates = certificates(pem, PemText::CaCertificate).unwrap_or_default();
     let names = |certificate: &CertificateDer<'_>| {
-        read(certificate, Part::CaCertificate).is_ok_and(|parsed| {
+        read(certificate, PemText::CaCertificate).is_ok_and(|parsed| {
             let is_list =
                 |extension: &ParsedExtension<'_>| matches!(extension, ParsedExtension::CRLDistributionPoints(_));
             parsed.extensions().iter().any(|extension| is_list(extension.parsed_extension()))
@@ -151,8 +212,8 @@ pub fn names_revocation_lists(pem: &str) -> bool {
     certificates.iter().any(names)
 }
 
-/// All certificates of a text, each looked into.
-fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
+/// All certificates of a text, parsed.
+fn certificates(pem: &str, part: PemText) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
     check_blocks(pem, part)?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
@@ -163,7 +224,7 @@ fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, M
     Ok(certificates)
 }
 
-fn read<'c>(certificate: &'c CertificateDer<'_>, part: Part) -> Result<X509Certificate<'c>, MaterialError> {
+fn read<'c>(certificate: &'c CertificateDer<'_>, part: PemText) -> Result<X509Certificate<'c>, MaterialError> {
     match X509Certificate::from_der(certificate) {
         Ok((_, parsed)) => Ok(parsed),
         Err(_) => {
@@ -172,11 +233,11 @@ fn read<'c>(certificate: &'c CertificateDer<'_>, part: Part) -> Result<X509Certi
     }
 }
 
-/// Block types that may stand in a certificate or key text; parameters of curves are dropped.
+/// Accepted PEM block types of a certificate or key text; EC parameters are dropped.
 const BLOCKS: [&str; 6] =
     ["CERTIFICATE", "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "EC PARAMETERS", "TRUSTED CERTIFICATE"];
 
-fn check_blocks(pem: &str, part: Part) -> Result<(), MaterialError> {
+fn check_blocks(pem: &str, part: PemText) -> Result<(), MaterialError> {
     let mut blocks = pem.lines().filter_map(|line| line.trim().strip_prefix("-----BEGIN "));
     let known = |block: &str| BLOCKS.iter().any(|known| block.strip_suffix("-----") == Some(known));
     if blocks.any(|block| !known(block)) {
@@ -185,7 +246,7 @@ fn check_blocks(pem: &str, part: Part) -> Result<(), MaterialError> {
     Ok(())
 }
 
-fn check_signature_algorithm(certificate: &X509Certificate<'_>, part: Part) -> Result<(), MaterialError> {
+fn check_signature_algorithm(certificate: &X509Certificate<'_>, part: PemText) -> Result<(), MaterialError> {
     const WEAK: [&str; 6] = [
         "1.2.840.113549.1.1.2", // MD2 with RSA
         "1.2.840.113549.1.1.4", // MD5 with RSA
@@ -202,7 +263,7 @@ fn check_signature_algorithm(certificate: &X509Certificate<'_>, part: Part) -> R
     Ok(())
 }
 
-/// Whether one of `signers` vouches for the leaf, whatever its names, dates and purposes.
+/// Whether one of `signers` has signed the leaf, regardless of names, dates and key usage.
 fn check_signed(
     leaf: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
@@ -213,13 +274,13 @@ fn check_signed(
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(signers.iter().cloned());
-    let unsigned = || fault(Part::CaCertificate, "did not sign the certificate; paste the CA that did");
+    let unsigned = || fault(PemText::CaCertificate, "did not sign the certificate; paste the CA that did");
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(provider().clone()))
         .build()
         .map_err(|_| unsigned())?;
-    // A moment at which the whole chain is valid, if there is one: dates are not what is checked here.
+    // Dates are not checked here: use a time at which the whole chain is valid, if there is one.
     let begins = [leaf].into_iter().chain(intermediates).filter_map(|certificate| {
-        read(certificate, Part::Certificate).ok().map(|parsed| parsed.validity().not_before.timestamp())
+        read(certificate, PemText::Certificate).ok().map(|parsed| parsed.validity().not_before.timestamp())
     });
     let moment = begins.max().and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
     let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(moment));
@@ -246,14 +307,14 @@ fn digest(texts: &[&str]) -> Vec<u8> {
     id
 }
 
-/// Keeps a cache of weak references at most twice as large as what is in use.
+/// Limits a cache of weak references to twice the number of live ones.
 fn forget_unused<T>(cache: &mut HashMap<Vec<u8>, Weak<T>>) {
     if cache.len() == cache.capacity() {
         cache.retain(|_, entry| entry.strong_count() > 0);
     }
 }
 
-fn fault(part: Part, message: &str) -> MaterialError {
+fn fault(part: PemText, message: &str) -> MaterialError {
     MaterialError { part, message: message.to_owned() }
 }
 

@@ -1,14 +1,14 @@
-//! The name syntaxes of Kubernetes: RFC 1123 labels and subdomains, label keys are not checked.
+//! Kubernetes' name syntaxes: RFC 1123 labels and subdomains.
 
-/// Longest DNS subdomain.
+/// Maximum length of a DNS subdomain, in bytes.
 pub const MAX_SUBDOMAIN: usize = 253;
-/// Longest DNS label.
+/// Maximum length of a DNS label, in bytes.
 pub const MAX_LABEL: usize = 63;
 
 const LABEL_RULE: &str =
     "use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)";
 
-/// What is wrong with a name as an RFC 1123 label; `None`: nothing.
+/// The fault of a name as an RFC 1123 label, if any.
 pub fn label_fault(label: &str) -> Option<String> {
     if label.is_empty() {
         return Some("a label is empty; remove the extra dot".to_owned());
@@ -16,10 +16,10 @@ pub fn label_fault(label: &str) -> Option<String> {
     if label.len() > MAX_LABEL {
         return Some(format!("label {label:?} has {} bytes; use at most {MAX_LABEL}", label.len()));
     }
-    (!is_label_text(label)).then(|| format!("label {label:?} is no DNS label; {LABEL_RULE}"))
+    (!is_label_text(label)).then(|| format!("label {label:?} is not a valid DNS label; {LABEL_RULE}"))
 }
 
-/// What is wrong with a name as a lower-case RFC 1123 subdomain, labels of any length; `None`: nothing.
+/// The fault of a name as a lower-case RFC 1123 subdomain, if any. The length of labels is not checked.
 pub fn subdomain_fault(name: &str) -> Option<String> {
     if name.len() > MAX_SUBDOMAIN {
         return Some(format!("has {} bytes; use at most {MAX_SUBDOMAIN}", name.len()));
@@ -28,11 +28,11 @@ pub fn subdomain_fault(name: &str) -> Option<String> {
     Some(if bad.is_empty() {
         "has an empty label; remove the extra dot".to_owned()
     } else {
-        format!("label {bad:?} is no DNS label; {LABEL_RULE}")
+        format!("label {bad:?} is not a valid DNS label; {LABEL_RULE}")
     })
 }
 
-/// Every fault of the single labels of a name.
+/// The faults of all labels of a name.
 pub fn label_faults(name: &str) -> Vec<String> {
     name.split('.').filter_map(label_fault).collect()
 }

@@ -1,21 +1,31 @@
-//! Paths of fields in an object, and what is wrong at one.
+//! Field paths, and errors at fields.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One step into an object.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// A member of a mapping.
-    Key(Arc<str>),
+    Key(Cow<'static, str>),
     /// An item of a list, from 0.
     Index(usize),
 }
 
 /// Where a value stands in an object, as Kubernetes writes it: `spec.alternateBackends[0].weight`; keys that have dots
-/// or slashes stand in brackets, `metadata.annotations[openshift.io/host.generated]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FieldPath(Vec<Step>);
+/// or slashes stand in brackets, `metadata.annotations[openshift.io/host.generated]`. Paths share what they have in
+/// common: a step more is one allocation.
+#[derive(Clone, Default)]
+pub struct FieldPath(Option<Arc<Link>>);
+
+/// The last step of a path, and the path before it.
+struct Link {
+    before: FieldPath,
+    step: Step,
+}
 
 impl FieldPath {
     /// The object itself.
@@ -23,14 +33,19 @@ impl FieldPath {
         Self::default()
     }
 
-    /// A path through mappings only, e.g. `FieldPath::of(&["metadata", "name"])`.
+    /// A path of mapping keys, e.g. `FieldPath::of(&["metadata", "name"])`.
     pub fn of(keys: &[&str]) -> Self {
-        FieldPath(keys.iter().map(|key| Step::Key((*key).into())).collect())
+        keys.iter().fold(Self::root(), |path, key| path.key(key))
     }
 
     /// The member `key` of this mapping.
     pub fn key(&self, key: &str) -> Self {
-        self.with(Step::Key(key.into()))
+        self.with(Step::Key(Cow::Owned(key.to_owned())))
+    }
+
+    /// The member of this mapping that the API names `field`.
+    pub fn field(&self, field: &'static str) -> Self {
+        self.with(Step::Key(Cow::Borrowed(field)))
     }
 
     /// Item `index` of this list.
@@ -39,20 +54,53 @@ impl FieldPath {
     }
 
     /// The steps, outermost first.
-    pub fn steps(&self) -> &[Step] {
-        &self.0
+    pub fn steps(&self) -> Vec<&Step> {
+        let links = std::iter::successors(self.0.as_ref(), |link| link.before.0.as_ref());
+        let mut steps: Vec<_> = links.map(|link| &link.step).collect();
+        steps.reverse();
+        steps
     }
 
     fn with(&self, step: Step) -> Self {
-        let mut steps = self.0.clone();
-        steps.push(step);
-        FieldPath(steps)
+        FieldPath(Some(Arc::new(Link { before: self.clone(), step })))
+    }
+}
+
+impl PartialEq for FieldPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.steps() == other.steps()
+    }
+}
+
+impl Eq for FieldPath {}
+
+impl Hash for FieldPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.steps().hash(state);
+    }
+}
+
+impl Ord for FieldPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.steps().cmp(&other.steps())
+    }
+}
+
+impl PartialOrd for FieldPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FieldPath({self})")
     }
 }
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, step) in self.0.iter().enumerate() {
+        for (i, step) in self.steps().into_iter().enumerate() {
             match step {
                 Step::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
                 Step::Key(key) if i == 0 => write!(f, "{key}")?,
@@ -64,13 +112,13 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong at a field, and what to write instead. Never holds key material.
+/// An invalid field: the fault, and what to write instead. Never holds key material.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct FieldError {
-    /// Where.
+    /// The field.
     pub path: FieldPath,
-    /// What is wrong; what to write instead.
+    /// The fault, and what to write instead.
     pub message: String,
 }
 
@@ -84,19 +132,19 @@ impl FieldError {
 /// Errors and warnings found while one object is read.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What makes the object unusable.
+    /// Faults for which the object is rejected.
     pub errors: Vec<FieldError>,
-    /// What is odd, but stops nothing.
+    /// Faults that do not reject the object.
     pub warnings: Vec<FieldError>,
 }
 
 impl Findings {
-    /// Notes an error.
+    /// Adds an error.
     pub fn error(&mut self, path: FieldPath, message: impl Into<String>) {
         self.errors.push(FieldError::new(path, message));
     }
 
-    /// Notes a warning.
+    /// Adds a warning.
     pub fn warn(&mut self, path: FieldPath, message: impl Into<String>) {
         self.warnings.push(FieldError::new(path, message));
     }

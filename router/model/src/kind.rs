@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Calls a macro with one line for each kind, in the order of [`Kind::ALL`]:
 ///
-/// `/// about it` `Variant "kind" ["apiVersion", …] scope, Type in collection, what its status has;`
+/// `/// description` `Variant "kind" ["apiVersion", …] scope, Type in collection, status;`
 ///
-/// What its status has: `admitted`, whether each router admits it; `conditions` of its own API; `none`, it is not written.
-/// The variant names the kind in `Kind` and `Object`, the collection is the field of `Resources`. The first `apiVersion` is
-/// the one of the API's storage, or its newest. To add a kind: its line here, and the files of its API.
+/// `status` is `admitted` (admission by each router), `conditions` (those of its own API) or `none` (no status is
+/// written). The variant names the kind in `Kind` and `Object`; the collection is a field of `Resources`. The first
+/// `apiVersion` is the storage version, or the newest. To add a kind, add its line here and the files of its API.
 #[macro_export]
 macro_rules! for_kinds {
     ($then:ident) => {
@@ -34,7 +34,7 @@ macro_rules! for_kinds {
             /// CA certificates and error pages.
             ConfigMap "ConfigMap" ["v1"]
                 namespaced, ConfigMap in config_maps, none;
-            /// Definitions of kinds: only to see which fields a cluster's HTTPRoute has.
+            /// CustomResourceDefinitions: they show which fields the cluster's HTTPRoute has.
             CustomResourceDefinition "CustomResourceDefinition" ["apiextensions.k8s.io/v1"]
                 cluster, CustomResourceDefinition in definitions, none;
             /// Classes of Gateways.
@@ -46,19 +46,19 @@ macro_rules! for_kinds {
             /// Routes of HTTP requests.
             HttpRoute "HTTPRoute" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
                 namespaced, GatewayRoute in http_routes, conditions;
-            /// Routes of calls of gRPC.
+            /// Routes of gRPC calls.
             GrpcRoute "GRPCRoute" ["gateway.networking.k8s.io/v1"]
                 namespaced, GatewayRoute in grpc_routes, conditions;
             /// Routes of TLS connections.
             TlsRoute "TLSRoute" ["gateway.networking.k8s.io/v1"]
                 namespaced, GatewayRoute in tls_routes, conditions;
-            /// Leave to refer to objects of another namespace.
+            /// Permission to refer to objects of another namespace.
             ReferenceGrant "ReferenceGrant" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
                 namespaced, ReferenceGrant in reference_grants, none;
             /// TLS with the endpoints of Services.
             BackendTlsPolicy "BackendTLSPolicy" ["gateway.networking.k8s.io/v1"]
                 namespaced, BackendTlsPolicy in backend_tls_policies, conditions;
-            /// Sluice's own: a place for child routes.
+            /// Attachment point of child routes; Sluice's own kind.
             RouteSlot "RouteSlot" ["gateway.sluice.dev/v1alpha1"]
                 namespaced, RouteSlot in route_slots, conditions;
             /// Contour's older routes.
@@ -67,7 +67,7 @@ macro_rules! for_kinds {
             /// Contour's routes.
             HttpProxy "HTTPProxy" ["projectcontour.io/v1"]
                 namespaced, ContourProxy in http_proxies, conditions;
-            /// Leave to use certificates of another namespace.
+            /// Permission to use certificates of another namespace.
             TlsCertificateDelegation "TLSCertificateDelegation" ["projectcontour.io/v1", "contour.heptio.com/v1beta1"]
                 namespaced, TlsCertificateDelegation in certificate_delegations, conditions;
         }
@@ -94,7 +94,7 @@ macro_rules! define {
                 }
             }
 
-            /// `apiVersion`s that are read, that of the API's own storage or newest version first.
+            /// Supported `apiVersion`s; the storage version, or the newest, comes first.
             pub const fn api_versions(self) -> &'static [&'static str] {
                 match self {
                     $(Kind::$kind => &[$($version),+],)*
@@ -121,7 +121,7 @@ impl Kind {
         Self::ALL.into_iter().find(|known| known.name() == kind && known.api_versions().contains(&api_version))
     }
 
-    /// `apiVersion` as it is written.
+    /// The first of [`Kind::api_versions`].
     pub const fn api_version(self) -> &'static str {
         match self.api_versions() {
             [first, ..] => first,

@@ -1,5 +1,5 @@
-//! What every stage speaks of: objects, names and hosts, field paths, certificates, label selectors, and collections whose
-//! versions share what they have in common.
+//! Types that every stage uses: object keys and metadata, host names, field paths, certificates, label selectors, and
+//! persistent collections.
 #![forbid(unsafe_code)]
 
 pub mod certificate;

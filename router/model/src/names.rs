@@ -1,4 +1,4 @@
-//! Names, hosts and paths as types that cannot be wrong.
+//! Validated types of names, hosts and paths.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName};
 
 use crate::kind::Kind;
-use crate::object::{ObjectKey, ObjectRef, Texts, compare};
+use crate::object::{Interner, ObjectKey, ObjectRef, compare};
 
-/// What every later stage calls a route by: a Route, or a part of an object of another kind that goes its own way.
+/// Identifies a route in every later stage: a Route, or one part of an object of another kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteId {
     /// `metadata.namespace`.
@@ -18,7 +18,7 @@ pub struct RouteId {
     pub name: Arc<str>,
     /// The object's kind.
     pub kind: Kind,
-    /// Tells apart what is made of one object; always 0 for a Route.
+    /// Index of the part within its object; 0 for a Route.
     pub part: u32,
 }
 
@@ -49,7 +49,7 @@ impl RouteId {
         RouteId { namespace: namespace.into(), name: name.into(), kind: Kind::Route, part: 0 }
     }
 
-    /// Reads an id as it is displayed.
+    /// Parses the `Display` form.
     pub fn parse(text: &str) -> Option<Self> {
         let id = |kind, object: &str, part| {
             let (namespace, name) = object.split_once('/')?;
@@ -82,7 +82,7 @@ impl fmt::Display for RouteId {
     }
 }
 
-/// Name of a router, that is of its IngressController; `status.ingress[].routerName`.
+/// Name of a router, which is its IngressController's; `status.ingress[].routerName`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouterName(pub Arc<str>);
 
@@ -103,15 +103,15 @@ impl From<NormalName<'_>> for Hostname {
 }
 
 impl Hostname {
-    /// Reads a name as it stands in a route, an SNI or a certificate.
+    /// Parses a name from a route, an SNI or a certificate.
     ///
     /// # Errors
-    /// What makes it no host name; IP literals are `BadByte`, as no route can have one.
+    /// The text is not a host name; IP literals are `BadByte`, because routes cannot have them.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         Self::share(&text.into())
     }
 
-    /// Reads a name as [`Hostname::parse`] does, and keeps the text itself where it is in normal form.
+    /// As [`Hostname::parse`]; reuses the text if it is already in normal form.
     ///
     /// # Errors
     /// As [`Hostname::parse`].
@@ -125,12 +125,12 @@ impl Hostname {
         }
     }
 
-    /// What was normalised, unless it is an address.
+    /// The normalised name; `None` for an IP literal.
     pub fn of(builder: &HostBuilder, kind: HostKind) -> Option<Self> {
         (kind == HostKind::Name).then(|| Hostname(hostname::field_text(&builder.exact).into()))
     }
 
-    /// The name as a text to share.
+    /// The shared text of the name.
     pub fn text(&self) -> &Arc<str> {
         &self.0
     }
@@ -140,7 +140,7 @@ impl Hostname {
         &self.0
     }
 
-    /// Everything after the first dot: the domain whose wildcard covers this name. `None` for a single label.
+    /// The part after the first dot, whose wildcard covers this name; `None` for a single label.
     pub fn parent(&self) -> Option<&str> {
         self.0.split_once('.').map(|(_, parent)| parent)
     }
@@ -163,9 +163,9 @@ impl std::borrow::Borrow<str> for Hostname {
 pub enum HostMatch {
     /// This name only.
     Exact(Hostname),
-    /// One label in front of this domain (`wildcardPolicy: Subdomain`).
+    /// Exactly one label below this domain (`wildcardPolicy: Subdomain`).
     Wildcard(Hostname),
-    /// One label or more in front of this domain (Gateway API's `*.`).
+    /// One or more labels below this domain (Gateway API's `*.`).
     Suffix(Hostname),
     /// Every name.
     Any,
@@ -206,14 +206,14 @@ impl PathMatch {
         PathMatch(Arc::default())
     }
 
-    /// Reads `spec.path`; `None` unless it is empty or begins with `/` and has neither `#` nor space.
+    /// Parses `spec.path`; `None` unless it is empty, or begins with `/` and has neither `#` nor a space.
     pub fn parse(text: &str) -> Option<Self> {
         let good = text.is_empty() || (text.starts_with('/') && !text.contains(['#', ' ']));
         good.then(|| PathMatch(text.into()))
     }
 
     /// Shares the text with equal paths.
-    pub fn share(&mut self, texts: &mut Texts) {
+    pub fn share(&mut self, texts: &mut Interner) {
         texts.share(&mut self.0);
     }
 
@@ -222,7 +222,7 @@ impl PathMatch {
         &self.0
     }
 
-    /// Whether a request path (without query) is under this one: equal, or continued at a `/`.
+    /// Whether this prefix matches a request path (without query), on a segment boundary.
     /// `/foo` covers `/foo` and `/foo/x`, not `/foobar`; `/foo/` does not cover `/foo` (docs/openshift.md#matching).
     pub fn covers(&self, path: &str) -> bool {
         match path.strip_prefix(self.as_str()) {

@@ -1,8 +1,8 @@
-//! What all objects have: kind, key, metadata, where they were read, and the manifest itself.
+//! The common parts of objects: kind, key, metadata, origin and manifest.
 
 mod age;
 mod compact;
-mod texts;
+mod interner;
 mod uid;
 
 use std::cmp::Ordering;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub use age::{Age, Created, Seniority};
 use compact::PackedJson;
 pub use compact::TextMap;
+pub use interner::Interner;
 use serde_json::Value;
-pub use texts::Texts;
 pub use uid::Uid;
 
 use crate::kind::Kind;
@@ -40,7 +40,7 @@ impl PartialOrd for ObjectKey {
     }
 }
 
-/// Compares namespaces and names. Routes of a namespace share its text, so that it is seldom read.
+/// Compares namespaces, then names. Namespace texts are interned, so most comparisons end at the pointer.
 pub(crate) fn compare(one: (&Arc<str>, &Arc<str>), other: (&Arc<str>, &Arc<str>)) -> Ordering {
     let namespaces = if Arc::ptr_eq(one.0, other.0) { Ordering::Equal } else { one.0.cmp(other.0) };
     namespaces.then_with(|| one.1.cmp(other.1))
@@ -59,7 +59,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// An object among all kinds.
+/// Kind and key of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Its kind.
@@ -74,10 +74,10 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Where an object was read, for messages.
+/// Source position of an object, for messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
-    /// File, relative to the folder of manifests; empty when the object comes from a server.
+    /// File, relative to the folder of manifests; empty for objects of an API server.
     pub file: Arc<str>,
     /// Line, from 1.
     pub line: u32,
@@ -91,77 +91,80 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What `metadata` says.
+/// `metadata`, without `annotations`: each kind keeps the values that it uses.
 #[derive(Clone, Debug)]
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,
     /// `labels`.
     pub labels: TextMap,
-    /// `annotations`.
-    pub annotations: TextMap,
     /// `creationTimestamp`.
     pub created: Created,
     /// `uid`; empty when absent.
     pub uid: Uid,
     /// `generation`; 0 when absent.
     pub generation: i64,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
 impl Meta {
-    /// Shares what other objects have too.
-    pub fn share(&mut self, texts: &mut Texts) {
+    /// Shares texts with other objects.
+    pub fn share(&mut self, texts: &mut Interner) {
         texts.share(&mut self.key.namespace);
         self.labels.share(texts);
-        self.annotations.share(texts);
     }
 }
 
 impl Meta {
-    /// Order of age, oldest first: `creationTimestamp`, then `uid` (docs/openshift.md#age), then namespace and name, so that
-    /// the order is total. Without a `creationTimestamp`: last, by namespace and name.
+    /// Sort key of age, oldest first: `creationTimestamp`, then `uid` (docs/openshift.md#age), then namespace and name, so
+    /// that the order is total. Objects without a `creationTimestamp` come last, by namespace and name.
     pub fn age(&self) -> Age<'_> {
         let uid = self.created.0.map(|_| &self.uid);
         Age { created: self.created, uid, namespace: &self.key.namespace, name: &self.key.name }
     }
 
-    /// Why the object comes before another one, when it does.
+    /// Why the object precedes another one, given that it does.
     pub fn seniority(&self, other: &Meta) -> Seniority {
         self.created.seniority(other.created)
     }
 }
 
-/// An object as the API server would store it: defaults filled in. Kept as packed JSON text, which takes a
-/// fraction of the room of the parsed form and is read again only for output. `Debug` shows nothing of it, as it may hold keys.
+/// An object as the API server would store it, with defaults. Stored as packed JSON text, which takes a fraction of the
+/// memory of the parsed form and is parsed only for output. `Debug` prints none of it, because it may contain keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Manifest(PackedJson);
 
-/// Stands where key material stood.
+/// Replaces key material in output.
 pub const REDACTED: &str = "(redacted)";
 
 impl Manifest {
+    /// No object: for one that is not complete yet.
+    pub fn none() -> Self {
+        Manifest(PackedJson::default())
+    }
+
     /// Keeps a whole object.
     pub fn new(value: &Value) -> Self {
-        Manifest(PackedJson::new(&value.to_string()))
+        // A value's keys are texts, so writing it never fails.
+        Manifest(PackedJson::new(&serde_json::to_string(value).unwrap_or_default()))
     }
 
     /// The object, with its key material. Not for output; see [`Manifest::redacted`].
     pub fn value(&self) -> Value {
-        // The text is this type's own, so it always parses.
+        // The text was serialised by this type, so it always parses.
         serde_json::from_str(&self.0.text()).unwrap_or_default()
     }
 
-    /// `status` as the manifest gives it.
+    /// `status` of the manifest.
     pub fn status(&self) -> Option<Value> {
         let text = self.0.text();
-        // Most objects have none, which is cheaper to see than to parse.
+        // Most objects have none; searching the text is cheaper than parsing it.
         let value: Value = text.contains("\"status\":").then(|| serde_json::from_str(&text).ok()).flatten()?;
         value.get("status").cloned()
     }
 
-    /// The object, with `data` of a Secret and every text that has a private key replaced.
+    /// The object without secrets: `data` of a Secret and every text with a private key are replaced.
     pub fn redacted(&self) -> Value {
         let mut value = self.value();
         redact(&mut value);
@@ -182,8 +185,8 @@ impl fmt::Debug for Manifest {
     }
 }
 
-// `spec.tls.key` is redacted whatever it holds: a key with a typing error in its header is a key all the same. The
-// copy of the whole object that `kubectl apply` keeps in an annotation goes the same way.
+// `spec.tls.key` is always redacted: a key with a typing error in its PEM header is still a key. So is the annotation
+// in which `kubectl apply` keeps a copy of the object.
 fn redact(value: &mut Value) {
     match value {
         Value::String(text) if text.contains("PRIVATE KEY") => *text = REDACTED.into(),

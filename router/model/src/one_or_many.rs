@@ -1,4 +1,4 @@
-//! A list that is nearly always of one item, which then needs no allocation of its own.
+//! A list that stores a single item inline, without an allocation.
 
 use std::ops::{Deref, DerefMut};
 use std::{fmt, slice};

@@ -1,8 +1,9 @@
-//! A sorted map that is cloned in no time and tells how two of its versions differ without looking at what they share.
+//! Persistent collections: `clone` is O(1), versions share unchanged nodes, and the difference of two versions costs
+//! only what differs.
 //!
-//! Everything that grows with the number of objects is kept in these, so that one change costs what it touches, from
-//! the objects through the table to the kernel maps. It is a B+ tree whose nodes are as large as what they hold: the
-//! memory of many objects counts, and a tree with spare room in its nodes takes half as much again.
+//! Every collection that grows with the number of objects uses them, so the cost of one change does not depend on their
+//! number, from the objects through the table to the kernel maps. The ordered map is a B+ tree whose nodes have no spare
+//! capacity: spare capacity would take half as much memory again.
 
 mod changes;
 mod hashed;
@@ -20,7 +21,7 @@ pub use node::Entries;
 use node::Node;
 pub use same::Same;
 
-/// See the module. Keys and values should be cheap to clone.
+/// A persistent ordered map; see the module. Keys and values should be cheap to clone.
 pub struct Sorted<K, V> {
     root: Node<K, V>,
     len: usize,
@@ -40,8 +41,8 @@ impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
         Entries::from(&self.root, |_| false)
     }
 
-    /// Keys and values in order, without the first ones for which `is_before` holds; it must not hold again after it
-    /// has not.
+    /// Keys and values in order, from the first key for which `is_before` is false; it must be false for all greater
+    /// keys.
     pub fn entries_from(&self, is_before: impl Fn(&K) -> bool) -> Entries<'_, K, V> {
         Entries::from(&self.root, is_before)
     }
@@ -56,31 +57,31 @@ impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts a value in the place of whatever the key had.
+    /// Inserts a value, or replaces the key's value.
     pub fn insert(&mut self, key: K, value: V) {
         if self.root.insert_into_root(key, value) {
             self.len += 1;
         }
     }
 
-    /// Forgets a key.
+    /// Removes a key, and returns its value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
-        // Whoever looks for what is not there must not copy nodes.
+        // A key that is absent must not cause copies of nodes.
         let value = self.get(key)?.clone();
         self.root.remove_from_root(key);
         self.len -= 1;
         Some(value)
     }
 
-    /// Where this version differs from an older one, in order of key. Costs what differs.
+    /// Differences from an older version, in order of key. The cost is proportional to the difference.
     pub fn changes_since<'m>(&'m self, older: &'m Self) -> impl Iterator<Item = Changed<'m, K, V>>
     where
         V: Same,
@@ -119,7 +120,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq + Same> PartialEq for Sorted<K, V> {
 impl<K: Ord + Clone, V: Clone + Eq + Same> Eq for Sorted<K, V> {}
 
 impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Sorted<K, V> {
-    /// Puts in all of these. An empty map is built as a whole, with no spare room; the last one of equal keys counts.
+    /// Inserts all; the last of equal keys wins. An empty map is built bottom-up, with full nodes.
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         if !self.is_empty() {
             entries.into_iter().for_each(|(key, value)| self.insert(key, value));
@@ -153,7 +154,10 @@ where
 {
     type Output = V;
 
-    /// The value of a key that is known to be there.
+    /// The value of a key.
+    ///
+    /// # Panics
+    /// The key is absent.
     #[expect(clippy::panic, reason = "as the standard maps do")]
     fn index(&self, key: &Q) -> &V {
         match self.get(key) {

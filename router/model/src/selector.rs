@@ -1,4 +1,4 @@
-//! Label selectors, with the whole of Kubernetes' meaning (`metav1.LabelSelector`).
+//! Label selectors with Kubernetes' semantics (`metav1.LabelSelector`).
 
 use crate::object::TextMap;
 
@@ -20,28 +20,28 @@ pub struct Requirement {
 /// `matchExpressions[].operator` with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// Has the label, with one of these values.
+    /// The label has one of these values.
     In(Vec<String>),
-    /// Has it with another value, or has it not.
+    /// The label is absent, or has another value.
     NotIn(Vec<String>),
-    /// Has the label.
+    /// The label is present.
     Exists,
-    /// Has it not.
+    /// The label is absent.
     DoesNotExist,
 }
 
 impl LabelSelector {
-    /// A selector that wants all of these.
+    /// A selector that requires all of these labels.
     pub fn new(requirements: Vec<Requirement>) -> Self {
         LabelSelector { requirements }
     }
 
-    /// Whether it selects everything.
+    /// Whether it selects every object.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Whether an object with these labels is selected.
+    /// Whether it selects an object with these labels.
     pub fn matches(&self, labels: &TextMap) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = labels.get(&requirement.key);

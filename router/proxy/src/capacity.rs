@@ -1,5 +1,5 @@
-//! How many connections there may be at a time. A router that has as many as it may accepts none until one has ended;
-//! until then clients wait in the listening sockets' queues, as they do for HAProxy with its `maxconn`.
+//! Connection limits. A router at its limit accepts no connection until one has ended. Until then clients wait in the
+//! listening sockets' queues, as with HAProxy's `maxconn`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// Who waits for a seat is told so at most this often.
+/// Shortest interval between two messages about a reached limit.
 const TELL: Duration = Duration::from_secs(60);
 
-/// A number of seats.
+/// A limited number of permits.
 #[derive(Debug)]
 pub struct Capacity {
     taken: AtomicUsize,
@@ -31,40 +31,43 @@ impl Default for Capacity {
 }
 
 impl Capacity {
-    /// From now on there may be so many. Who is there stays.
+    /// Sets the limit. Connections beyond a lower limit continue.
     pub fn set(&self, most: usize) {
         if self.most.swap(most, Ordering::AcqRel) < most {
             self.freed.notify_waiters();
         }
     }
 
-    /// Takes a seat, be there one or not: a connection that was accepted is served.
-    pub fn take(self: &Arc<Self>) -> Seat {
+    /// Takes a permit even beyond the limit: an accepted connection is served.
+    pub fn take(self: &Arc<Self>) -> ConnectionPermit {
         self.taken.fetch_add(1, Ordering::AcqRel);
-        Seat(Arc::clone(self))
+        ConnectionPermit(Arc::clone(self))
     }
 
-    /// Takes a seat if there is one.
-    pub fn try_take(self: &Arc<Self>) -> Option<Seat> {
+    /// Takes a permit if one is left.
+    pub fn try_take(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let more = |taken: usize| (taken < self.most.load(Ordering::Acquire)).then(|| taken + 1);
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Seat(Arc::clone(self)))
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()
+            .map(|_| ConnectionPermit(Arc::clone(self)))
     }
 
-    /// How many are taken.
+    /// Number of permits taken.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
     }
 
-    /// Whether there is no seat left.
+    /// Whether no permit is left.
     pub fn is_full(&self) -> bool {
         self.taken() >= self.most.load(Ordering::Acquire)
     }
 
-    /// Waits until there is a seat. True if there was none at first, and nobody was told so in the last minute.
+    /// Waits until a permit is left. True if it had to wait, and returned true to nobody in the last minute.
     pub async fn wait(&self) -> bool {
         let mut tell = false;
         loop {
-            // Notified from here on, so that a seat cannot become free unseen between the look and the wait.
+            // Registered before the check, so that a release in between is not missed.
             let freed = self.freed.notified();
             if !self.is_full() {
                 return tell;
@@ -84,24 +87,24 @@ impl Capacity {
     }
 }
 
-/// A taken seat; free when this is dropped.
+/// A permit; dropping it releases it.
 #[derive(Debug)]
-pub struct Seat(Arc<Capacity>);
+pub struct ConnectionPermit(Arc<Capacity>);
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Capacity { taken, most, freed, .. } = &*self.0;
         let before = taken.fetch_sub(1, Ordering::AcqRel);
-        // Only with the last seat gone somebody may be waiting.
+        // Only waiters for the last permit need a notification.
         if before == most.load(Ordering::Acquire) {
             freed.notify_waiters();
         }
     }
 }
 
-/// A connection's seats: its router's, and the process'.
+/// The permits of a connection: its router's, and the process's.
 #[derive(Debug)]
-pub struct Permits(#[expect(dead_code, reason = "held for its drop")] pub [Seat; 2]);
+pub struct Permits(#[expect(dead_code, reason = "held for its drop")] pub [ConnectionPermit; 2]);
 
 #[cfg(test)]
 mod tests {
@@ -142,7 +145,7 @@ mod tests {
     #[tokio::test]
     async fn a_higher_limit_lets_in_and_a_lower_one_throws_nobody_out() {
         let capacity = Arc::new(Capacity::default());
-        let seats: Vec<Seat> = (0..3).map(|_| capacity.take()).collect();
+        let seats: Vec<ConnectionPermit> = (0..3).map(|_| capacity.take()).collect();
         capacity.set(1);
         assert!(capacity.is_full());
         let mut waiting = std::pin::pin!(capacity.wait());

@@ -1,9 +1,10 @@
-//! Certificates towards clients: which one a name gets. Its virtual host's ([`SniMatch::certificate`]), of several the
-//! first that suits the client, else the router's default, else a self-signed one.
+//! Selects a server certificate for a name: one of its virtual host ([`SniMatch::certificate`]), the first suitable one
+//! of several, else the router's default, else a self-signed one.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::names;
 use router_model::names::Hostname;
 use router_table::lookup::SniMatch;
@@ -14,7 +15,7 @@ use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 
-/// No self-signed certificate could be made.
+/// A self-signed certificate could not be generated.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a self-signed certificate for {domain:?}: {cause}")]
 pub struct SelfSignedError {
@@ -22,17 +23,17 @@ pub struct SelfSignedError {
     cause: String,
 }
 
-/// The one choice of a crypto provider.
+/// The crypto provider.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> =
         LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
     Arc::clone(&PROVIDER)
 }
 
-/// The certificate of last resort for a router with this `status.domain`: self-signed, for the domain and `*.<domain>`.
+/// The certificate of last resort of a router with this `status.domain`: self-signed, for the domain and `*.<domain>`.
 ///
 /// # Errors
-/// When the domain cannot stand in a certificate, or the system has no randomness.
+/// When the domain is not valid in a certificate, or the system supplies no randomness.
 pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
     let failed = |cause: &dyn fmt::Display| SelfSignedError { domain: domain.to_owned(), cause: cause.to_string() };
     let names = if domain.is_empty() { Vec::new() } else { vec![format!("*.{domain}"), domain.to_owned()] };
@@ -42,9 +43,10 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
     Ok(Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key)))
 }
 
-/// Of several certificates the first that has the client's name, rather itself than by a wildcard, and a key that it can
-/// verify with; else one that has either, where the key counts more: with another one there is no connection at all.
-fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>) -> Option<&'c Arc<CertifiedKey>> {
+/// The first certificate with the client's name, preferring an exact match over a wildcard, and a key type that the
+/// client supports. Otherwise one that meets either condition, preferring the key type, because without it the
+/// handshake fails.
+fn suitable<'c>(certificates: &'c [Certificate], client: &ClientHello<'_>) -> Option<&'c Certificate> {
     let [_, _, ..] = certificates else { return certificates.first() };
     let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
     let can_verify = |certified: &CertifiedKey| certified.key.choose_scheme(client.signature_schemes()).is_some();
@@ -54,15 +56,15 @@ fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>)
     };
     let names_it = |certified: &CertifiedKey| client.server_name().is_some_and(|name| names(certified, name));
     let fitness = |certified: &CertifiedKey| (can_verify(certified), has_name(certified), names_it(certified));
-    // Of equals `max_by_key` gives the last.
+    // `max_by_key` returns the last of equal elements.
     certificates.iter().rev().max_by_key(|certified| fitness(certified))
 }
 
-/// The certificates of one table.
+/// Selects among the certificates of a table.
 pub struct CertificateChooser {
     /// The table.
     pub router: Arc<RouterTable>,
-    /// For names that it has none for.
+    /// For names without a certificate.
     pub last_resort: Arc<CertifiedKey>,
 }
 
@@ -81,6 +83,7 @@ impl ResolvesServerCert for CertificateChooser {
             SniMatch::Passthrough(_) | SniMatch::Default => None,
         };
         let suitable = several.and_then(|tls| suitable(&tls.certificates, &hello));
-        Some(Arc::clone(suitable.or(found.certificate(&self.router)).unwrap_or(&self.last_resort)))
+        let own = suitable.or(found.certificate(&self.router));
+        Some(Arc::clone(own.map_or(&self.last_resort, |own| own)))
     }
 }

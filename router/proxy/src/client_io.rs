@@ -1,8 +1,9 @@
-//! The client's byte stream as hyper sees it: every wait has an end, and HTTP/1 comes message by message.
+//! The client's byte stream as hyper reads it: each wait has a timeout, and HTTP/1 input is passed on message by
+//! message.
 //!
-//! hyper's own header timer also runs while a kept-alive connection is idle, and it knows no limit for a client that
+//! hyper's own header timer also runs while a kept-alive connection is idle, and hyper has no timeout for a client that
 //! does not read. So the waits are timed here: for the first byte of a request, for the rest of its head, and for
-//! room to write.
+//! writability.
 
 mod cut_off;
 mod framed_input;
@@ -26,34 +27,34 @@ use crate::rt::timer::Timer;
 use frames::FrameMeter;
 use waits::Pace;
 
-/// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
-/// it, and lose the last answer.
+/// Most bytes that are read from a client after the router has ended the connection: closing with unread bytes would
+/// reset it, and the client could lose the last response.
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// The limits of the waits, and of heads.
+/// Timeouts, and the longest head.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
-    /// For the first request; what is left of `head`.
+    /// For the first request; the rest of `head`.
     first: Duration,
-    /// For the rest of any head, in all (OpenShift: 10 s).
+    /// For the rest of a head, in all (OpenShift: 10 s).
     head: Duration,
     /// Between requests (`httpKeepAliveTimeout`, 300 s).
     idle: Duration,
-    /// For room to write, and for the next part of a body (`clientTimeout`, 30 s).
+    /// For writability, and for the next part of a body (`clientTimeout`, 30 s).
     client: Duration,
-    /// For the client to close after the router has, and for something to be sent to one that has closed its side
+    /// For the client to close after the router has, and for data to be sent to a client that has closed its side
     /// (`clientFinTimeout`, 1 s).
     fin: Duration,
-    /// Longest head of HTTP/1, in bytes.
+    /// Longest HTTP/1 head in bytes.
     head_bytes: u32,
-    /// Whether a connection without a request has an answer (`httpEmptyRequestsPolicy: Respond`).
+    /// Whether a connection without a request is answered (`httpEmptyRequestsPolicy: Respond`).
     answer_empty: bool,
-    /// Whether a request ends with its client's side of the connection (`closedClientConnectionPolicy: Abort`).
+    /// Whether a half-close by the client aborts its request (`closedClientConnectionPolicy: Abort`).
     abort_closed: bool,
 }
 
 impl ClientLimits {
-    /// Those of a router.
+    /// Limits of a router.
     pub fn of(policy: &RouterPolicy) -> Self {
         let timeouts = &policy.timeouts;
         ClientLimits {
@@ -68,7 +69,7 @@ impl ClientLimits {
         }
     }
 
-    /// The same for a connection whose first request has been waited for, for so long.
+    /// Limits of a connection that has already waited for its first request.
     pub fn after(self, waited: Duration) -> Self {
         ClientLimits { first: self.first.saturating_sub(waited), ..self }
     }
@@ -80,11 +81,11 @@ pub struct ClientIo<S> {
     inner: S,
     clock: Arc<ConnectionState>,
     limits: ClientLimits,
-    /// HTTP/1 input; HTTP/2 has its own framing, and is not looked into.
+    /// HTTP/1 input; HTTP/2 has its own framing.
     gated: Option<Box<FramedInput>>,
-    /// HTTP/2, of which frames are counted.
+    /// Counts HTTP/2 frames.
     meter: Option<Box<FrameMeter>>,
-    /// What is left to say to a client that has sent too many.
+    /// The rest of the GOAWAY for a client that has sent too many frames.
     goaway: Option<Bytes>,
     wait: Option<(Wait, usize, Option<Duration>)>,
     read_timer: Timer,
@@ -94,7 +95,7 @@ pub struct ClientIo<S> {
     shut_down: bool,
     linger: Timer,
     lingered: usize,
-    /// The rest of interim responses whose first bytes are written.
+    /// The rest of interim responses whose first bytes were written.
     interim: Bytes,
 }
 
@@ -109,13 +110,12 @@ enum Wait {
     Head,
     /// More of a body.
     Body,
-    /// Nothing: the service is at work. Each of its waits has an end, and so has that of a stream of HTTP/2 for its
-    /// client (`streams`).
+    /// Nothing: the service is working. Its waits have their own timeouts, and so has each HTTP/2 stream (`streams`).
     Busy,
 }
 
 impl<S> ClientIo<S> {
-    /// A stream that speaks HTTP/1.1 (`http1`) or HTTP/2.
+    /// For a stream with HTTP/1.1 (`http1`) or HTTP/2.
     pub fn new(inner: S, http1: bool, clock: Arc<ConnectionState>, limits: ClientLimits) -> Self {
         ClientIo {
             inner,
@@ -136,7 +136,7 @@ impl<S> ClientIo<S> {
         }
     }
 
-    /// Ready when the current wait has lasted too long.
+    /// Ready when the current wait has timed out.
     fn poll_read_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let begun = self.clock.begun();
         let body = self.gated.as_ref().and_then(|gated| gated.in_body());
@@ -151,7 +151,7 @@ impl<S> ClientIo<S> {
         } else {
             Wait::Next
         };
-        // A request is known to be patient when it has been read for a while.
+        // A request sets its own timeout after its head was read.
         let waits = Some((wait, begun, self.clock.patience()));
         if self.wait != waits {
             self.wait = waits;
@@ -176,8 +176,8 @@ impl<S> ClientIo<S> {
         self.clock.patience().unwrap_or(self.limits.client)
     }
 
-    /// Behind the last byte of an answer the wait for the next request begins. Nobody has to read again for that when the
-    /// stream will tell of it.
+    /// After the last byte of a response the wait for the next request begins. No further read is needed if the
+    /// stream's waker is registered.
     fn wait_for_next(&mut self, cx: &mut Context<'_>) {
         if self.clock.is_freed()
             && self.gated.as_ref().is_some_and(|gated| gated.will_be_told())
@@ -245,9 +245,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
         if this.gated.as_ref().is_some_and(|gated| gated.has_ended()) && !this.clock.is_tunnel() {
             return match this.clock.interim.is_open() {
                 true if this.limits.abort_closed => Poll::Ready(Ok(())),
-                // Its endpoint is waited for as long as that may take.
+                // The endpoint's timeouts apply.
                 true => Poll::Pending,
-                // Nothing was sent to it for as long as it may be half closed: taken for gone.
+                // No data was sent for longer than the timeout of a half-closed connection: the client counts as gone.
                 false => this.fin_timer.poll(cx, this.limits.fin).map(Ok),
             };
         }
@@ -267,7 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
-    /// Reads and drops what the client still sends, within bounds.
+    /// Reads and drops what the client still sends, within limits.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut scratch = [0; 4096];
         while self.lingered < LINGER_BYTES {
@@ -281,7 +281,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         Poll::Ready(())
     }
 
-    /// Writes the rest of interim responses that have begun: nothing may come between their bytes.
+    /// Writes the rest of interim responses that were begun: their bytes must be contiguous.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.interim.is_empty() {
             return Poll::Ready(Ok(()));
@@ -312,7 +312,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         self.timed_write(cx, written)
     }
 
-    /// hyper has nothing left to write: it is between two messages, if the service has not given it a response.
+    /// hyper has nothing left to write: it is between two messages, unless the service has passed it a response.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.interim.is_empty() && self.clock.interim.is_unwritten() {
             self.interim = self.clock.interim.take();

@@ -1,5 +1,5 @@
-//! Writes of a few short slices as one: the kernel takes one slice by `send` for less than it takes some by `writev`, and
-//! nearly every head, alone or with a short body, is short.
+//! Coalesces short slices into one write: `send` with one slice is cheaper than `writev` with several, and nearly every
+//! head, alone or with a short body, is short.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Up to so many bytes are copied rather than written from where they are.
+/// Up to this many bytes are copied instead of written in place.
 const SHORT: usize = 1024;
 
 /// As `AsyncWrite::poll_write_vectored`.
@@ -36,7 +36,7 @@ pub fn poll_write<S: AsyncWrite>(
     stream.poll_write(cx, joined.get(..SHORT - left).unwrap_or_default())
 }
 
-/// A stream that is written to in this way.
+/// A stream whose writes are coalesced.
 #[derive(Debug)]
 pub struct CoalescedWrite<S>(pub S);
 

@@ -1,4 +1,4 @@
-//! One accepted connection: clear text, or a ClientHello that decides between passthrough and termination here.
+//! Serves an accepted connection: clear text, or a ClientHello that decides between passthrough and TLS termination.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::connection::Connection;
 use super::http::serve::{policy_of, serve_http1, serve_http2};
 use super::peeked_stream::PeekedStream;
-use super::preface::{self, Beginning};
+use super::preface::{self, FirstBytes};
 use super::proxy_protocol::Proxied;
 use super::snapshot::ServedRouter;
 use super::tls::terminate::terminate;
@@ -23,27 +23,27 @@ use super::{passthrough, proxy_protocol};
 use crate::context::Shared;
 use crate::record::AccessRecord;
 
-/// A connection as its listener hands it over.
+/// A connection as accepted by its listener.
 #[derive(Debug)]
 pub struct Accepted {
     /// Router of the listener.
     pub router: RouterName,
-    /// What the listener speaks.
+    /// Protocol of the listener.
     pub protocol: Protocol,
-    /// Who connected.
+    /// Client address.
     pub client: SocketAddr,
-    /// The address that was connected to.
+    /// Local address.
     pub listener: SocketAddr,
     /// The connection.
     pub stream: TcpStream,
-    /// What it counts for.
+    /// Permits of the connection.
     pub seats: Permits,
 }
 
-/// Serves a connection to its end. What speaks HTTP is boxed, so that a connection that waits for its hello, or is
-/// relayed, does not carry the room for it.
+/// Serves a connection to its end. HTTP is boxed, so that a connection that waits for its ClientHello, or is relayed,
+/// does not have the size of HTTP's future.
 pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
-    // The table that is current now decides: it may change while the first bytes are coming.
+    // Decided by the table that is current now: it may change while the first bytes arrive.
     let served = shared.snapshot.load().routers.get(&accepted.router).cloned();
     let policy = served.as_ref().map(|served| &*served.table.policy);
     let mut first = Vec::new();
@@ -77,17 +77,17 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
     }
 }
 
-/// Serves clear text of a router that has sites: their clients may know that it speaks HTTP/2.
+/// Serves clear text of a router with rules, where clients may use HTTP/2 with prior knowledge.
 async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
     let limit = policy_of(&shared, &connection.router).timeouts.head;
     match preface::read(&stream, first, limit).await {
-        Ok(Beginning { http2: true, bytes, .. }) => {
+        Ok(FirstBytes { http2: true, bytes, .. }) => {
             serve_http2(shared, connection, PeekedStream::new(bytes, stream)).await
         }
-        Ok(Beginning { bytes, waited, .. }) => {
+        Ok(FirstBytes { bytes, waited, .. }) => {
             serve_http1(shared, connection, PeekedStream::new(bytes, stream), waited).await;
         }
-        Err(error) => tracing::debug!(%error, "an HTTP connection failed before it said anything"),
+        Err(error) => tracing::debug!(%error, "an HTTP connection failed before its first request"),
     }
 }
 
@@ -99,7 +99,7 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     let flight = read_hello(&stream, first, limit, &mut timer).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,
-        // The kernel's, and its line in the log too, if it took it over; else nothing was asked for.
+        // If the kernel took the connection over, it writes the log line; otherwise there was no request.
         Err(HelloFailure::Reset) if shared.config.steered => return record.discard(),
         Err(failure) => {
             record.flag = match failure {

@@ -1,4 +1,4 @@
-//! What the requests of a connection tell the stream beneath them, and it them.
+//! State shared between a connection's requests and its byte stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use super::capacity::Permits;
 use super::interim::Interim;
 use crate::rt::task_waker::TaskWaker;
 
-/// From so many requests on that a client took back, and did not make up for by others, it is one that does so often.
+/// Number of reset requests, not offset by completed ones, from which on a client counts as resetting often.
 const OFTEN: u8 = 4;
-/// Most that it has to make up for.
+/// Largest number that completed requests have to offset.
 const MOST_TAKEN_BACK: u8 = 16;
 
-/// Shared by the service and the stream of one connection.
+/// Shared by the service and the byte stream of a connection.
 #[derive(Debug, Default)]
 pub struct ConnectionState {
     begun: AtomicUsize,
@@ -25,43 +25,43 @@ pub struct ConnectionState {
     refused: AtomicU16,
     empty: AtomicBool,
     stalled: AtomicBool,
-    /// Requests that the client took back, less those that came to their end.
+    /// Requests that the client reset, less those that completed.
     taken_back: AtomicU8,
     /// In milliseconds; 0: none.
     patience: AtomicU64,
     reader: TaskWaker,
-    /// The thread that polls the connection at the moment, as [`this_thread`] names it; else 0.
+    /// The thread that is polling the connection, see [`this_thread`]; else 0.
     polled_by: AtomicUsize,
-    /// A request has ended while the connection was polled, and the stream has not been read since.
+    /// A request ended during the current poll, and the stream was not read since.
     freed: AtomicBool,
-    /// Parts of responses that were handed over for the client since this was asked last.
+    /// Parts of responses passed to hyper since the last [`ConnectionState::take_parts`].
     parts: AtomicU64,
     cut_off: AtomicBool,
-    /// Interim responses on their way from the service to the stream.
+    /// Interim responses, passed from the service to the stream.
     pub interim: Arc<Interim>,
     _seats: Option<Permits>,
 }
 
 impl ConnectionState {
-    /// Of a connection that has these seats until everything that came of it has ended, tunnels too.
+    /// For a connection that holds these permits until all its requests and tunnels have ended.
     pub fn new(seats: Permits) -> Self {
         ConnectionState { _seats: Some(seats), ..ConnectionState::default() }
     }
 
-    /// A request has begun; it has ended when the guard is dropped.
+    /// Registers a request, which ends when the guard is dropped.
     pub fn request(self: &Arc<Self>) -> InFlight {
         self.begun.fetch_add(1, Ordering::AcqRel);
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         InFlight { clock: Arc::clone(self), has_ended: false }
     }
 
-    /// Whether the client takes back more of its requests than others do.
+    /// Whether the client resets many requests.
     pub fn takes_back_often(&self) -> bool {
         self.taken_back.load(Ordering::Relaxed) >= OFTEN
     }
 
-    /// One more has come to its end, or was taken back. Nobody else counts at the same time: the requests of a connection
-    /// are of one thread, but for tunnels.
+    /// Counts a completed or reset request. No other thread counts at the same time: a connection's requests run on one
+    /// thread, except tunnels.
     fn count(&self, has_ended: bool) {
         let before = self.taken_back.load(Ordering::Relaxed);
         let now = if has_ended { before.saturating_sub(1) } else { (before + 1).min(MOST_TAKEN_BACK) };
@@ -70,52 +70,52 @@ impl ConnectionState {
         }
     }
 
-    /// How many requests have begun.
+    /// Number of requests that have begun.
     pub fn begun(&self) -> usize {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// Whether a request has not ended.
+    /// Whether a request is in progress.
     pub fn busy(&self) -> bool {
         self.in_flight.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether the connection is no HTTP any more.
+    /// Whether the connection has become a tunnel.
     pub fn is_tunnel(&self) -> bool {
         self.tunnel.load(Ordering::SeqCst)
     }
 
-    /// The body of the request at hand was given up on: its client does not go on.
+    /// Records that the client stopped sending the current request's body.
     pub fn body_stalls(&self) {
         self.stalled.store(true, Ordering::Release);
     }
 
-    /// Whether [`ConnectionState::body_stalls`]: what looks like a body that broke off is the client's slowness.
+    /// Whether [`ConnectionState::body_stalls`] was called: the body is incomplete because of the client.
     pub fn body_stalled(&self) -> bool {
         self.stalled.load(Ordering::Acquire)
     }
 
-    /// How many parts of responses the client was sent since this was asked last.
+    /// Number of parts of responses since the last call.
     pub fn take_parts(&self) -> u64 {
         self.parts.swap(0, Ordering::Relaxed)
     }
 
-    /// The router ends the connection, and has told the client so.
+    /// Records that the router ends the connection and has told the client why.
     pub fn cut_off(&self) {
         self.cut_off.store(true, Ordering::Release);
     }
 
-    /// Whether [`ConnectionState::cut_off`]: what looks like a client that has gone is not.
+    /// Whether [`ConnectionState::cut_off`] was called: the end is not the client's.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Acquire)
     }
 
-    /// The client of the request at hand may be silent for so long, whatever its router says (`idle_timeout` of a rule).
-    /// Of HTTP/1 only, where there is one request at a time.
+    /// Sets the client inactivity timeout of the current request, in place of the router's (`idle_timeout` of a rule).
+    /// For HTTP/1 only, which has one request at a time.
     pub fn be_patient(&self, patience: Option<Duration>) {
         let milliseconds =
             patience.map_or(0, |patience| u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).max(1));
-        // Most requests find what they leave, and write nothing that the reader has in its cache.
+        // Usually unchanged; not writing keeps the reader's cache line valid.
         if self.patience.load(Ordering::Relaxed) != milliseconds {
             self.patience.store(milliseconds, Ordering::Relaxed);
         }
@@ -127,23 +127,23 @@ impl ConnectionState {
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
-    /// Wakes this reader when a request ends.
+    /// Registers the reader to be woken when a request ends.
     pub fn wake_when_free(&self, reader: &Waker) {
         self.reader.register(reader);
     }
 
-    /// Whoever reads does so now, and sees what has ended.
+    /// Records that the stream is being read, and so observes ended requests.
     pub fn is_read(&self) {
         self.freed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a request has ended since whoever reads has read, while the connection was polled.
+    /// Whether a request ended since the stream was last read, during the current poll.
     pub fn is_freed(&self) -> bool {
         self.freed.load(Ordering::Relaxed)
     }
 
-    /// Polls the connection. Requests mostly end in here, and then it reads on without being woken; if it does not, it is
-    /// polled again.
+    /// Polls the connection. Requests mostly end in this poll, and then the connection continues to read without a
+    /// wake-up; if it does not, it is polled again.
     pub fn during<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.polled_by.store(this_thread(), Ordering::Relaxed);
         let polled = poll(cx);
@@ -155,22 +155,21 @@ impl ConnectionState {
         polled
     }
 
-    /// The next request that the service gets stands for one that is to be answered with this status. `empty`: the
-    /// client has sent nothing at all.
+    /// Announces that the next request is a stand-in, to be answered with this status. `empty`: the client has sent
+    /// nothing.
     pub fn refuse(&self, status: StatusCode, empty: bool) {
         self.empty.store(empty, Ordering::Relaxed);
         self.refused.store(status.as_u16(), Ordering::Release);
     }
 
-    /// The status that this request is to be answered with, whatever it says, and whether there is nothing that it
-    /// stands for.
+    /// The status for a stand-in request, and whether the client has sent nothing.
     pub fn refused(&self) -> Option<(StatusCode, bool)> {
         let status = StatusCode::from_u16(self.refused.load(Ordering::Acquire)).ok()?;
         Some((status, self.empty.load(Ordering::Relaxed)))
     }
 }
 
-/// A request that has not ended.
+/// A request in progress.
 #[derive(Debug)]
 pub struct InFlight {
     clock: Arc<ConnectionState>,
@@ -178,12 +177,12 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// It has come to its end, or did not for no fault of its client's.
+    /// Records that the request completed, or failed without the client's doing.
     pub fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// The client is sent a part of the response, as the endpoint has sent it.
+    /// Records that a part of the response is passed on as received from the endpoint.
     pub fn sends_part(&self) {
         self.clock.parts.fetch_add(1, Ordering::Relaxed);
     }
@@ -193,7 +192,7 @@ impl InFlight {
         self.clock.is_cut_off()
     }
 
-    /// The connection has become a tunnel, which has its own timeout.
+    /// Records that the connection has become a tunnel, which has its own timeout.
     pub fn becomes_tunnel(&self) {
         self.clock.tunnel.store(true, Ordering::SeqCst);
         self.clock.reader.wake();
@@ -213,7 +212,7 @@ impl Drop for InFlight {
     }
 }
 
-/// A number that no other thread has, and that is not 0.
+/// A number that is unique to the thread and not 0.
 fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())

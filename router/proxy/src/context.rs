@@ -1,4 +1,4 @@
-//! What the parts of the proxy share: of the process, of a worker, and its tasks.
+//! State of the proxy that its parts share: of the process, of a worker, and of its tasks.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -22,79 +22,77 @@ use super::upstream::balancer::Balancer;
 use super::upstream_tls::UpstreamTls;
 use crate::upstream::pool::Pool;
 
-/// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::http::tee::MAX_WAITING)) that is
-/// 64 MiB when every mirror hangs.
+/// Most mirrored requests in progress per worker. With the waiting data of each
+/// ([`MAX_WAITING`](super::http::tee::MAX_WAITING)), 64 MiB if every mirror stalls.
 pub const MAX_COPIES: usize = 256;
 
-/// What the proxy needs to know beside the routing table.
+/// Configuration of the proxy, beside the routing table.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyConfig {
-    /// Addresses that every router's ports are opened on.
+    /// Addresses that listeners are bound to.
     pub listen: Vec<IpAddr>,
-    /// CA bundle for re-encrypt routes that name none; without it they are not served (fail closed).
+    /// CA bundle for re-encrypt routes without one of their own; if absent, these are not served (fail closed).
     pub service_ca: Option<Arc<RootCertStore>>,
-    /// CA certificates for backends whose policy asks for the system's; `None`: those of the system.
+    /// CA certificates for backends whose policy requests the system's; `None`: read from the system.
     pub system_roots: Option<Arc<RootCertStore>>,
-    /// How the access log is written.
+    /// Form of the access log.
     pub access_log: AccessLogForm,
     /// Whether error responses name their cause in `x-sluice-cause`.
     pub show_cause: bool,
-    /// Listening sockets that are there already.
+    /// Inherited listening sockets.
     pub sockets: Sockets,
-    /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
-    /// bytes, and it resets those that it takes over.
+    /// Whether the kernel data path is active: accepting must be deferred to the first bytes, and the kernel resets
+    /// connections that it takes over.
     pub steered: bool,
-    /// Finds out how a connection began that the host translates; without it, its source counts as it is.
+    /// Looks up the original addresses of a translated connection; without it, the source address is used unchanged.
     pub original: Option<OriginalLookup>,
-    /// Threads that serve connections; `None`: one for each processor that this process may use.
+    /// Number of worker threads; `None`: one for each processor that this process may use.
     pub workers: Option<NonZeroUsize>,
 }
 
-/// Where the proxy is on its way from start to stop.
+/// Phase between start and stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Running,
     Draining,
 }
 
-/// What all connections share.
+/// State of the process.
 #[derive(Debug)]
 pub struct Common {
     pub config: ProxyConfig,
     pub upstream_tls: UpstreamTls,
     pub counters: Arc<Counters>,
     pub log: AccessLog,
-    /// How endpoints are chosen.
+    /// Load-balancing state.
     pub balancer: Arc<Balancer>,
-    /// Those of all workers.
+    /// The pools of all workers.
     pub pools: Mutex<Vec<Arc<Pool>>>,
 }
 
 impl Common {
-    /// There is no descriptor for a connection: those of idle ones are free, whichever worker has them, and one may be
-    /// after this moment.
+    /// Frees descriptors of idle connections of all workers, and waits until some may be available.
     pub async fn wait_for_descriptor(&self) {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|pool| pool.relieve());
         tokio::time::sleep(dial::DESCRIPTOR_PAUSE).await;
     }
 }
 
-/// What the connections of one worker share: what belongs to it alone, so that no other thread touches it while
-/// requests are served, and through it what is [`Common`].
+/// State of a worker, which no other thread accesses while it serves requests, and through it the [`Common`] state.
 #[derive(Debug)]
 pub struct Shared {
     pub common: Arc<Common>,
-    /// The worker's number, from 0.
+    /// Index of the worker.
     pub worker: usize,
     /// The newest table.
     pub snapshot: ArcSwap<Snapshot>,
-    /// [`Common::log`], counted here.
+    /// [`Common::log`], with a reference count of its own.
     pub log: AccessLog,
-    /// Idle connections of this worker.
+    /// Connections to endpoints of this worker.
     pub pool: Arc<Pool>,
-    /// How many copies of requests there may still be.
+    /// Permits of mirrored requests.
     pub copies: Arc<Semaphore>,
-    /// For waits of requests.
+    /// Timers for requests.
     pub timers: Timers,
     pub phase: watch::Sender<Phase>,
     pub tasks: Tasks,
@@ -119,19 +117,19 @@ impl Shared {
         })
     }
 
-    /// The timeouts of a router, as the newest table has them.
+    /// Current timeouts of a router.
     pub fn timeouts(&self, router: &RouterName) -> Timeouts {
         self.snapshot.load().routers.get(router).map(|served| served.table.policy.timeouts).unwrap_or_default()
     }
 
-    /// Waits until the proxy has come to this phase.
+    /// Waits until the proxy reaches this phase.
     pub async fn reached(&self, phase: Phase) {
         let mut phases = self.phase.subscribe();
-        // The channel cannot close: its sender is in `self`.
+        // The channel cannot close, because its sender is in `self`.
         let _ = phases.wait_for(|current| *current >= phase).await;
     }
 
-    /// Starts a task on the worker, whose thread this must be. A graceful stop waits for it.
+    /// Spawns a task on the worker; must be called on its thread. A graceful stop waits for the task.
     pub fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         tokio::spawn(Active::new(Arc::clone(self)).during(work));
     }
@@ -145,7 +143,7 @@ impl Deref for Shared {
     }
 }
 
-/// How many tasks there are that a graceful stop waits for.
+/// Number of tasks that a graceful stop waits for.
 #[derive(Debug, Default)]
 pub struct Tasks {
     count: AtomicUsize,
@@ -157,10 +155,10 @@ impl Tasks {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Waits until there is none.
+    /// Waits until there are no tasks.
     pub async fn idle(&self) {
         loop {
-            // Notified from here on, so that the last task cannot end unseen between the look and the wait.
+            // Registered before the check, so that the end of the last task is not missed.
             let none = self.none.notified();
             if self.count.load(Ordering::Acquire) == 0 {
                 return;
@@ -170,7 +168,7 @@ impl Tasks {
     }
 }
 
-/// Counts a task as active while it lives.
+/// Counts a task while it exists.
 #[derive(Debug)]
 pub struct Active(Arc<Shared>);
 
@@ -180,8 +178,8 @@ impl Active {
         Active(shared)
     }
 
-    /// Does a connection's work, and then counts no more. The work is put where it stays first: on its way into the
-    /// runtime a task's future is moved eight times, and these have more than a kilobyte.
+    /// Runs a connection's work and then releases the count. The work is boxed first: a task's future is moved eight
+    /// times on its way into the runtime, and these have more than a kilobyte.
     pub fn during<W: Future<Output = ()> + Send + 'static>(self, work: W) -> impl Future<Output = ()> + Send + 'static {
         let work = Box::pin(work);
         async move {

@@ -19,28 +19,27 @@ use super::keep_alive::keep_alive;
 use super::upstream::health::{Health, Step};
 use crate::rt::timer::Timer;
 
-/// Why no connection came about.
+/// Why a connection attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// The endpoint refused, or cannot be reached.
+    /// The endpoint rejected the connection, or is unreachable.
     #[error("cannot connect: {0}")]
     Refused(io::Error),
-    /// It did not answer in time.
+    /// The attempt timed out.
     #[error("no answer in time")]
     Timeout,
-    /// The router itself listens there.
-    #[error("it is a listener of this router")]
+    /// The address is a listener of this router.
+    #[error("the address is a listener of this router")]
     Own,
-    /// This process, or this machine, has as many descriptors open as it may have. One may be free after
-    /// [`DESCRIPTOR_PAUSE`].
-    #[error("no descriptor is left: {0}")]
+    /// The process or the system has no descriptor left. One may be available after [`DESCRIPTOR_PAUSE`].
+    #[error("no file descriptor is left: {0}")]
     NoDescriptor(io::Error),
 }
 
-/// When to try again where there was no descriptor: connections come and go by the millisecond where there are so many.
+/// Pause before another attempt when no descriptor was left: with that many connections, one ends within milliseconds.
 pub const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
 
-/// Connects to an endpoint, and tells `health` how it went.
+/// Connects to an endpoint, and reports the result to `health`.
 ///
 /// # Errors
 /// See [`DialError`].
@@ -48,17 +47,17 @@ pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) ->
     connect_with(&mut Timer::default(), health, endpoint, timeout, Opening::AnyTime).await
 }
 
-/// When the first bytes go to an endpoint.
+/// When the first bytes are sent to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// As soon as it is connected, by [`crate::relay::relay`]: they take the acknowledgement of its SYN with them, which
-    /// would be a segment of its own otherwise.
+    /// As soon as it is connected, by [`crate::relay::relay`]: they carry the acknowledgement of the endpoint's SYN,
+    /// which saves a segment.
     AtOnce,
-    /// Whenever there are some.
+    /// At any time.
     AnyTime,
 }
 
-/// The same with a timer that is there already.
+/// As [`connect`], with an existing timer.
 ///
 /// # Errors
 /// See [`DialError`].
@@ -75,7 +74,7 @@ pub async fn connect_with(
     }
     let connected = match begin(endpoint.address, opening) {
         Ok(stream) => {
-            // Told before the endpoint has answered: it may be a listener of the router's own.
+            // Recorded before the endpoint answers, because it may be a listener of this router.
             if let Ok(own) = stream.local_addr() {
                 health.returned.begun(own.port(), endpoint.address);
             }
@@ -111,11 +110,11 @@ pub async fn connect_with(
 fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-    // A socket that refuses these still carries the bytes.
+    // A socket without these options still works.
     let _ = set_tcp_nodelay(&socket, true);
     let _ = keep_alive(&socket);
     if opening == Opening::AtOnce {
-        // Whoever is kept from sending after all acknowledges within 200 ms.
+        // If nothing is sent, the kernel acknowledges within 200 ms.
         let _ = set_tcp_quickack(&socket, false);
     }
     match rustix::net::connect(&socket, &address) {
@@ -124,7 +123,7 @@ fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     }
 }
 
-/// What became of a SYN. A connection that has failed says so with its readiness, so that only such a one is asked why.
+/// Result of a connection attempt. A failure is visible in the readiness, so only then is the error fetched.
 fn outcome(stream: &TcpStream) -> io::Result<()> {
     if stream.try_io(Interest::ERROR, || Ok(())).is_err() {
         return Ok(());
@@ -132,7 +131,7 @@ fn outcome(stream: &TcpStream) -> io::Result<()> {
     stream.take_error()?.map_or(Ok(()), Err)
 }
 
-/// Whether it is the endpoint's fault, and not that of a router without descriptors or ports.
+/// Whether the error concerns the router's descriptors or ports, not the endpoint.
 fn is_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|none| error.raw_os_error() == Some(none.raw_os_error()))
 }
@@ -150,12 +149,12 @@ fn is_of_endpoint(error: &io::Error) -> bool {
     of_endpoint.contains(&error.kind())
 }
 
-/// A number below `bound`; fast, not for secrets.
+/// A random number below `bound`; fast, not for secrets.
 pub fn random_below(bound: u32) -> u32 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one("endpoint choice"));
     }
-    // SplitMix64 (Steele, Lea, Flood 2014), then a multiply-shift into the range (Lemire 2019).
+    // SplitMix64 (Steele, Lea, Flood 2014), reduced by multiply-shift (Lemire 2019).
     let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
     STATE.set(state);
     let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! The first flight on a TLS listener: gathering a ClientHello, and turning away what is none.
+//! The first flight on a TLS listener: reads a ClientHello, and rejects anything else.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::relay;
 use crate::rt::timer::Timer;
 
-/// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
+/// Most bytes read for a ClientHello: the message and a reasonable number of record headers.
 pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;
 
 const LINGER: Duration = Duration::from_secs(1);
@@ -24,28 +24,28 @@ const ALERT_DECODE_ERROR: u8 = 50;
 /// A complete ClientHello.
 #[derive(Debug)]
 pub struct FirstFlight {
-    /// The name it asks for; `None` without SNI, or with an address in it.
+    /// SNI; `None` without one, or if it is an IP address.
     pub name: Option<Hostname>,
-    /// Everything that was read, the hello first.
+    /// All bytes that were read, starting with the ClientHello.
     pub bytes: Vec<u8>,
 }
 
 /// Why there is no ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelloFailure {
-    /// The bytes can never become one.
-    #[error("no ClientHello that can be routed: {0:?}")]
+    /// The bytes are not a valid ClientHello.
+    #[error("not a valid ClientHello: {0:?}")]
     Invalid(HelloError),
-    /// More bytes than are gathered.
+    /// The ClientHello exceeds the limit.
     #[error("the ClientHello is too large")]
     TooLarge,
-    /// It was not complete in time.
-    #[error("the ClientHello did not come in time")]
+    /// The read timed out.
+    #[error("the ClientHello did not arrive in time")]
     Timeout,
-    /// The client ended the connection before it was complete.
-    #[error("the client went away")]
+    /// The client closed the connection before.
+    #[error("the client closed the connection")]
     Closed,
-    /// The connection was reset before it was complete: by the client, or by the kernel program, which took it over.
+    /// The connection was reset before: by the client, or by the kernel program, which took it over.
     #[error("the connection was reset")]
     Reset,
 }
@@ -61,10 +61,10 @@ impl HelloFailure {
     }
 }
 
-/// Reads until a ClientHello is complete, for at most `limit` in all. `first` was read before.
+/// Reads a ClientHello within `limit`. `first`: bytes already read.
 ///
 /// # Errors
-/// Why there will be none.
+/// Why there is no ClientHello.
 pub async fn read_hello(
     stream: &TcpStream,
     first: Vec<u8>,
@@ -80,11 +80,11 @@ pub async fn read_hello(
     gathered.await
 }
 
-/// Ends a connection that will not be served: the alert if there is one, a FIN, and then what the client still sends
-/// is read for a moment, because closing on unread bytes would reset the connection and lose the alert.
+/// Rejects a connection: sends an alert, if any, and a FIN, and then reads for a moment, because closing with unread
+/// bytes would reset the connection and lose the alert.
 pub async fn turn_away(stream: TcpStream, alert: Option<u8>) {
     if let Some(code) = alert {
-        // A fatal alert in a plaintext record (RFC 8446 §5.1, §6). It fits any send buffer that is empty.
+        // A fatal alert in a plaintext record (RFC 8446 §5.1, §6). It fits into an empty send buffer.
         let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, code]);
     }
     if rustix::net::shutdown(&stream, rustix::net::Shutdown::Write).is_err() {
@@ -120,7 +120,7 @@ async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<FirstFlight, H
             Progress::Incomplete => known = bytes.len(),
             Progress::Complete => {
                 let name = match parser.hello().sni {
-                    // The builder's text is a normal name already; parsing gives it its type.
+                    // The builder's text is normalized; parsing converts its type.
                     Sni::Name => Hostname::parse(field_text(&host.exact)).ok(),
                     Sni::None | Sni::IpLiteral => None,
                 };
@@ -130,10 +130,10 @@ async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<FirstFlight, H
     }
 }
 
-/// One read, appended; 0 at the end of the stream.
+/// Reads once and appends; 0 at the end of the stream.
 ///
 /// # Errors
-/// Those of the read.
+/// Errors of the read.
 pub async fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     poll_fn(|cx| {
         loop {

@@ -1,4 +1,4 @@
-//! One request: what it is for, which route serves it, and the response.
+//! Handles a request: selects its route, forwards or answers it, and returns the response.
 
 pub mod actions;
 pub mod body;
@@ -52,27 +52,28 @@ use super::snapshot::ServedRouter;
 use crate::connection_state::InFlight;
 use crate::context::Shared;
 use crate::http::local_reply::LocalReply;
-use crate::http::response_filters::Finish;
+use crate::http::response_filters::ResponseFilters;
 use crate::record::AccessRecord;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
 use connection::Connection;
-use cors::Sharing;
+use cors::CorsGrant;
 use decide::{Decision, decide};
 use destination::Destination;
 use forward::Failure;
 
-/// A connection, and who serves it: one thing, as every request counts up and down what it needs of them.
+/// A client connection and the proxy's state. One allocation, because each request increments and decrements its
+/// reference count.
 #[derive(Debug)]
 pub struct Served {
-    /// Who serves it.
+    /// State of the proxy.
     pub shared: Arc<Shared>,
     /// The connection.
     pub connection: Connection,
 }
 
-/// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
-/// there before it. What needs no waiting is done before there is a future, which is moved around: it is to be small.
+/// Handles a request with the newest routing table, so that changes apply to existing connections, too. Everything that
+/// needs no waiting is done before the future is created, because the future is moved around and must be small.
 pub fn handle(
     served: Arc<Served>,
     request: Request<Incoming>,
@@ -81,7 +82,7 @@ pub fn handle(
     let (head, content) = request.into_parts();
     let is_http2 = head.version == Version::HTTP_2;
     let mut content = Some(content);
-    // Where there is one at all, which hardly any request asks for.
+    // Only if tracing is enabled, because hardly any request needs it.
     let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| !is_http2).cloned();
     let step = begin(shared, connection, head, &mut content);
     if let (Step::Answered(_), Some(client)) = (&step, upgrade) {
@@ -99,11 +100,11 @@ pub fn handle(
     }
 }
 
-/// How far a request has come without waiting for anything. Boxed, as it is moved as often as the future.
+/// How far a request got without waiting. Boxed, because it is moved as often as the future.
 enum Step {
-    /// The router has answered by itself.
+    /// The router's own response.
     Answered(Box<Response<ResponseBody>>),
-    /// It goes to an endpoint.
+    /// To be forwarded to an endpoint.
     Forward(Box<PendingForward>),
 }
 
@@ -113,7 +114,7 @@ impl Step {
     }
 }
 
-/// A request that goes to an endpoint.
+/// A request to be forwarded to an endpoint.
 struct PendingForward {
     served: Arc<ServedRouter>,
     route: Arc<ResolvedRoute>,
@@ -121,24 +122,24 @@ struct PendingForward {
     as_sent: bool,
     own: LocalReply,
     takes_gzip: bool,
-    sharing: Option<Box<Sharing>>,
+    sharing: Option<Box<CorsGrant>>,
     request: Request<Incoming>,
     record: Box<AccessRecord>,
     in_flight: InFlight,
 }
 
-/// Takes the content of a request that goes to an endpoint.
+/// Takes the content of a request to be forwarded.
 fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, content: &mut Option<Incoming>) -> Step {
     let in_flight = connection.clock.request();
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
     let Connection { router, client, listener, .. } = connection;
-    // Boxed, as it is handed on until the response's end.
+    // Boxed, because it is passed on until the end of the response.
     let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
     record.tls = connection.tls.is_some();
     let own = LocalReply::to(&head, content.as_ref(), shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);
     if let Some((status, is_empty)) = connection.clock.refused() {
-        // The stream has refused what the client sent; this request only stands for it.
+        // The stream rejected the client's input; this request is a stand-in.
         let flag = match status {
             _ if is_empty => Flag::EmptyRequest,
             StatusCode::REQUEST_TIMEOUT => Flag::ClientTimeout,
@@ -153,7 +154,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         record.method = Some((head.method.clone(), head.version));
         record.path = Some(head.uri.path().to_owned());
     }
-    // The router has gone from the table since the client connected.
+    // The router was removed from the table after the client connected.
     let Some(served) = served else {
         return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRouter, record, in_flight));
     };
@@ -238,8 +239,8 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     Step::answered(shared_with(sharing.as_ref(), answer))
 }
 
-/// An answer of the router that a page of another site may read, too: else it could not tell what is wrong.
-fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+/// Adds CORS fields to the router's own response: otherwise a page of another origin could not read the error.
+fn shared_with(sharing: Option<&CorsGrant>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if let Some(sharing) = sharing {
         sharing.tell(response.headers_mut());
     }
@@ -256,7 +257,7 @@ impl PendingForward {
         match forward::forward(shared, connection, &destination, request, record, in_flight).await {
             Ok(response) => {
                 let sharing = sharing.as_deref();
-                Finish { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
+                ResponseFilters { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
             }
             Err(Failure { mut status, mut flag, record, in_flight }) => {
                 if connection.clock.body_stalled() {
@@ -269,13 +270,13 @@ impl PendingForward {
     }
 }
 
-/// What the request's origin may do, where a rule says.
-fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<Sharing> {
+/// What the rule's CORS filter grants to the request's origin, if any.
+fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<CorsGrant> {
     let cors = route.rule.as_ref()?.cors.as_ref()?;
-    Some(Sharing::with(cors, request))
+    Some(CorsGrant::with(cors, request))
 }
 
-/// A rule's redirect, with what the rule does to responses.
+/// A rule's redirect, with its response filters.
 fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Option<Response<Bytes>> {
     let policy = rule.route.rule.as_ref()?;
     let Action::Redirect(to) = &policy.action else { return None };
@@ -288,7 +289,7 @@ fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Opti
     Some(response)
 }
 
-/// The URI to forward; `None` when a path that is to be changed makes none.
+/// The URI to forward; `None` if a rewritten path is invalid.
 fn forwarded(uri: &mut Uri, route: &ResolvedRoute, rule: Option<&Rule>) -> Option<Uri> {
     if let Some(target) = &route.policy.rewrite_target {
         return path_rewrite::rewritten(uri, target.rewrite(route.path(), uri.path()));

@@ -1,9 +1,9 @@
-//! Interim responses of an endpoint (RFC 9110 §15.2) on their way to a client that speaks HTTP/1.1.
+//! Passes an endpoint's interim responses (RFC 9110 §15.2) to an HTTP/1.1 client.
 //!
-//! hyper's server writes none. But hyper flushes the stream beneath it only when it has
-//! nothing of its own left to write (`proto::h1::io::Buffered::poll_flush`), and that is between two messages as long as
-//! the head of the response has not been handed to it. So they wait here, are written when the stream is flushed, and
-//! the service goes on with the response when they are.
+//! hyper's server cannot write them. But hyper flushes the underlying stream only when it has nothing left to write
+//! (`proto::h1::io::Buffered::poll_flush`), and until it gets the final response's head that is between two messages.
+//! So interim responses are queued here and written when the stream is flushed; after that, the service returns the
+//! final response.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,23 +15,24 @@ use hyper::ext::ReasonPhrase;
 
 use crate::rt::task_waker::TaskWaker;
 
-/// Most that are passed on of one request's.
+/// Most interim responses passed on per request.
 pub const MOST: usize = 8;
-/// Most bytes of their fields, and of phrases of their own, that are passed on, for one request.
+/// Most bytes of their fields and reason phrases per request.
 pub const MOST_BYTES: usize = 16 * 1024;
 
-/// Where they wait: between the connection to the endpoint, the service and the client's stream. A connection has one
-/// request at a time.
+/// The queue between the endpoint's connection, the service and the client's stream. A connection has one request at a
+/// time.
 #[derive(Debug, Default)]
 pub struct Interim {
-    /// Grows when a request begins to take them, and when it ends: one that comes late is nobody's. Odd between the two.
+    /// Incremented when a request begins to accept them and when it ends, so that late ones are dropped. Odd in
+    /// between.
     turn: AtomicUsize,
     waiting: Mutex<Waiting>,
-    /// Whether some came in this turn.
+    /// Whether any arrived for the current request.
     any: AtomicBool,
-    /// Whether some have not been prepared.
+    /// Whether some were not prepared yet.
     news: AtomicBool,
-    /// Whether some have not been written.
+    /// Whether some were not written yet.
     unwritten: AtomicBool,
     service: TaskWaker,
 }
@@ -46,7 +47,7 @@ struct Waiting {
     dropped: u64,
 }
 
-/// The request that interim responses are for.
+/// The request that accepts interim responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'i> {
     interim: &'i Arc<Interim>,
@@ -54,13 +55,13 @@ pub struct Turn<'i> {
 }
 
 impl Turn<'_> {
-    /// What the connection to its endpoint tells.
+    /// The receiver for the connection to its endpoint.
     pub fn listener(&self) -> Listener {
         Listener { interim: Arc::clone(self.interim), turn: self.turn }
     }
 }
 
-/// The request that interim responses are for, as the connection to its endpoint knows it.
+/// The request that accepts interim responses, as seen by the connection to its endpoint.
 #[derive(Clone, Debug)]
 pub struct Listener {
     interim: Arc<Interim>,
@@ -68,8 +69,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// One has come. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped, and `100 Continue`, which hyper says
-    /// itself to who has asked for it, is not passed on at all.
+    /// Queues an interim response. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped. `100 Continue` is
+    /// dropped, because hyper sends its own to clients that expect it.
     pub fn hear(&self, response: Response<()>) {
         if response.status() != StatusCode::CONTINUE {
             self.interim.arrive(self.turn, response);
@@ -78,15 +79,15 @@ impl Listener {
 }
 
 impl Interim {
-    /// A request takes them from now on.
+    /// Accepts interim responses for a request from now on.
     pub fn begin(self: &Arc<Self>) -> Turn<'_> {
-        // Nobody else counts.
+        // There is no other writer.
         let turn = self.turn.load(Ordering::Relaxed) + 1;
         self.turn.store(turn, Ordering::Release);
         Turn { interim: self, turn }
     }
 
-    /// Its response goes to hyper now, so none can come before it any more. How many were not passed on.
+    /// Accepts none any more, because the final response is passed to hyper. Returns the number of those dropped.
     pub fn end(&self) -> u64 {
         self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
         if !self.any.load(Ordering::Acquire) {
@@ -99,7 +100,7 @@ impl Interim {
         dropped
     }
 
-    /// Whether a response of an endpoint is waited for.
+    /// Whether a request accepts interim responses.
     pub fn is_open(&self) -> bool {
         self.turn.load(Ordering::Acquire) % 2 == 1
     }
@@ -128,7 +129,7 @@ impl Interim {
         self.service.wake();
     }
 
-    /// Polls for what the service waits for; what comes meanwhile is prepared, and goes to the client.
+    /// Polls `poll`; prepares interim responses that arrived, and has them written.
     pub fn poll_with<T>(
         &self,
         cx: &mut Context<'_>,
@@ -146,7 +147,7 @@ impl Interim {
         polled
     }
 
-    /// Ready when all that came are written.
+    /// Ready when all were written.
     pub fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.service.register(cx.waker());
         if self.is_unwritten() { Poll::Pending } else { Poll::Ready(()) }
@@ -157,12 +158,12 @@ impl Interim {
         self.unwritten.load(Ordering::SeqCst)
     }
 
-    /// What is to be written; [`Interim::written`] follows.
+    /// Takes the bytes to write; [`Interim::written`] follows.
     pub fn take(&self) -> Bytes {
         std::mem::take(&mut self.lock().prepared).into()
     }
 
-    /// What was taken is written.
+    /// Records that the taken bytes were written.
     pub fn written(&self) {
         let waiting = self.lock();
         if waiting.prepared.is_empty() {

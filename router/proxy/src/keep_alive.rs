@@ -1,8 +1,8 @@
-//! TCP keep-alive (RFC 9293 §3.8.4): a peer that went without a word, with its machine or its network, is noticed where
-//! nobody has anything to send. What is sent and never acknowledged ends a connection by itself.
+//! TCP keep-alive (RFC 9293 §3.8.4): detects a peer that vanished while no data is being sent. Unacknowledged data ends
+//! a connection without it.
 //!
-//! TCP_USER_TIMEOUT (RFC 5482) would be sooner with that, but Linux counts for it also how long a peer that is there
-//! takes nothing, and at the other end of a tunnel it may do that.
+//! TCP_USER_TIMEOUT (RFC 5482) would detect that sooner, but Linux applies it to zero-window probes, too, and the peer
+//! of a tunnel may legitimately not read for longer.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,17 +10,16 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 
-/// For how long nothing comes from a peer before it is asked whether it is there.
+/// Idle time before the first probe.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long it has to answer before it is asked again; the ninth time, unless the kernel was told another number
-/// (`net.ipv4.tcp_keepalive_probes`), is the last.
+/// Time between probes; the ninth is the last by default (`net.ipv4.tcp_keepalive_probes`).
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Has the kernel end a connection whose peer has gone, after two and a half minutes. Those that a listening socket
-/// accepts have it from that.
+/// Enables keep-alive with these parameters: a vanished peer is detected after two and a half minutes. Accepted
+/// connections inherit it from their listening socket.
 ///
 /// # Errors
-/// When the socket refuses an option. It still carries the bytes.
+/// When the socket rejects an option. It still works.
 pub fn keep_alive(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(IDLE).with_interval(INTERVAL))
 }

@@ -1,4 +1,4 @@
-//! What a running proxy knows and no manifest says, for `explain`.
+//! Runtime state of a proxy that `explain` needs beside the manifests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 use super::upstream::target::Target;
 use crate::context::Common;
 
-/// A proxy's knowledge.
+/// View of a proxy's runtime state.
 #[derive(Clone, Debug)]
 pub struct Known(Arc<Common>);
 
@@ -18,12 +18,12 @@ impl Known {
         Known(Arc::clone(common))
     }
 
-    /// Whether what is sent to an address comes back to this router.
+    /// Whether an address leads back to this router.
     pub fn is_own(&self, address: SocketAddr) -> bool {
         self.0.balancer.health.is_own(address)
     }
 
-    /// What endpoints are verified with.
+    /// Trust anchors for endpoints.
     pub fn trust(&self) -> Trust<'_> {
         self.0.upstream_tls.given()
     }

@@ -1,12 +1,12 @@
-//! The user-space data path: listeners, TLS, HTTP, passthrough. It can serve everything; the kernel only takes work
-//! off it.
+//! The user-space data path: listeners, TLS, HTTP, passthrough. It can serve all traffic; the kernel data path offloads
+//! some of it.
 //!
 //! ```text
 //! RoutingTable ─► snapshot ─┬─► listeners ─► connection ─┬─► hello ─► passthrough ─► relay
 //!                           │                            ├─► TLS ───┐
 //!                           └─► (newest, per request) ───┴─► http ◄─┘ ─► forward ─► pool ─► endpoint
 //! ```
-//! A passthrough connection is decided by the snapshot at its accept, a request by the newest one.
+//! A passthrough connection uses the snapshot at its accept, a request the newest one.
 
 #![forbid(unsafe_code)]
 
@@ -65,15 +65,15 @@ pub struct Proxy {
     listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
     /// Ends when the listeners are closed.
     listening: JoinHandle<()>,
-    /// Follows the tables.
+    /// Applies new tables.
     serving: JoinHandle<()>,
-    /// Finds out which endpoints answer, and which say that they are well.
+    /// Run the active health checks.
     checking: [JoinHandle<()>; 2],
 }
 
 impl Proxy {
-    /// Starts serving the tables that come through `tables`, beginning with the one that is there. Must be called
-    /// within a tokio runtime; connections are served on threads of their own.
+    /// Starts to serve the tables from `tables`, beginning with the current one. Must be called within a tokio runtime;
+    /// connections are served on worker threads.
     pub fn start(config: ProxyConfig, mut tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
         let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
         let counters = Arc::default();
@@ -95,7 +95,7 @@ impl Proxy {
         let (states, listeners) = watch::channel(Arc::default());
         let first = Arc::clone(&tables.borrow_and_update());
         serve.table(&first);
-        // The listeners follow the snapshots, so that none is open before its router can be served.
+        // Listeners are updated after the snapshots, so none is open before its router can be served.
         let (served, follow) = watch::channel(first);
         let open = Listeners::new(Arc::clone(&workers), common.config.listen.clone(), states);
         let checking = [
@@ -107,28 +107,28 @@ impl Proxy {
         Proxy { workers, listeners, listening, serving, checking }
     }
 
-    /// The listeners as they stand.
+    /// State of the listeners.
     pub fn listeners(&self) -> watch::Receiver<Arc<Vec<ListenerState>>> {
         self.listeners.clone()
     }
 
-    /// What the routes of the current table have served, by router and route.
+    /// Counters of the current table's routes, by router and route.
     pub fn counters(&self) -> Vec<RouteCounters> {
         self.workers.common.counters.snapshot()
     }
 
-    /// [`Proxy::counters`], for whoever outlives the borrow.
+    /// [`Proxy::counters`] without a borrow.
     pub fn counter_view(&self) -> Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync> {
         let counters = Arc::clone(&self.workers.common.counters);
         Box::new(move || counters.snapshot())
     }
 
-    /// What is known of endpoints, for `explain`.
+    /// Health of endpoints, for `explain`.
     pub fn known(&self) -> Known {
         Known::of(&self.workers.common)
     }
 
-    /// The access log, for connections that are served elsewhere.
+    /// The access log, for connections of the kernel data path.
     pub fn access_log(&self) -> AccessLog {
         self.workers.common.log.clone()
     }
@@ -137,7 +137,7 @@ impl Proxy {
     pub async fn shutdown(self, deadline: Duration) {
         self.workers.drain();
         let drained = async {
-            // It was not cancelled and does not panic; if it had, its listeners would be closed as well.
+            // The task is not cancelled and does not panic; even then its listeners would be closed.
             let _ = self.listening.await;
             self.workers.idle().await;
         };
@@ -151,7 +151,7 @@ impl Proxy {
     }
 }
 
-/// Makes a snapshot of each table.
+/// Creates a snapshot of each table.
 struct Serve {
     workers: Arc<Workers>,
     snapshots: Snapshots,
@@ -186,7 +186,7 @@ impl Serve {
         self.current = Arc::clone(table);
     }
 
-    /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.
+    /// Applies tables until the channel closes; the last one stays. Listeners are updated after each is served.
     async fn follow(
         mut self,
         mut tables: watch::Receiver<Arc<RoutingTable>>,

@@ -1,69 +1,74 @@
-//! What one client address may ask of one route: `haproxy.router.openshift.io/rate-limit-connections` and the
-//! annotations that go with it (docs/openshift.md#annotations-of-routes).
+//! Per-client limits of a route: `haproxy.router.openshift.io/rate-limit-connections` and the annotations that go with
+//! it (docs/openshift.md#annotations-of-routes).
 //!
-//! As in OpenShift's router, what counts is the route's and by the whole address; rates are over sliding windows of 3 s
-//! and 10 s, and refused attempts count for them: who goes on hammering stays out. On routes that carry requests a
-//! request counts as a connection, because it is one for HAProxy's backend, whose rules these are. A limit of N lets N
-//! through; HAProxy's comparison refuses the Nth already, which nobody who sets a limit expects.
+//! As in OpenShift's router, a limit belongs to a route and applies to a whole client address. Rates use sliding
+//! windows of 3 s and 10 s. Rejected attempts count, so a client that keeps retrying stays limited. On routes that
+//! carry requests each request counts as a connection, because HAProxy applies these rules in its backend, once per
+//! request. A limit of N admits N; HAProxy's comparison rejects the Nth.
 //!
-//! Refused requests are answered 429 instead of being cut off: other requests of the same connection may be under way,
-//! and a client that is told can wait. Relayed connections are reset: there, nothing can be said.
+//! A rejected request gets a 429 instead of a reset: other requests of the connection may be in progress, and the
+//! client can back off. A rejected passthrough connection is reset, because there is no protocol to answer in.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use dashmap::DashMap;
+use dashmap::mapref::one::RefMut;
 use router_table::policy::SourceLimits;
 
 /// The window of `rate-tcp`, in ms.
 const CONNECTIONS_WINDOW: u64 = 3_000;
 /// The window of `rate-http`, in ms.
 const REQUESTS_WINDOW: u64 = 10_000;
-/// After how long an address without connections is forgotten, in ms; longer than two windows.
-const FORGET: u64 = 30_000;
-/// Most addresses that are known of a route, as many as OpenShift's table has.
+/// Most addresses known of a route, as many as OpenShift's stick table holds.
 const MAX_SOURCES: usize = 100_000;
+/// Shards of the map; few, because each route with limits has a map of its own.
 const SHARDS: usize = 16;
-/// How many addresses of a full shard are looked at for one to forget.
-const SAMPLE: usize = 32;
+/// Most entries that one eviction looks up.
+const MAX_LOOKUPS: usize = 32;
 
 /// The clients of a route, by address. Outlives versions of the route.
+///
+/// At capacity a new address replaces one that the CLOCK algorithm selects (second chance: an address seen again since
+/// the hand last passed it stays). Addresses are added and removed only while `ring` is locked. Lock order: `ring`,
+/// then a shard of `by_address`; a thread that holds a reference into the map locks nothing else.
 #[derive(Debug)]
 pub struct Sources {
     start: Instant,
-    hasher: RandomState,
-    shards: [Mutex<Shard>; SHARDS],
+    by_address: DashMap<IpAddr, Source>,
+    ring: Mutex<Ring>,
     capacity: usize,
 }
 
-/// A part of the clients, so that those who come at the same time seldom wait for each other.
+/// The addresses of the map, each in one slot. Grows up to the capacity.
 #[derive(Debug, Default)]
-struct Shard {
-    by_address: HashMap<IpAddr, Source>,
-    /// When it was last looked through for those to forget.
-    cleaned: u64,
+struct Ring {
+    slots: Vec<IpAddr>,
+    /// Slot that the next eviction looks at first.
+    hand: usize,
 }
 
 /// Times are in milliseconds after `Sources::start`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Source {
-    /// Connections, or requests under way.
+    /// Connections or requests in progress. Above 0, the entry is not evicted.
     active: u32,
+    /// Whether the address was seen again since the hand passed it or since it was added.
+    referenced: bool,
     connections: Window,
     requests: Window,
     last: u64,
 }
 
-/// A client has asked for more than the limits allow.
+/// A client has exceeded one of the route's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this address has more than the route allows")]
+#[error("the client address exceeds the route's limits")]
 pub struct TooMany;
 
-/// A connection or request that counts as under way until it is dropped.
+/// A connection or request that counts as in progress until it is dropped.
 #[derive(Debug)]
 pub struct Visit {
     sources: Arc<Sources>,
@@ -77,13 +82,12 @@ impl Default for Sources {
 }
 
 impl Sources {
-    fn with_capacity(sources: usize) -> Self {
-        let (start, hasher) = (Instant::now(), RandomState::new());
-        Sources { start, hasher, shards: Default::default(), capacity: sources.div_ceil(SHARDS) }
+    fn with_capacity(capacity: usize) -> Self {
+        let by_address = DashMap::with_hasher_and_shard_amount(RandomState::new(), SHARDS);
+        Sources { start: Instant::now(), by_address, ring: Mutex::default(), capacity }
     }
 
-    /// Counts a connection, or a request, of a client. There is a visit to keep if connections at the same time are
-    /// limited.
+    /// Counts a connection or request of a client. Returns a visit if the route limits concurrent connections.
     ///
     /// # Errors
     /// [`TooMany`], when one of the limits was reached before.
@@ -95,9 +99,12 @@ impl Sources {
     ) -> Result<Option<Visit>, TooMany> {
         let client = client.to_canonical();
         let now = self.ms(now);
-        let mut shard = self.shard(client).lock().unwrap_or_else(PoisonError::into_inner);
-        // Every one of 100,000 others has something under way: better one too many than one that is kept out by them.
-        let Some(source) = shard.source(client, now, self.capacity) else { return Ok(None) };
+        let known = self.by_address.get_mut(&client).map(|mut source| {
+            source.referenced = true;
+            source
+        });
+        // Without room the client is not counted: admitting too much is better than locking it out.
+        let Some(mut source) = known.or_else(|| self.insert(client)) else { return Ok(None) };
         source.last = now;
         let before = [
             (limits.connections, source.connections.add(now, CONNECTIONS_WINDOW)),
@@ -114,11 +121,42 @@ impl Sources {
         Ok(Some(Visit { sources: Arc::clone(self), client }))
     }
 
-    fn shard(&self, client: IpAddr) -> &Mutex<Shard> {
-        // Less than the number of shards, of which there is one at least.
-        let index = (self.hasher.hash_one(client) % SHARDS as u64) as usize;
-        let [first, ..] = &self.shards;
-        self.shards.get(index).unwrap_or(first)
+    /// Adds an address. `None` if the map is full and the eviction finds no idle entry.
+    fn insert(&self, client: IpAddr) -> Option<RefMut<'_, IpAddr, Source>> {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have added it meanwhile.
+        if !self.by_address.contains_key(&client) {
+            if ring.slots.len() < self.capacity {
+                ring.slots.push(client);
+            } else {
+                *self.evict(&mut ring)? = client;
+            }
+        }
+        Some(self.by_address.entry(client).or_default())
+    }
+
+    /// Removes an idle entry and returns its slot: the first without a reference, else the one last seen the longest
+    /// ago of those looked up.
+    fn evict<'r>(&self, ring: &'r mut Ring) -> Option<&'r mut IpAddr> {
+        let mut oldest: Option<(u64, usize)> = None;
+        for _ in 0..MAX_LOOKUPS.min(ring.slots.len()) {
+            let slot = ring.hand;
+            ring.hand = (slot + 1) % ring.slots.len();
+            let removed = self.by_address.remove_if_mut(ring.slots.get(slot)?, |_, source| {
+                let idle = source.active == 0;
+                let referenced = std::mem::take(&mut source.referenced);
+                if idle && referenced && oldest.is_none_or(|(last, _)| source.last < last) {
+                    oldest = Some((source.last, slot));
+                }
+                idle && !referenced
+            });
+            if removed.is_some() {
+                return ring.slots.get_mut(slot);
+            }
+        }
+        let slot = ring.slots.get_mut(oldest?.1)?;
+        self.by_address.remove_if(slot, |_, source| source.active == 0)?;
+        Some(slot)
     }
 
     fn ms(&self, now: Instant) -> u64 {
@@ -126,45 +164,18 @@ impl Sources {
     }
 }
 
-impl Shard {
-    /// The entry of a client; `None` when there is no room for it.
-    fn source(&mut self, client: IpAddr, now: u64, capacity: usize) -> Option<&mut Source> {
-        if self.by_address.len() >= capacity && !self.by_address.contains_key(&client) {
-            self.make_room(now, capacity);
-            if self.by_address.len() >= capacity {
-                return None;
-            }
-        }
-        Some(self.by_address.entry(client).or_default())
-    }
-
-    fn make_room(&mut self, now: u64, capacity: usize) {
-        // All are looked at once a second at most.
-        if now.saturating_sub(self.cleaned) >= 1_000 {
-            self.cleaned = now;
-            self.by_address.retain(|_, source| source.active > 0 || now.saturating_sub(source.last) < FORGET);
-        }
-        if self.by_address.len() >= capacity {
-            let idle = self.by_address.iter().filter(|(_, source)| source.active == 0).take(SAMPLE);
-            let oldest = idle.min_by_key(|(_, source)| source.last).map(|(address, _)| *address);
-            oldest.map(|address| self.by_address.remove(&address));
-        }
-    }
-}
-
 impl Drop for Visit {
     fn drop(&mut self) {
         let now = self.sources.ms(Instant::now());
-        let mut shard = self.sources.shard(self.client).lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = shard.by_address.get_mut(&self.client) {
+        if let Some(mut source) = self.sources.by_address.get_mut(&self.client) {
             source.active = source.active.saturating_sub(1);
             source.last = now;
         }
     }
 }
 
-/// Events of the last `period`, approximately: those of this period, and of the one before the part that still counts,
-/// as if they had come evenly (HAProxy's frequency counters).
+/// Approximate number of events within the last `period`: those of the current period, plus the share of the previous
+/// one that still lies within, assuming an even distribution (HAProxy's frequency counters).
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     began: u64,
@@ -173,7 +184,7 @@ struct Window {
 }
 
 impl Window {
-    /// Counts one; how many there were before it.
+    /// Counts an event and returns the number before it.
     fn add(&mut self, now: u64, period: u64) -> u32 {
         let elapsed = now.saturating_sub(self.began);
         if elapsed >= 2 * period {

@@ -1,5 +1,5 @@
-//! The listening sockets: two per router and address, opened and closed as the routing table says, without touching
-//! the others.
+//! The listening sockets: two per router and address, opened and closed as the routing table requires, independently of
+//! each other.
 
 mod accept;
 pub mod address;
@@ -26,12 +26,12 @@ use super::keep_alive::keep_alive;
 use super::workers::Workers;
 use accept::{Acceptor, Descriptors};
 
-/// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
+/// Limited by `net.core.somaxconn`: while no agent runs under `sluice keep`, connections wait in this queue.
 const BACKLOG: i32 = i32::MAX;
-/// For a client to send its first bytes; then the connection is accepted all the same.
+/// How long the kernel defers a connection for the client's first bytes; then it is accepted without them.
 const DEFER_ACCEPT: Duration = Duration::from_secs(5);
-/// Most workers that wait for the connections of one listener: each new one wakes all of them that have nothing to do.
-/// They share connections out to the others.
+/// Most workers that accept from a listener: each new connection wakes all idle ones. They pass connections on to other
+/// workers.
 const ACCEPTORS: usize = 4;
 const RETRY_BIND: Duration = Duration::from_secs(1);
 
@@ -42,25 +42,25 @@ struct Key {
     address: SocketAddr,
 }
 
-/// The set of listeners. Runs as one task, which owns all of them.
+/// The set of listeners, owned by a single task.
 pub(super) struct Listeners {
     workers: Arc<Workers>,
     addresses: Vec<IpAddr>,
     states: watch::Sender<Arc<Vec<ListenerState>>>,
     open: BTreeMap<Key, Result<Open, String>>,
-    /// How many connections each router may have.
+    /// Connection limit of each router.
     capacities: BTreeMap<RouterName, Arc<Capacity>>,
     descriptors: Arc<Descriptors>,
 }
 
 struct Open {
     address: SocketAddr,
-    /// One for each worker that accepts.
+    /// The accept tasks, one per worker.
     accepting: Vec<JoinHandle<()>>,
 }
 
 impl Open {
-    /// Closes the socket. Its port is free when this returns, if nobody else holds the socket.
+    /// Closes the socket. When this returns, the port is free, unless another process holds the socket.
     async fn close(mut self) {
         for task in self.accepting.drain(..) {
             task.abort();
@@ -76,13 +76,13 @@ impl Drop for Open {
 }
 
 impl Listeners {
-    /// None yet; [`Listeners::run`] opens them.
+    /// No listeners yet; [`Listeners::run`] opens them.
     pub fn new(workers: Arc<Workers>, addresses: Vec<IpAddr>, states: watch::Sender<Arc<Vec<ListenerState>>>) -> Self {
         let (open, capacities) = (BTreeMap::new(), BTreeMap::new());
         Listeners { workers, addresses, states, open, capacities, descriptors: Arc::default() }
     }
 
-    /// Follows the tables until the router drains; then closes all.
+    /// Applies tables until the router drains; then closes all listeners.
     pub async fn run(mut self, mut tables: watch::Receiver<Arc<RoutingTable>>) {
         loop {
             let table = Arc::clone(&tables.borrow_and_update());
@@ -90,7 +90,7 @@ impl Listeners {
             let failed = self.open.values().any(Result::is_err);
             tokio::select! {
                 () = self.workers.draining() => break,
-                // When the sender is gone the last table stays.
+                // If the channel closes, the last table stays.
                 () = changed(&mut tables) => {}
                 () = tokio::time::sleep(RETRY_BIND), if failed => {}
             }
@@ -99,7 +99,7 @@ impl Listeners {
         self.apply(&RoutingTable::default()).await;
     }
 
-    /// Closes what the table does not have, then opens what is missing, then tells.
+    /// Closes listeners that the table lacks, opens missing ones, and publishes the state.
     async fn apply(&mut self, table: &RoutingTable) {
         let wanted = wanted(table, &self.addresses);
         let addresses: BTreeSet<_> = wanted.keys().map(|key| key.address).collect();
@@ -108,7 +108,7 @@ impl Listeners {
         for key in gone {
             if let Some(Ok(open)) = self.open.remove(&key) {
                 let address = open.address;
-                // Its port may be wanted by another router.
+                // Another router may need its port.
                 open.close().await;
                 self.workers.common.config.sockets.closed(address);
                 tracing::info!(router = %key.router, %address, "listener closed");
@@ -133,7 +133,7 @@ impl Listeners {
         self.tell(&wanted);
     }
 
-    /// Limits connections as the table says.
+    /// Applies the table's connection limits.
     fn limit(&mut self, table: &RoutingTable) {
         self.capacities.retain(|name, _| table.router(name).is_some());
         for router in &table.routers {
@@ -150,13 +150,13 @@ impl Listeners {
         if config.steered || !opened {
             defer_accept(&socket, if config.steered { DEFER_ACCEPT } else { Duration::ZERO })?;
         }
-        // Connections have both from their listener, and without them they still carry the bytes.
+        // Connections inherit both options from their listener, and work without them.
         let _ = socket.set_tcp_nodelay(true);
         let _ = keep_alive(&socket);
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         let listener = std::net::TcpListener::from(socket);
-        // An inherited socket of both families listens on `[::]`, and serves `0.0.0.0` all the same.
+        // An inherited dual-stack socket listens on `[::]` and serves `0.0.0.0`, too.
         let address = SocketAddr::new(key.address.ip(), listener.local_addr()?.port());
         if opened {
             config.sockets.opened(address, &listener);
@@ -208,7 +208,7 @@ async fn changed(tables: &mut watch::Receiver<Arc<RoutingTable>>) {
     }
 }
 
-/// The listeners that a table asks for, with their router's id.
+/// The listeners that a table requires, with their router's id.
 fn wanted(table: &RoutingTable, addresses: &[IpAddr]) -> BTreeMap<Key, u32> {
     let mut wanted = BTreeMap::new();
     for router in &table.routers {
@@ -227,7 +227,7 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // `::` and `0.0.0.0` are two listeners, so that each family shows in the state.
+        // `::` and `0.0.0.0` are separate listeners, so that the state shows each address family.
         socket.set_only_v6(true)?;
     }
     socket.bind(&SockAddr::from(address))?;

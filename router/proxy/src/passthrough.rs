@@ -1,5 +1,5 @@
-//! Connections whose bytes nobody reads: TLS that is forwarded as it is, to an endpoint of the route that its SNI names,
-//! and what comes out of TLS for a site that wants it so.
+//! Forwards connections without parsing them: TLS passthrough to an endpoint of the route that the SNI selects, and
+//! terminated TLS whose content is opaque.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::record::AccessRecord;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 use crate::rt::timer::{PooledTimer, Timer};
 
-/// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
-/// protocol that is not ours there is nothing to say.
+/// Forwards a connection whose first bytes were read. A client that cannot be served gets a reset, because the protocol
+/// is unknown.
 pub async fn forward(
     shared: &Shared,
     client: TcpStream,
@@ -59,7 +59,7 @@ pub async fn forward(
     };
 }
 
-/// Forwards what a client says inside its TLS, and back. A client that cannot be served gets a reset.
+/// Forwards the content of a client's TLS connection. A client that cannot be served gets a reset.
 pub async fn forward_terminated(
     shared: &Shared,
     mut client: TlsStream<PeekedStream<TcpStream>>,
@@ -85,7 +85,7 @@ pub async fn forward_terminated(
         TunnelEnd::Failed => Flag::ClientGone,
         TunnelEnd::Idle => Flag::Idle,
     };
-    // Neither side must take for the end what is none.
+    // Neither side must take the stream for complete.
     relay::reset_on_close(client.get_ref().0.get_ref());
     match &upstream {
         Either::Left(stream) => relay::reset_on_close(stream),
@@ -93,16 +93,16 @@ pub async fn forward_terminated(
     }
 }
 
-/// What a client's connection has inside, for an endpoint.
+/// Content of a client's connection, for the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
-    /// The client's TLS, whose first bytes are there: the endpoint gets it as it is.
+    /// The client's TLS, including the bytes already read; forwarded unchanged.
     Tls,
-    /// What the client says: the endpoint gets it as its backend's policy says.
+    /// Terminated TLS; forwarded according to the backend's policy.
     Bytes,
 }
 
-/// Connects to an endpoint of the route, if the route lets the client in. `None`: the record says why not.
+/// Connects to an endpoint of the route, if the client is within the route's limits. `None`: the record has the cause.
 async fn reach(
     shared: &Shared,
     route: &ResolvedRoute,
@@ -126,8 +126,8 @@ async fn reach(
     connect(shared, (route, &plan), timeouts.connect, timer, inside, record).await
 }
 
-/// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
-/// none or cannot be used; the record says why, and the client is to get a reset.
+/// Connects to an endpoint of the route. `None`: no endpoint could be connected to, or the selected backend has none or
+/// is invalid; the record has the cause, and the client gets a reset.
 async fn connect(
     shared: &Shared,
     (route, plan): (&ResolvedRoute, &Plan),
@@ -177,11 +177,11 @@ async fn connect(
             Ok(stream) => {
                 record.endpoint = Some(pick.target.endpoint.address);
                 record.place = pick.place;
-                // Until it has ended otherwise, as for everything that is under way.
+                // The flag of a connection in progress.
                 record.flag = Flag::ClientGone;
                 return Some(stream);
             }
-            // It was known before, and there was no time to be late.
+            // The cause was known at once, so no timeout can have expired.
             Err(Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout) if choice.is_last_resort() => {
                 record.flag = Flag::BackendsDown;
             }
@@ -191,7 +191,7 @@ async fn connect(
     }
 }
 
-/// The PROXY v2 header of a connection: who made it, and to which address of ours.
+/// The PROXY v2 header of a connection: client and local address.
 fn proxy_header(client: SocketAddr, listener: SocketAddr) -> Vec<u8> {
     let sixteen = |address: SocketAddr| match address.ip() {
         IpAddr::V4(ip) => mapped(ip.octets()),

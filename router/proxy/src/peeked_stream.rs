@@ -1,4 +1,4 @@
-//! A client's stream, with bytes in front that were already read from it; what is written to it is coalesced.
+//! A client's stream with bytes that were read in advance; writes are coalesced.
 
 use std::io;
 use std::pin::Pin;
@@ -17,17 +17,17 @@ pub struct PeekedStream<S> {
 }
 
 impl<S> PeekedStream<S> {
-    /// `prefix`, then what `inner` gives.
+    /// Yields `prefix`, then the data of `inner`.
     pub fn new(prefix: Vec<u8>, inner: S) -> Self {
         PeekedStream { prefix, taken: 0, inner }
     }
 
-    /// The stream.
+    /// The underlying stream.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The stream, without what is left of the prefix.
+    /// The underlying stream; drops the rest of the prefix.
     pub fn into_inner(self) -> S {
         self.inner
     }

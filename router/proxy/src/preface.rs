@@ -1,5 +1,5 @@
-//! HTTP/2 in clear text by prior knowledge (RFC 9113 §3.3), which clients of GRPCRoutes speak: told from HTTP/1 by how a
-//! connection begins.
+//! Clear-text HTTP/2 with prior knowledge (RFC 9113 §3.3), as used by clients of GRPCRoutes: recognized by the
+//! connection preface.
 
 use std::io;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use tokio::time::{Instant, timeout_at};
 
 use super::hello::read_some;
 
-/// RFC 9113 §3.4. No request of HTTP/1 begins so.
+/// RFC 9113 §3.4. No HTTP/1 request begins like this.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How a connection begins.
+/// The first bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Beginning {
-    /// With the preface of HTTP/2.
+pub struct FirstBytes {
+    /// Whether it began with the HTTP/2 preface.
     pub http2: bool,
-    /// What was read to know it.
+    /// The bytes read.
     pub bytes: Vec<u8>,
-    /// How long that took.
+    /// How long the read took.
     pub waited: Duration,
 }
 
-/// Reads a connection, which began with `bytes`, as far as it takes to know what it speaks. What ends too early, or says
-/// nothing for `limit`, is left to HTTP/1, which knows what to say.
+/// Reads a connection that began with `bytes` until its protocol is known. If it ends early, or sends nothing for
+/// `limit`, it is treated as HTTP/1, which has a response for that.
 ///
 /// # Errors
-/// The connection's.
-pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io::Result<Beginning> {
+/// Errors of the read.
+pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io::Result<FirstBytes> {
     let began = Instant::now();
     let http2 = loop {
         if bytes.starts_with(PREFACE) {
@@ -43,5 +43,5 @@ pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io
             Ok(Err(error)) => return Err(error),
         }
     };
-    Ok(Beginning { http2, bytes, waited: began.elapsed() })
+    Ok(FirstBytes { http2, bytes, waited: began.elapsed() })
 }

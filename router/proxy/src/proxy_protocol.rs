@@ -1,9 +1,8 @@
-//! The PROXY protocol from whoever stands before the router (`endpointPublishingStrategy.….protocol: PROXY`): each
-//! connection begins with a header, version 1 or 2, that names its client
-//! (haproxy.org/download/2.8/doc/proxy-protocol.txt).
+//! The PROXY protocol (`endpointPublishingStrategy.….protocol: PROXY`): each connection begins with a header, version 1
+//! or 2, that names its client (haproxy.org/download/2.8/doc/proxy-protocol.txt).
 //!
-//! Whoever reaches the listener is believed: a router that expects the header must be reachable from its load balancer
-//! alone. A connection without one is closed, never served under the load balancer's address.
+//! The header is trusted, so the listener must be reachable from the load balancer alone. A connection without a header
+//! is closed, and never served under the load balancer's address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,29 +16,29 @@ use tokio::net::TcpStream;
 use super::hello::read_some;
 use super::listeners::address::plain;
 
-/// Longest header, in bytes: addresses and any TLVs that are in use.
+/// Longest header in bytes: addresses and all common TLVs.
 const MAX_HEADER: usize = 4096;
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Proxied {
-    /// Who connected, and to which address; `None` when the load balancer speaks for itself (`LOCAL`, `UNKNOWN`).
+    /// Client and destination address; `None` for a connection of the load balancer itself (`LOCAL`, `UNKNOWN`).
     pub ends: Option<(SocketAddr, SocketAddr)>,
-    /// What was read behind the header.
+    /// Bytes read after the header.
     pub rest: Vec<u8>,
 }
 
-/// Why there is no header.
+/// Why there is no valid header.
 #[derive(Debug, thiserror::Error)]
 pub enum NoHeader {
-    /// The first bytes can never become one.
-    #[error("the first bytes are no PROXY header: {0}")]
+    /// The bytes are not a header.
+    #[error("the first bytes are not a PROXY header: {0}")]
     Invalid(Error),
-    /// More bytes than are read for one.
+    /// The header exceeds the limit.
     #[error("the PROXY header is longer than {MAX_HEADER} bytes")]
     TooLarge,
-    /// It was not complete in time.
-    #[error("the PROXY header did not come in time")]
+    /// The read timed out.
+    #[error("the PROXY header did not arrive in time")]
     Timeout,
     /// The connection ended before it was complete.
     #[error("the connection ended before its PROXY header")]
@@ -50,7 +49,7 @@ pub enum NoHeader {
 }
 
 impl NoHeader {
-    /// The word for it in the access log.
+    /// The cause in the access log.
     pub fn flag(&self) -> Flag {
         match self {
             NoHeader::Invalid(_) | NoHeader::TooLarge => Flag::BadRequest,
@@ -60,10 +59,10 @@ impl NoHeader {
     }
 }
 
-/// Reads the header, for at most `limit` in all.
+/// Reads the header within `limit`.
 ///
 /// # Errors
-/// Why there is none.
+/// Why there is no valid header.
 pub async fn read(stream: &TcpStream, limit: Duration) -> Result<Proxied, NoHeader> {
     tokio::time::timeout(limit, gather(stream)).await.unwrap_or(Err(NoHeader::Timeout))
 }

@@ -1,4 +1,4 @@
-//! What becomes one line of the access log, gathered while a connection or request lasts.
+//! The access log entry of a connection or request in progress.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::limits::Visit;
 use super::upstream::concurrency_limit::Permit;
 use super::upstream::plan::Prepared;
 
-/// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes
-/// of the task that holds it, there is exactly one line.
+/// An access log entry. Dropping it writes the line and updates the route's counters, so there is exactly one line
+/// however the task ends.
 #[derive(Debug)]
 pub struct AccessRecord {
-    /// Router that took the connection.
+    /// Router of the listener.
     pub router: RouterName,
-    /// Who connected.
+    /// Client address.
     pub client: SocketAddr,
-    /// The address that was connected to.
+    /// Local address.
     pub listener: SocketAddr,
     /// Whether TLS was terminated here.
     pub tls: bool,
-    /// SNI or Host, when one could be read and a line is wanted.
+    /// SNI or Host, if it could be parsed and a line is wanted.
     pub host: Option<String>,
     /// Request method and version; `None` for relayed connections.
     pub method: Option<(http::Method, Version)>,
@@ -37,29 +37,29 @@ pub struct AccessRecord {
     pub path: Option<String>,
     /// Response status; `None` when none was sent.
     pub status: Option<http::StatusCode>,
-    /// The route that serves it.
+    /// The selected route.
     pub route: Option<Arc<ResolvedRoute>>,
-    /// Where it went.
+    /// The endpoint.
     pub endpoint: Option<SocketAddr>,
-    /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
+    /// Permit of the endpoint, if it has a concurrency limit. Held as long as the record.
     pub place: Option<Permit>,
-    /// Its client's visit to the route, where these are limited. It lasts as long as the record.
+    /// Visit of the client, if the route has per-client limits. Held as long as the record.
     pub visit: Option<Visit>,
-    /// Body bytes of a request, or payload bytes of a connection, from the client, beside those of `upload`.
+    /// Bytes from the client: request body, or payload of a connection; without those of `upload`.
     pub bytes_in: u64,
-    /// The same to the client.
+    /// Bytes to the client.
     pub bytes_out: u64,
-    /// Bytes of a request's body, shared with the body, which counts them.
+    /// Bytes of the request body, counted by the body.
     pub upload: Option<Arc<AtomicU64>>,
-    /// Interim responses of the endpoint that were too many, or too long, to be passed on.
+    /// Interim responses that were dropped because they exceeded a limit.
     pub interim_dropped: u64,
-    /// How many tries there were to have an endpoint answer.
+    /// Number of attempts to reach an endpoint.
     pub tries: u32,
     /// Why it ended.
     pub flag: Flag,
-    /// Who served it.
+    /// Which data path served it.
     pub data_path: DataPath,
-    /// When it began.
+    /// Start time.
     pub started: Instant,
     answered: Option<Duration>,
     captured: Option<Box<Captured>>,
@@ -69,7 +69,7 @@ pub struct AccessRecord {
 }
 
 impl AccessRecord {
-    /// A record of something that begins now.
+    /// A record that begins now.
     pub fn new(
         router: RouterName,
         client: SocketAddr,
@@ -106,22 +106,22 @@ impl AccessRecord {
         }
     }
 
-    /// Whether it becomes a line: if not, nothing has to be gathered for one.
+    /// Whether a line is written; if not, its values need not be collected.
     pub fn is_wanted(&self) -> bool {
         self.has_line && self.log.is_wanted()
     }
 
-    /// Drops the record without a trace: what it was begun for has records of its own.
+    /// Drops the record without a line: requests of the connection have records of their own.
     pub fn discard(mut self) {
         self.discarded = true;
     }
 
-    /// There will be no line; what the route has served counts all the same.
+    /// Suppresses the line; the route's counters are still updated.
     pub fn discard_line(&mut self) {
         self.has_line = false;
     }
 
-    /// Keeps what the router logs of a request's fields, as the client sent them.
+    /// Captures request fields for the log, as the client sent them.
     pub fn capture_request(&mut self, policy: &AccessLogPolicy, headers: &HeaderMap) {
         if !self.is_wanted() || (policy.request_headers.is_empty() && policy.cookie.is_none()) {
             return;
@@ -134,13 +134,13 @@ impl AccessRecord {
         });
     }
 
-    /// What was kept.
+    /// The captured fields.
     #[cfg(test)]
     pub fn captured(&self) -> Option<&Captured> {
         self.captured.as_deref()
     }
 
-    /// Keeps what the router logs of a response's fields, as the endpoint sent them, and when it came.
+    /// Captures response fields for the log, as the endpoint sent them, and the time.
     pub fn capture_response(&mut self, policy: &AccessLogPolicy, headers: &HeaderMap) {
         if !self.is_wanted() {
             return;
@@ -184,7 +184,7 @@ impl Drop for AccessRecord {
             let find = || self.log.counters().totals(&self.router, &route.id);
             match route.derived.get::<Prepared>() {
                 Some(prepared) => prepared.totals(find).add(bytes_in, bytes_out, self.flag),
-                // Refused before an endpoint was to be chosen.
+                // Rejected before an endpoint was chosen.
                 None => find().add(bytes_in, bytes_out, self.flag),
             }
         }

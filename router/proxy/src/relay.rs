@@ -1,10 +1,10 @@
-//! The relay: two TCP connections joined byte for byte, for connections whose content is not read.
+//! Relays two TCP connections byte for byte, for connections whose content is not parsed.
 //!
-//! What one side does is what the other side sees. A FIN is forwarded as a FIN once every byte before it was written,
-//! and the other direction goes on; a reset is forwarded as a reset. Memory is bounded by backpressure: a direction
-//! reads only what it can hand on, so a stalled receiver fills the kernel's socket buffers and at most one
-//! [`CHUNK`] or one pipe (64 KiB, or 512 of the first few) here. A direction copies through user space, which is the quickest way for messages; while
-//! bulk data comes ([`RelayOptions::splice_after`]) it moves pages through a pipe with `splice(2)`.
+//! Each side observes what the other does. A FIN is forwarded after all preceding bytes, and the other direction
+//! continues; a reset is forwarded as a reset. Backpressure bounds memory: a direction reads only what it can write, so
+//! a stalled receiver fills the kernel's socket buffers and at most one [`CHUNK`] or one pipe (64 KiB, or 512 KiB for
+//! the first few) here. A direction copies through user space, which is fastest for messages; during bulk transfers
+//! ([`RelayOptions::splice_after`]) it moves pages through a pipe with `splice(2)`.
 
 mod activity;
 mod chunk;
@@ -28,12 +28,12 @@ use direction::{Direction, Side, Step};
 pub use chunk::{CHUNK, append};
 pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
 
-/// How a relay behaves.
+/// Settings of a relay.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayOptions {
-    /// No byte in either direction for so long ends the relay (`tunnelTimeout`, default 1 h).
+    /// Inactivity timeout of both directions (`tunnelTimeout`, default 1 h).
     pub idle: Duration,
-    /// Bytes that come in full [`CHUNK`]s, one after the other, before a direction goes over to `splice(2)`.
+    /// Bytes in consecutive full [`CHUNK`]s after which a direction switches to `splice(2)`.
     pub splice_after: u64,
 }
 
@@ -46,20 +46,20 @@ impl Default for RelayOptions {
 /// Why a relay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayEnd {
-    /// Both directions were ended with a FIN, every byte delivered.
+    /// Both directions ended with a FIN; all bytes were delivered.
     Finished,
     /// The client's connection failed; the upstream's was reset.
     ClientReset,
     /// The upstream's connection failed; the client's was reset.
     UpstreamReset,
-    /// Nothing moved for the idle timeout; both were reset.
+    /// The inactivity timeout expired; both were reset.
     Idle,
 }
 
-/// What a relay did.
+/// Result of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayOutcome {
-    /// Bytes written to the upstream, the initial ones included.
+    /// Bytes written to the upstream, including the initial ones.
     pub to_upstream: u64,
     /// Bytes written to the client.
     pub to_client: u64,
@@ -67,8 +67,8 @@ pub struct RelayOutcome {
     pub end: RelayEnd,
 }
 
-/// Joins two connections until both directions have ended. `initial` is what was already read from the client; it is
-/// written to the upstream first; `timer` is for the idle timeout.
+/// Relays two connections until both directions have ended. `initial`: bytes already read from the client, which are
+/// written to the upstream first. `timer`: for the inactivity timeout.
 pub async fn relay(
     client: TcpStream,
     upstream: TcpStream,
@@ -116,31 +116,31 @@ pub async fn relay(
     RelayOutcome { to_upstream: up.moved, to_client: down.moved, end }
 }
 
-/// Writes the first bytes, as many as the socket takes. Whoever dialed may have left the acknowledgement of the handshake
-/// to them; from here on segments are acknowledged as always, so that an upstream that waits for this with the second of
-/// two small writes (RFC 896) does not wait longer.
+/// Writes the first bytes, as many as the socket accepts. The acknowledgement of the upstream's SYN may have been left
+/// to them. From here on segments are acknowledged as usual, so that an upstream which waits for that before its second
+/// small write (Nagle, RFC 896) is not delayed.
 fn begin(upstream: &TcpStream, initial: &[u8]) -> usize {
     if initial.is_empty() {
         return 0;
     }
-    // A failure is told again to whoever writes next.
+    // The next write reports a failure again.
     let sent = chunk::send(upstream, initial).unwrap_or_default();
-    // Latency only.
+    // Affects latency only.
     let _ = rustix::net::sockopt::set_tcp_quickack(upstream, true);
     sent
 }
 
-/// Makes the coming close of a connection a reset: the peer learns that the stream did not end where it stopped.
+/// Makes the close of a connection a reset, so that the peer does not take the stream for complete.
 pub fn reset_on_close(stream: &TcpStream) {
-    // Fails only on a socket that is already gone, which then needs no reset.
+    // Fails only if the socket is closed, which needs no reset.
     let _ = stream.set_zero_linger();
 }
 
-/// Watches a connection for its failure while nobody reads from it: a direction that waits for its receiver does not
-/// look at its sender, and would miss a reset from there.
+/// Detects the failure of a connection that is not being read: a direction that waits for its receiver does not poll
+/// its sender, and would miss a reset.
 struct Watch<'s> {
     stream: &'s TcpStream,
-    /// Made when it is needed, which for most connections is never.
+    /// Created when needed, which is rare.
     failed: Option<Pin<Box<dyn Future<Output = ()> + Send + 's>>>,
 }
 
@@ -149,7 +149,7 @@ impl<'s> Watch<'s> {
         Watch { stream, failed: None }
     }
 
-    /// Whether it has failed, if that is asked for.
+    /// Whether the connection has failed; not polled unless `needed`.
     fn poll(&mut self, needed: bool, cx: &mut Context<'_>) -> bool {
         if !needed {
             self.failed = None;
@@ -168,7 +168,7 @@ async fn failed(stream: &TcpStream) {
         Err(_) => Ok(Some(io::ErrorKind::Other.into())),
     };
     if !matches!(error, Ok(Some(_))) {
-        // A direction took the error with its own system call, and ends the relay with it.
+        // The direction's own system call got the error, and it ends the relay.
         std::future::pending::<()>().await;
     }
 }

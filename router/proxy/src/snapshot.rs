@@ -1,4 +1,4 @@
-//! What the proxy derives from a routing table, once per table and not per connection.
+//! State derived from a routing table, once per table instead of per connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
 use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
 use crate::http::header_case::HeaderCase;
 
-/// One routing table, ready to serve.
+/// A routing table, ready to serve.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Its routers by name, of which no client chooses one: every request asks.
+    /// Its routers by name. Clients cannot choose names, so a fast hash function is safe.
     pub routers: HashMap<RouterName, Arc<ServedRouter>, RandomState>,
     /// The endpoints of its routes.
     pub endpoints: Endpoints,
 }
 
 impl Snapshot {
-    /// The same, whose clones of routers are counted in a place of their own: every request has one, and threads that
-    /// count in the same place wait for each other's caches.
+    /// A copy with reference counts of its own: each request clones a router, and threads that share a count contend
+    /// for its cache line.
     pub fn of_thread(&self) -> Self {
         let own =
             |(name, served): (&RouterName, &Arc<ServedRouter>)| (name.clone(), Arc::new(ServedRouter::clone(served)));
@@ -32,25 +32,25 @@ impl Snapshot {
     }
 }
 
-/// One router of a table.
+/// A router of a table.
 #[derive(Clone, Debug)]
 pub struct ServedRouter {
     /// Its table.
     pub table: Arc<RouterTable>,
-    /// TLS towards clients; `None` when it could not be set up, which was logged: TLS connections are then refused.
+    /// TLS towards clients; `None` after an error, which was logged: TLS connections are then rejected.
     pub tls: Option<ServedTls>,
-    /// `httpHeaders.headerNameCaseAdjustments`: for responses, and for requests of the routes that ask for it.
+    /// `httpHeaders.headerNameCaseAdjustments`: for responses, and for requests of routes that enable it.
     pub spelling: Option<HeaderCase>,
 }
 
-/// TLS of one router.
+/// TLS of a router.
 #[derive(Clone, Debug)]
 pub struct ServedTls {
     /// For new connections.
     pub configs: Configs,
-    /// What clients must show; the same `Arc` in all tables in which the same is asked.
+    /// Client certificate policy; the same `Arc` in all tables with the same policy.
     pub client_auth: Option<Arc<ClientAuth>>,
-    /// Where handshakes are counted.
+    /// Handshake counters.
     pub handshakes: Arc<Handshakes>,
 }
 
@@ -62,7 +62,7 @@ enum TlsError {
     LastResort(#[from] SelfSignedError),
 }
 
-/// Makes snapshots, and keeps what outlives them.
+/// Creates snapshots, and keeps state that outlives them.
 #[derive(Debug, Default)]
 pub struct Snapshots {
     last_resorts: HashMap<(RouterName, String), Arc<CertifiedKey>>,
@@ -70,7 +70,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// The snapshot of a table. A router whose table is the one of `before` is taken over from there.
+    /// The snapshot of a table. A router whose table is unchanged since `before` is reused.
     pub fn make(&mut self, table: &RoutingTable, before: &Snapshot) -> Snapshot {
         let live = |name: &RouterName, domain: &str| table.router(name).is_some_and(|router| router.domain == domain);
         self.last_resorts.retain(|(name, domain), _| live(name, domain));
@@ -85,7 +85,7 @@ impl Snapshots {
 
     fn serve(&mut self, router: &Arc<RouterTable>) -> ServedRouter {
         let tls = self.tls(router).map_err(|error| {
-            tracing::error!(router = %router.name, %error, "TLS connections of this router will be refused");
+            tracing::error!(router = %router.name, %error, "TLS connections of this router will be rejected");
         });
         let spelling = HeaderCase::of(&router.policy.case_adjustments);
         ServedRouter { table: Arc::clone(router), tls: tls.ok(), spelling }

@@ -1,9 +1,9 @@
-//! The streams of a client's HTTP/2 connection: each has an end, also when the client takes nothing of it.
+//! Timeouts for the streams of a client's HTTP/2 connection.
 //!
-//! hyper takes a part of a response's body and then waits until the client's window (RFC 9113 §5.2) has room for it.
-//! Meanwhile it asks the body for nothing, so that no limit of the body runs, and writes nothing, so that none of
+//! hyper takes a part of a response body and then waits for capacity in the client's window (RFC 9113 §5.2). Meanwhile
+//! it does not poll the body, so no timeout of the body runs, and it does not write, so none of
 //! [`ClientIo`](super::client_io::ClientIo) does. So each stream's task is timed here while it holds such a part.
-//! hyper's own PINGs would take a lock at every frame, and would only say that the client is there.
+//! hyper's own PINGs would take a lock for each frame, and only show that the client is alive.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -15,27 +15,27 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::rt::timer::Timer;
 
-/// Longest part of a response that hyper is given, in bytes. As each has to be taken within the time that the client
-/// has, this is what makes a stream too slow: with the 30 s of `clientTimeout`, less than 546 bytes a second.
+/// Longest part of a response passed to hyper, in bytes. Each part has to be accepted within `clientTimeout`, so this
+/// defines the lowest rate: with 30 s, 546 bytes per second.
 const PART: usize = 16 * 1024;
 
 thread_local! {
-    /// Whether hyper was given a part of a body when it asked last, in the task that runs now.
+    /// Whether hyper got a part of a body when it last polled, in the current task.
     static GIVEN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Starts the tasks of HTTP/2's streams.
+/// Spawns the tasks of HTTP/2 streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
-    /// How long a client may take nothing of a response (`clientTimeout`).
+    /// How long a client may accept nothing of a response (`clientTimeout`).
     pub patience: Duration,
 }
 
-/// hyper's task of a stream. Boxed, as a task's future is moved eight times on its way into the runtime, and these have
-/// 1.5 KB.
+/// hyper's task of a stream. Boxed, because a task's future is moved eight times on its way into the runtime, and these
+/// have 1.5 KB.
 struct Stream<F> {
     task: Pin<Box<F>>,
-    /// Whether it holds a part that the client has no room for.
+    /// Whether it holds a part that exceeds the client's window.
     holds: bool,
     timer: Timer,
     patience: Duration,
@@ -51,7 +51,7 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
 impl<F: Future<Output = ()>> Future for Stream<F> {
     type Output = ();
 
-    /// Ends with hyper's task, or without it; then h2 resets the stream.
+    /// Ends with hyper's task, or at the timeout; then h2 resets the stream.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         GIVEN.set(None);
@@ -66,21 +66,21 @@ impl<F: Future<Output = ()>> Future for Stream<F> {
             return Poll::Pending;
         }
         ready!(this.timer.poll(cx, this.patience));
-        tracing::debug!("an HTTP/2 client does not take what it has asked for: the stream is reset");
+        tracing::debug!("an HTTP/2 client does not read its response; resetting the stream");
         Poll::Ready(())
     }
 }
 
-/// A response's body as hyper's task of a stream gets it.
+/// A response body for hyper's task of a stream.
 #[derive(Debug)]
 pub struct InParts<B> {
     body: B,
-    /// What is left of a frame.
+    /// The rest of a frame.
     rest: Bytes,
 }
 
 impl<B> InParts<B> {
-    /// All of this body.
+    /// Wraps a body.
     pub fn of(body: B) -> Self {
         InParts { body, rest: Bytes::new() }
     }

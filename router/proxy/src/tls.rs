@@ -1,4 +1,4 @@
-//! TLS with clients beyond the choice of a certificate: who may connect, which sessions go on, and the handshake.
+//! TLS with clients: client authentication, sessions and handshakes. For server certificates see `certificates`.
 //!
 //! ```text
 //! RouterPolicy ─► terms ─┬─ offer (router_table::tls_offer): versions, cipher suites

@@ -1,5 +1,5 @@
-//! What lies between a request and the endpoint that answers it: which endpoint that is, which connections there are,
-//! how one is made, and when a request may be sent again.
+//! The path from a request to the endpoint that answers it: choosing the endpoint, pooling and opening connections, and
+//! sending a request again.
 //!
 //! ```text
 //! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► concurrency_limit (counts, limits, the queue before them)
@@ -7,7 +7,7 @@
 //!                    └─► hashing (of what goes where) ┘
 //!                        health (addresses that do not connect rest) ◄── dial, checks, probes
 //! ```
-//! Where a route asks for nothing, choosing takes no lock and no allocation.
+//! For a route without special settings, choosing takes no lock and no allocation.
 
 pub mod affinity;
 pub mod attempt;

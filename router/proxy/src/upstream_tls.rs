@@ -1,12 +1,12 @@
-//! TLS towards endpoints: whom to trust, and by which name. Of re-encrypt routes (docs/openshift.md#tls), and of
-//! backends that a `BackendTLSPolicy` is for (Gateway API, `BackendTLSPolicyValidation`).
+//! TLS towards endpoints: trust anchors and server names. For re-encrypt routes (docs/openshift.md#tls), and for
+//! backends with a `BackendTLSPolicy` (Gateway API, `BackendTLSPolicyValidation`).
 
 mod error;
 mod named;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use dashmap::DashMap;
 use router_table::live::Trust;
 use router_table::rule::{BackendPolicy, BackendTls, PeerName};
 use router_table::table::Reencrypt;
@@ -20,52 +20,52 @@ use super::tls::anchors::is_listed;
 
 pub use error::TrustError;
 
-/// A way to connect to endpoints.
+/// TLS client configurations with the same trust anchors.
 #[derive(Clone, Debug)]
 pub struct UpstreamTrust {
-    /// For a handshake in which the endpoint chooses between HTTP/2 and HTTP/1.1.
+    /// Offers HTTP/2 and HTTP/1.1.
     pub config: Arc<ClientConfig>,
-    /// For one that offers HTTP/1.1 alone.
+    /// Offers HTTP/1.1 alone.
     pub config_http1: Arc<ClientConfig>,
-    /// For bytes of any kind.
+    /// Offers no protocol (no ALPN), for opaque bytes.
     pub config_bytes: Arc<ClientConfig>,
 }
 
-/// Address of a store, and names of the peer.
+/// Address of a trust store, and accepted names of the peer.
 type Terms = (usize, Arc<[PeerName]>);
 
-/// Client configurations by what they trust, made on first use.
+/// Client configurations by trust anchors, created on first use.
 #[derive(Debug)]
 pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
     system: OnceLock<Arc<RootCertStore>>,
-    by_store: Mutex<HashMap<usize, Made>>,
-    by_policy: Mutex<HashMap<Terms, Named>>,
+    by_store: DashMap<usize, StoreConfig>,
+    by_policy: DashMap<Terms, PolicyConfig>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct StoreConfig {
     trust: UpstreamTrust,
-    // Keeps the address that is the key from being given to another store.
+    // Keeps the store alive, so that its address, which is the key, is not reused.
     store: Arc<RootCertStore>,
 }
 
 #[derive(Debug)]
-struct Named {
-    made: Made,
-    /// Who has asked for it.
+struct PolicyConfig {
+    made: StoreConfig,
+    /// The policy that used the configuration last.
     policy: Weak<BackendPolicy>,
 }
 
 impl UpstreamTls {
-    /// With the CA bundle for routes that name none, and the roots for policies that ask for the system's; without
-    /// these, the system's are read when they are first needed, once.
+    /// `service_ca`: CA bundle for routes without one of their own. `system`: roots for policies that request the
+    /// system's; `None`: the system's roots are read once, on first use.
     pub fn new(service_ca: Option<Arc<RootCertStore>>, system: Option<Arc<RootCertStore>>) -> Self {
         let system = system.map(OnceLock::from).unwrap_or_default();
-        UpstreamTls { service_ca, system, by_store: Mutex::default(), by_policy: Mutex::default() }
+        UpstreamTls { service_ca, system, by_store: DashMap::new(), by_policy: DashMap::new() }
     }
 
-    /// What there is to verify endpoints with.
+    /// Trust anchors for endpoints.
     pub fn given(&self) -> Trust<'_> {
         Trust { service_ca: self.service_ca.as_ref(), system: Some(self.system()) }
     }
@@ -74,53 +74,46 @@ impl UpstreamTls {
         self.system.get_or_init(system_roots)
     }
 
-    /// How to connect to the endpoints of a re-encrypt route.
+    /// TLS configuration for the endpoints of a re-encrypt route.
     ///
     /// # Errors
-    /// When there is nothing to verify them with: such a route is not served.
+    /// When the route has no usable CA; such a route is not served.
     pub fn trust(&self, reencrypt: &Reencrypt) -> Result<UpstreamTrust, TrustError> {
         let (store, any_name) = reencrypt.anchors(self.service_ca.as_ref()).ok_or(TrustError::NoCa)?;
-        // A store is either a route's own or the service CA, never both, so its address decides `any_name` too.
+        // A store is either a route's own or the service CA, so its address determines `any_name`, too.
         let key = address(store);
-        let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = by_store.get(&key) {
-            return Ok(made.trust.clone());
-        }
-        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
-        let verifier: Arc<dyn ServerCertVerifier> =
-            if any_name { Arc::new(AnyName { webpki, roots: Arc::clone(store) }) } else { webpki };
-        let trust = UpstreamTrust::with(verifier)?;
-        by_store.insert(key, Made { trust: trust.clone(), store: Arc::clone(store) });
-        Ok(trust)
+        let made = self.by_store.entry(key).or_try_insert_with(|| {
+            let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
+            let verifier: Arc<dyn ServerCertVerifier> =
+                if any_name { Arc::new(AnyName { webpki, roots: Arc::clone(store) }) } else { webpki };
+            Ok::<_, TrustError>(StoreConfig { trust: UpstreamTrust::with(verifier)?, store: Arc::clone(store) })
+        })?;
+        Ok(made.trust.clone())
     }
 
-    /// How to connect to the endpoints of a backend with a policy.
+    /// TLS configuration for the endpoints of a backend with a policy.
     ///
     /// # Errors
-    /// When there is nothing to verify them with.
+    /// When the policy has no usable CA.
     pub fn trust_policy(&self, policy: &Arc<BackendPolicy>, tls: &BackendTls) -> Result<UpstreamTrust, TrustError> {
         let system = || self.system();
         let none = if tls.roots().is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots };
         let store = tls.anchors(tls.roots().is_none().then(system)).ok_or(none)?;
         let key = (address(store), Arc::clone(tls.names()));
-        let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(named) = by_policy.get_mut(&key) {
-            // Whoever asked first may go before the others do.
-            named.policy = Arc::downgrade(policy);
-            return Ok(named.made.trust.clone());
-        }
-        let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, tls)?))?;
-        let made = Made { trust: trust.clone(), store: Arc::clone(store) };
-        by_policy.insert(key, Named { made, policy: Arc::downgrade(policy) });
-        Ok(trust)
+        let mut named = self.by_policy.entry(key).or_try_insert_with(|| {
+            let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, tls)?))?;
+            let made = StoreConfig { trust, store: Arc::clone(store) };
+            Ok::<_, TrustError>(PolicyConfig { made, policy: Weak::new() })
+        })?;
+        // An earlier policy may be dropped before this one.
+        named.policy = Arc::downgrade(policy);
+        Ok(named.made.trust.clone())
     }
 
-    /// Forgets the configurations of stores and policies that nobody else holds any more: no table has them.
+    /// Removes the configurations of stores and policies that no table refers to.
     pub fn retain(&self) {
-        let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
-        by_store.retain(|_, made| Arc::strong_count(&made.store) > 1);
-        let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
-        by_policy.retain(|_, named| named.policy.strong_count() > 0);
+        self.by_store.retain(|_, made| Arc::strong_count(&made.store) > 1);
+        self.by_policy.retain(|_, named| named.policy.strong_count() > 0);
     }
 }
 
@@ -139,7 +132,7 @@ impl UpstreamTrust {
     }
 }
 
-/// The CA certificates that the system trusts (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else the distribution's).
+/// The system's CA certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else the distribution's).
 fn system_roots() -> Arc<RootCertStore> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -151,10 +144,10 @@ fn system_roots() -> Arc<RootCertStore> {
     Arc::new(store)
 }
 
-/// `<service>.<namespace>.svc`: what the service CA's certificates are for, and the SNI in any case.
+/// `<service>.<namespace>.svc`: the name in the service CA's certificates, and the SNI in every case.
 ///
 /// # Errors
-/// When the parts make no DNS name.
+/// When the parts do not form a DNS name.
 pub fn service_name(service: &str, namespace: &str) -> Result<ServerName<'static>, TrustError> {
     let name = format!("{service}.{namespace}.svc");
     ServerName::try_from(name.clone()).map_err(|_| TrustError::Name(name))
@@ -164,9 +157,9 @@ fn address(store: &Arc<RootCertStore>) -> usize {
     Arc::as_ptr(store).addr()
 }
 
-/// Verifies everything but the name. webpki looks at the name last, after chain, times and key usage, so an error
-/// about the name says that the rest was good. An endpoint whose own certificate is the route's destination CA is
-/// good while that is valid: many pods have a self-signed certificate, and OpenSSL takes it there, too.
+/// Verifies everything but the name. webpki verifies the name last, after chain, validity and key usage, so a name
+/// error means that the rest is valid. A certificate that is itself the route's destination CA is accepted while valid:
+/// many pods have a self-signed certificate, and OpenSSL accepts it, too.
 #[derive(Debug)]
 struct AnyName {
     webpki: Arc<WebPkiServerVerifier>,

@@ -1,5 +1,5 @@
-//! The threads that serve connections: each has a runtime of its own, on which a connection stays from its accept to
-//! its end, together with the connections to endpoints that it uses. Threads have nothing to wait for from each other.
+//! Threads that serve connections. Each has its own runtime, on which a connection stays from its accept to its end,
+//! together with its connections to endpoints. Threads do not wait for each other.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use crate::context::{Active, Common, Phase, Shared};
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 
-/// All workers, at least one. Their threads end when this is dropped.
+/// All workers, at least one. Dropping this ends their threads.
 #[derive(Debug)]
 pub(super) struct Workers {
     pub common: Arc<Common>,
     workers: Vec<Worker>,
 }
 
-/// One worker as others see it.
+/// A worker as seen by other threads.
 #[derive(Debug)]
 pub(super) struct Worker {
-    /// What its connections share.
+    /// State of the worker.
     pub shared: Arc<Shared>,
     /// Its runtime.
     pub handle: Handle,
     thread: Mutex<Option<Thread>>,
 }
 
-/// A worker's thread. It ends when `stop` is dropped; `ended` is dropped when everything that it had is.
+/// A worker's thread. It ends when `stop` is dropped; `ended` is dropped when all its tasks are.
 #[derive(Debug)]
 struct Thread {
     stop: oneshot::Sender<()>,
@@ -39,8 +39,8 @@ struct Thread {
 }
 
 impl Workers {
-    /// Starts so many threads; fewer when the system has no more to give, and with none the runtime of the caller
-    /// serves. Must be called within a tokio runtime.
+    /// Starts `count` threads, or fewer if the system has no resources. Without any, the caller's runtime serves. Must
+    /// be called within a tokio runtime.
     pub fn start(count: usize, common: &Arc<Common>) -> Self {
         let shared = |number| Shared::new(number, Arc::clone(common));
         let mut workers = Vec::with_capacity(count);
@@ -59,25 +59,25 @@ impl Workers {
         Workers { common: Arc::clone(common), workers }
     }
 
-    /// All of them.
+    /// All workers.
     pub fn iter(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter()
     }
 
-    /// The worker with the fewest connections, if `own` has so many more that it is worth a wake-up of another thread:
-    /// one is enough when there are few, of which each may carry much.
+    /// The worker with the fewest connections, if `own` has enough more to justify waking another thread. With few
+    /// connections a difference of one is enough, because each may carry much traffic.
     pub fn less_busy_than(&self, own: &Shared) -> Option<&Worker> {
         let idlest = self.workers.iter().min_by_key(|worker| worker.shared.tasks.count())?;
         let count = idlest.shared.tasks.count();
         (own.tasks.count() > count + count / 4).then_some(idlest)
     }
 
-    /// Connections that there are.
+    /// Number of connections.
     pub fn connections(&self) -> usize {
         self.workers.iter().map(|worker| worker.shared.tasks.count()).sum()
     }
 
-    /// Has connections end after what they are doing.
+    /// Ends connections after their current requests.
     pub fn drain(&self) {
         for worker in &self.workers {
             worker.shared.phase.send_replace(Phase::Draining);
@@ -96,7 +96,7 @@ impl Workers {
         }
     }
 
-    /// Ends all connections that there still are, and the threads.
+    /// Ends all remaining connections, and the threads.
     pub async fn stop(&self) {
         join_all(self.workers.iter().map(Worker::stop)).await;
     }
@@ -118,16 +118,16 @@ impl Worker {
                     pool.sweep();
                 }
             });
-            // An error says that the sender is gone: that is the stop.
+            // An error means that the sender was dropped: stop.
             let _ = runtime.block_on(stopped);
-            // With it go its tasks.
+            // Dropping it drops its tasks.
             drop(runtime);
             drop::<oneshot::Sender<()>>(end);
         })?;
         Ok(Worker { shared, handle, thread: Mutex::new(Some(Thread { stop, ended })) })
     }
 
-    /// Starts a connection's task here, from another thread. A graceful stop waits for it.
+    /// Spawns a connection's task from another thread. A graceful stop waits for the task.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(Active::new(Arc::clone(&self.shared)).during(work));
     }
@@ -136,7 +136,7 @@ impl Worker {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Thread { stop, ended }) = thread {
             drop(stop);
-            // An error says that the sender is gone: that is the end.
+            // An error means that the sender was dropped: stop.
             let _ = ended.await;
         }
     }

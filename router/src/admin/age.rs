@@ -1,4 +1,4 @@
-//! How long ago, in the words of `kubectl get`.
+//! Age of an object, formatted as `kubectl get` does.
 
 use jiff::Timestamp;
 

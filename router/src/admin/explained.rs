@@ -1,4 +1,5 @@
-//! `/explain?<question>[&method=<method>][&header=<field>]…[&from=<address>]`: the engine's explanation, with what the data path knows.
+//! `/explain?<query>[&method=<method>][&header=<field>]…[&from=<address>]`: the engine's explanation, completed with
+//! the state of the data path.
 
 mod live;
 
@@ -13,14 +14,14 @@ use router_translate::explain::query::{Query, QueryError};
 use super::views::Views;
 use live::{Pins, kernel};
 
-/// Where it is asked.
+/// Path of the endpoint.
 pub const PATH: &str = "/explain";
-/// What stands before the method, a header field, the client's address.
+/// Names of the parameters: method, header field, client address.
 const METHOD: &str = "method";
 const HEADER: &str = "header";
 const FROM: &str = "from";
 
-/// Path and question of a query.
+/// Path and query string for a query.
 pub fn path_of(query: &Query) -> String {
     let port = query.port.map(|port| format!(":{port}")).unwrap_or_default();
     let text = match &query.path {
@@ -41,7 +42,7 @@ pub fn path_of(query: &Query) -> String {
     format!("{PATH}?{}{members}", escaped(&text))
 }
 
-/// The query of a path's question. Ampersands of the query itself are escaped.
+/// Parses the query string of a request. Ampersands of the explained URL itself are escaped.
 fn query_of(question: &str) -> Result<Query, QueryError> {
     let mut members = question.split('&');
     let query = Query::parse(&unescaped(members.next().unwrap_or_default()))?;
@@ -52,7 +53,7 @@ fn query_of(question: &str) -> Result<Query, QueryError> {
             METHOD => query.with_method(&value),
             HEADER => query.with_header(&value),
             FROM => Ok(query.asked_by(value.parse().map_err(|_| QueryError::From(value.clone()))?)),
-            // Of another version's client.
+            // Sent by a client of another version.
             _ => Ok(query),
         }
     })
@@ -68,7 +69,7 @@ fn escaped(text: &str) -> String {
     escaped.collect()
 }
 
-/// Undoes the escapes; a `%` without two digits stands for itself.
+/// Decodes percent escapes; a `%` without two hex digits stands for itself.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -89,10 +90,10 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Views {
-    /// Explains what happens to a question as it stands in a URI.
+    /// Explains the query in a request's query string.
     ///
     /// # Errors
-    /// It is no question.
+    /// The query is invalid.
     pub fn explain(&self, question: &str) -> Result<Explanation, QueryError> {
         let query = query_of(question)?;
         let published = Arc::clone(&self.published.borrow());
@@ -108,7 +109,7 @@ impl Views {
         let router = published.table.routers.iter().find(|r| explanation.router.as_deref() == Some(&*r.name.0));
         if let Some(router) = router {
             let path = Step::DataPath(self.data_path(router.id, &query, published.table.revision));
-            // Who else wants it is no stage of the traffic's way: it stays last.
+            // Losers are not a stage of traffic, so this step stays last.
             let at = explanation.steps.iter().position(|step| matches!(step, Step::Losers { .. }));
             explanation.steps.insert(at.unwrap_or(explanation.steps.len()), path);
         }

@@ -1,4 +1,4 @@
-//! The views: what each path shows, made from the newest snapshots when it is asked for.
+//! Views of the admin API, built from the newest snapshots on request.
 
 mod findings;
 pub mod intended;
@@ -14,13 +14,13 @@ use router_datapath::PinFolder;
 use router_datapath::dump::connections;
 use router_datapath::reconciler::programmed::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_model::object::ObjectRef;
 use router_proxy::Known;
 use router_table::table::{Endpoints, HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_translate::status::ingress::IngressEntry;
-use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -29,12 +29,12 @@ use super::age::age;
 use crate::published::Published;
 use crate::status::StatusInput;
 
-/// What can be asked for.
+/// A view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Revision, data path, what is wrong.
+    /// Revision, data path and problems.
     Status,
-    /// Routes of every kind, one row for each router or parent that they hang on.
+    /// Routes of every kind, one row for each router or parent.
     Routes,
     /// Listening sockets, and the listeners of Gateways.
     Listeners,
@@ -42,16 +42,16 @@ pub enum View {
     Endpoints,
     /// Certificates by host.
     Certs,
-    /// Objects that lost their host, and to whom.
+    /// Objects that lost their host, with the winners.
     Conflicts,
-    /// Connections that the kernel carries.
+    /// Connections carried by the kernel.
     Flows,
-    /// What the kernel maps should hold.
+    /// Intended entries of the kernel maps.
     Intended,
 }
 
 impl View {
-    /// All of them.
+    /// All views.
     pub const ALL: [View; 8] = [
         View::Status,
         View::Routes,
@@ -63,7 +63,7 @@ impl View {
         View::Intended,
     ];
 
-    /// The path that shows it.
+    /// URL path of the view.
     pub const fn path(self) -> &'static str {
         match self {
             View::Status => "/status",
@@ -78,24 +78,24 @@ impl View {
     }
 }
 
-/// Where the views get their facts.
+/// Sources of the views.
 pub struct Views {
     /// The newest translation.
     pub published: watch::Receiver<Arc<Published>>,
     /// The listeners.
     pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
-    /// What the kernel has; `Err` with the reason when there is no kernel data path.
+    /// State of the kernel maps; `Err` with the reason if there is no kernel data path.
     pub programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
-    /// Where the kernel's maps are found.
+    /// Pins of the kernel maps.
     pub pins: PinFolder,
-    /// What the proxy knows of endpoints.
+    /// The proxy's state of endpoints.
     pub known: Known,
-    /// What the proxy counted.
+    /// The proxy's counters.
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }
 
 impl Views {
-    /// The answer for a path.
+    /// The response for a path.
     pub fn show(&self, path: &str) -> Option<Value> {
         let view = View::ALL.into_iter().find(|view| view.path() == path)?;
         let published = Arc::clone(&self.published.borrow());
@@ -172,7 +172,7 @@ impl Views {
         Value::Array(rows)
     }
 
-    /// The sockets, then the listeners of Gateways.
+    /// Listening sockets, then listeners of Gateways.
     fn listeners(&self, published: &Published) -> Value {
         let listeners = Arc::clone(&self.listeners.borrow());
         let sockets = listeners.iter().map(|listener| {
@@ -195,7 +195,7 @@ impl Views {
         programmed.borrow().look(kernel::intended)
     }
 
-    /// Connections that the kernel carries; none without it. This reads the map, which may be large.
+    /// Connections carried by the kernel; empty without it. This reads a map that may be large.
     fn flows(&self, published: &Published) -> Value {
         if self.programmed.is_err() {
             return json!([]);
@@ -275,8 +275,8 @@ fn endpoints(published: &Published) -> Value {
 fn certificates(published: &Published) -> Value {
     let mut rows = Vec::new();
     for router in &published.table.routers {
-        rows.push(certificate_row(router, "(default)", router.default_certificate.as_deref()));
-        let of_site = |host: &VirtualHost| -> Vec<Arc<CertifiedKey>> {
+        rows.push(certificate_row(router, "(default)", router.default_certificate.as_ref()));
+        let of_site = |host: &VirtualHost| -> Vec<Certificate> {
             let tls = host.site.as_ref().and_then(|site| site.tls.as_ref());
             tls.map(|tls| tls.certificates.clone()).unwrap_or_default()
         };
@@ -294,8 +294,8 @@ fn certificates(published: &Published) -> Value {
     Value::Array(rows)
 }
 
-/// Public facts of the leaf certificate only.
-fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&CertifiedKey>) -> Value {
+/// Only public fields of the leaf certificate.
+fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certificate>) -> Value {
     let mut row = json!({"router": router.name.to_string(), "host": host});
     let Some(certificate) = certificate else {
         row["subject"] = json!("self-signed by the agent");

@@ -1,15 +1,15 @@
-//! The addresses that clients reach the listeners at, as `status.addresses` of Gateways shows them.
+//! Addresses of the listeners, for `status.addresses` of Gateways.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 
-/// Most addresses that a Gateway's status may have (Gateway API, GatewayStatus.addresses).
+/// Maximum length of `status.addresses` (Gateway API, GatewayStatus.addresses).
 const MAX_ADDRESSES: usize = 16;
 
-/// Addresses as they were asked for; in the place of "every address", those that this host's interfaces have when the
-/// agent starts, without loopback and link-local ones where there are others.
+/// The configured addresses. A wildcard address is replaced by the addresses of this host's interfaces at start;
+/// without loopback and link-local ones, unless there are no others.
 pub fn reached_at(listen: &[IpAddr]) -> Vec<IpAddr> {
     let every: Vec<IpAddr> = match listen.iter().any(IpAddr::is_unspecified) {
         true => local(),
@@ -29,7 +29,7 @@ pub fn reached_at(listen: &[IpAddr]) -> Vec<IpAddr> {
     reached.into_iter().filter(|address| !has_wide || !is_narrow(*address)).take(MAX_ADDRESSES).collect()
 }
 
-/// The addresses of this host's interfaces; none when the system does not tell.
+/// Addresses of this host's interfaces; empty if the system reports an error.
 fn local() -> Vec<IpAddr> {
     let interfaces = getifaddrs().inspect_err(|error| tracing::warn!(%error, "addresses of interfaces are not known"));
     let ip = |address: nix::sys::socket::SockaddrStorage| {
@@ -39,7 +39,7 @@ fn local() -> Vec<IpAddr> {
     interfaces.into_iter().flatten().filter_map(|interface| ip(interface.address?)).collect()
 }
 
-/// Whether only some can reach it: this host, or its neighbours.
+/// True for loopback and link-local addresses.
 fn is_narrow(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback() || address.is_link_local(),

@@ -1,4 +1,4 @@
-//! What is odd about objects and has no place in a status, for the log: once each, and after the change was published.
+//! Logs warnings that no status reports: each once, after the change was published.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -18,16 +18,16 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::published::Published;
 use crate::source::{Diagnostic, Severity};
 
-/// Changes come in bursts; what is only odd between two of them is not told.
+/// Delay after a change. Changes come in bursts; warnings about an intermediate state are of no use.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Looking may take this share of the time at most: one part in so many.
+/// Maximum share of time spent on this: one part in so many.
 const SHARE: u32 = 20;
-/// How often to look when nothing changes: certificates come to their ends.
+/// Interval without changes: certificates expire.
 const OFTEN: Duration = Duration::from_secs(3600);
-/// Most warnings that one look writes to the log.
+/// Maximum number of warnings in the log for one pass.
 const MAX_TOLD: usize = 50;
 
-/// Tells of every version that stays for a moment, until nothing is published any more.
+/// Logs warnings about every version that stays for a moment, until the sender is dropped.
 pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) {
     let mut told = Told::default();
     loop {
@@ -38,7 +38,7 @@ pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) 
             }
             told
         });
-        // A bug, which the log has. What was told may be told again.
+        // A bug, which the log shows. Warnings may be repeated.
         told = work.await.unwrap_or_default();
         sleep(PAUSE.max(begin.elapsed() * SHARE)).await;
         if let Ok(Err(_)) = timeout(OFTEN, published.changed()).await {
@@ -47,7 +47,7 @@ pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) 
     }
 }
 
-/// What the log has already, by hash, of what is still so.
+/// Hashes of the warnings that are logged and still hold.
 #[derive(Debug, Default)]
 struct Told {
     hasher: RandomState,
@@ -79,7 +79,7 @@ impl Told {
     }
 }
 
-/// In the form of everything that is said about manifests; the place is the object's.
+/// A log line in the form of diagnostics of manifests; the place is that of the object.
 fn line(warning: &Warning, at: Origin) -> String {
     let Warning { object, path, message } = warning;
     let diagnostic = Diagnostic {

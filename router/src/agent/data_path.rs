@@ -1,4 +1,4 @@
-//! The kernel data path as the agent runs it: loaded or not, at work, resting while another agent is about to take over.
+//! The kernel data path as the agent runs it: not loaded, active, or suspended while another agent takes over.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,13 +15,13 @@ use tokio::task::LocalSet;
 use crate::agent::error::{AgentError, with_causes};
 use crate::agent::options::Options;
 
-/// The programs, with the maps of an earlier agent if there are any; `Ok(Err(reason))` when they cannot be had and the
-/// operator did not insist.
+/// Loads the programs, with the maps of an earlier agent if there are any. `Ok(Err(reason))` if that fails and the
+/// operator did not require the kernel data path.
 pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<Kernel, String>, AgentError> {
     if options.data_path == DataPath::Userspace {
         return Ok(Err("asked for with --data-path userspace".to_owned()));
     }
-    // Before anything is loaded: a range that cannot be used is the operator's to change.
+    // Checked before anything is loaded: only the operator can change an unusable range.
     let pins = PinFolder::of(&options.instance);
     let opened = ports::choose(options.snat_ports, &pins)
         .map_err(KernelError::from)
@@ -33,12 +33,12 @@ pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<K
     }
 }
 
-/// The kernel data path on a thread of its own: its system calls block.
+/// The kernel data path on a thread of its own, since its system calls block.
 pub(super) struct KernelDataPath {
     inputs: Inputs,
-    /// What the kernel has taken.
+    /// State of the kernel maps.
     pub programmed: watch::Sender<Arc<Programmed>>,
-    /// None while another agent is about to take over.
+    /// `None` while another agent takes over.
     work: Option<Work>,
 }
 
@@ -48,7 +48,7 @@ struct Work {
 }
 
 impl KernelDataPath {
-    /// Begins, if there is a kernel data path.
+    /// Starts the kernel data path, if there is one.
     pub fn start(kernel: Result<Kernel, String>, inputs: Inputs) -> std::io::Result<Result<Self, String>> {
         let kernel = match kernel {
             Ok(kernel) => kernel,
@@ -59,7 +59,7 @@ impl KernelDataPath {
         Ok(Ok(path))
     }
 
-    /// Takes the work up, at first or again.
+    /// Starts or resumes the work.
     pub fn resume(&mut self, kernel: Kernel) -> std::io::Result<()> {
         let (mode, modes) = watch::channel(Mode::Active);
         let (inputs, programmed) = (self.inputs.clone(), self.programmed.clone());
@@ -69,7 +69,7 @@ impl KernelDataPath {
             if let Err(error) = work.block_on(&runtime, reconciler::run(kernel, inputs, programmed.clone(), modes)) {
                 let error = with_causes(&error);
                 tracing::error!(error, "the kernel data path ended; everything is relayed");
-                // Nobody needs to wait for connections that nobody watches.
+                // Connections that nothing monitors must not delay the end.
                 programmed.send_modify(|programmed| Arc::make_mut(programmed).drained = true);
             }
         })?;
@@ -77,14 +77,14 @@ impl KernelDataPath {
         Ok(())
     }
 
-    /// No new connection is steered from here on.
+    /// Stops steering new connections.
     pub fn drain(&self) {
         if let Some(work) = &self.work {
             work.mode.send_replace(Mode::Drain);
         }
     }
 
-    /// Waits until the kernel carries no connection any more, but no longer than this.
+    /// Waits until the kernel carries no connections, at most for this long.
     pub async fn drained(&self, most: Duration) {
         let mut programmed = self.programmed.subscribe();
         if self.work.is_some() && tokio::time::timeout(most, programmed.wait_for(|now| now.drained)).await.is_err() {
@@ -93,11 +93,11 @@ impl KernelDataPath {
         }
     }
 
-    /// Ends the work, and waits until it has.
+    /// Ends the thread, and waits for it.
     pub async fn end(&mut self, mode: Mode) {
         if let Some(work) = self.work.take() {
             work.mode.send_replace(mode);
-            // The thread ends by itself; whether it panicked was printed by then.
+            // The thread ends by itself; if it panicked, the panic was printed.
             let _ = tokio::task::spawn_blocking(move || work.thread.join()).await;
         }
     }

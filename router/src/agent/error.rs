@@ -14,7 +14,7 @@ pub enum AgentError {
     /// The admin socket.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The kernel data path was asked for and cannot be had.
+    /// The kernel data path is required and not available.
     #[error("no kernel data path")]
     Kernel(#[from] KernelError),
     /// The operating system.
@@ -22,7 +22,7 @@ pub enum AgentError {
     System(#[from] std::io::Error),
 }
 
-/// An error with what caused it, in one line.
+/// An error with its causes, in one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -1,4 +1,4 @@
-//! How an agent is to run.
+//! Options of an agent.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,33 +13,33 @@ use router_datapath::redirect_peer::PeerRedirect;
 use router_translate::settings::Settings;
 use rustls::RootCertStore;
 
-/// How an agent is to run.
+/// Options of an agent.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Folder of manifests.
     pub manifests: PathBuf,
-    /// Folder for the admin socket and the statuses.
+    /// Folder of the admin socket and the statuses.
     pub state: PathBuf,
-    /// Name of the kernel objects' folder; one agent each.
+    /// Name of the folder for kernel objects; unique for each agent.
     pub instance: String,
-    /// Which data path.
+    /// The data path.
     pub data_path: DataPath,
-    /// Whether the kernel's packets are handed to the other ends of interfaces.
+    /// Whether the kernel uses `bpf_redirect_peer`.
     pub peer_redirect: PeerRedirect,
-    /// Whether the host's firewall holds for connections that the kernel could carry.
+    /// Whether connections in the kernel respect the host's firewall.
     pub host_firewall: HostFirewall,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
-    /// How to translate.
+    /// Settings of translation.
     pub settings: Settings,
     /// CA bundle for re-encrypt routes that name none.
     pub service_ca: Option<Arc<RootCertStore>>,
-    /// How the access log is written.
+    /// Format of the access log.
     pub access_log: AccessLogForm,
-    /// Whether error responses name their cause.
+    /// Add the cause to error responses.
     pub show_cause: bool,
-    /// Source ports of the kernel's dials. `None`: the agent finds a range.
+    /// Source ports of connections that the kernel opens. `None`: the agent chooses a range.
     pub snat_ports: Option<PortRange>,
-    /// How long connections may go on after SIGTERM.
+    /// Maximum time for connections to end after SIGTERM.
     pub drain: Duration,
 }

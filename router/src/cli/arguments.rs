@@ -14,34 +14,34 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// How manifests become a table.
+/// Settings of translation.
 #[derive(Debug, Args)]
 pub struct TranslationArgs {
-    /// The cluster's ingress domain, for generated hosts and for a router whose IngressController names no domain.
+    /// Ingress domain of the cluster, for generated hosts and for a router whose IngressController sets no domain.
     #[arg(long, default_value = "apps.localhost", value_parser = domain, value_name = "DOMAIN")]
     cluster_domain: String,
-    /// Which endpoint addresses may be used: `cluster` leaves out loopback, link-local and metadata addresses; `any`
-    /// is for a folder that is the operator's own.
+    /// Allowed endpoint addresses: `cluster` excludes loopback, link-local and metadata addresses; `any` is for a
+    /// folder of the operator's own manifests.
     #[arg(long, value_enum, default_value_t = Addresses::Cluster, value_name = "WHICH")]
     endpoint_addresses: Addresses,
-    /// Domains that no router serves, with all names under them.
+    /// Domains that no router serves, with all names below them.
     #[arg(long, value_delimiter = ',', value_parser = domain, value_name = "DOMAIN,…")]
     denied_domains: Vec<String>,
-    /// When given, only hosts of these domains are served.
+    /// If given, only hosts in these domains are served.
     #[arg(long, value_delimiter = ',', value_parser = domain, value_name = "DOMAIN,…")]
     allowed_domains: Vec<String>,
-    /// Namespaces that root IngressRoutes and HTTPProxies may be in [default: all].
+    /// Namespaces that may have root IngressRoutes and HTTPProxies [default: all].
     #[arg(long, value_delimiter = ',', value_parser = namespace, value_name = "NAMESPACE,…")]
     ingressroute_root_namespaces: Vec<String>,
-    /// Let names under the suffix of an IngressRoute that it does not delegate have root objects of their own.
+    /// Allow root objects for names in an IngressRoute's domain (`fqdn: .example.com`) that the domain does not
+    /// delegate.
     #[arg(long)]
     allow_undelegated_subdomains: bool,
-    /// How many HTTPRoutes may lie on one way from a listener to a backend, 2 to 8: with 2 no included route includes
-    /// further ones.
+    /// Maximum number of HTTPRoutes on the path from a listener to a backend, 2 to 8: with 2, an included route cannot
+    /// include others.
     #[arg(long, default_value_t, value_name = "ROUTES")]
     max_inclusion_depth: MaxDepth,
-    /// PEM file of CAs that sign the services' own certificates, for re-encrypt routes without a
-    /// destinationCACertificate.
+    /// PEM file with the CAs of services, for re-encrypt routes without a destinationCACertificate.
     #[arg(long, value_name = "FILE")]
     service_ca: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ fn namespace(text: &str) -> Result<String, String> {
     dns_names::label_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-/// A domain as hosts are compared with it; one that could match no host is refused.
+/// A domain in the form of hosts; one that no host can match is rejected.
 fn domain(text: &str) -> Result<String, String> {
     dns_names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
@@ -62,7 +62,7 @@ enum Addresses {
 }
 
 impl TranslationArgs {
-    /// As the engine takes it.
+    /// The settings of translation.
     pub fn settings(&self) -> Settings {
         Settings {
             cluster_domain: self.cluster_domain.clone(),
@@ -81,12 +81,12 @@ impl TranslationArgs {
     /// The CAs of services.
     ///
     /// # Errors
-    /// The file cannot be read, or has none.
+    /// The file cannot be read, or has no certificate.
     pub fn service_ca(&self) -> anyhow::Result<Option<Arc<RootCertStore>>> {
         self.service_ca.as_deref().map(service_ca).transpose()
     }
 
-    /// What endpoints are verified with.
+    /// Trusted CAs for endpoints.
     ///
     /// # Errors
     /// See [`TranslationArgs::service_ca`].
@@ -99,29 +99,29 @@ fn service_ca(path: &Path) -> anyhow::Result<Arc<RootCertStore>> {
     let pem = std::fs::read(path).with_context(|| format!("--service-ca {}", path.display()))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.with_context(|| format!("--service-ca {} is no PEM", path.display()))?;
+        let certificate = certificate.with_context(|| format!("--service-ca {} is not a PEM file", path.display()))?;
         roots.add(certificate).with_context(|| format!("--service-ca {}: no usable CA", path.display()))?;
     }
     ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());
     Ok(Arc::new(roots))
 }
 
-/// Where a running agent is found.
+/// How to reach a running agent.
 #[derive(Debug, Args)]
 pub struct StateArgs {
-    /// Folder of the agent's admin socket and statuses [default: sluice in the run-time directory].
+    /// Folder of the agent's admin socket and statuses [default: `sluice` in the run-time directory].
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
 }
 
 impl StateArgs {
-    /// The folder.
+    /// The state folder.
     pub fn folder(&self) -> PathBuf {
         self.state.clone().unwrap_or_else(|| run_time_directory().join("sluice"))
     }
 }
 
-/// Form of lists.
+/// Format of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A table.

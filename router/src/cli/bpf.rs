@@ -1,4 +1,4 @@
-//! `sluice bpf`: the kernel's real state, decoded.
+//! `sluice bpf`: decodes the kernel's actual state.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -27,14 +27,14 @@ pub enum BpfVerb {
         #[command(flatten)]
         common: Common,
     },
-    /// Compare the kernel's configuration maps with what the running agent intends: exit 0 if equal, 4 if not.
+    /// Compare the kernel's configuration maps with those that the running agent intends: exit 0 if equal, 4 if not.
     Diff {
         #[command(flatten)]
         common: Common,
         #[command(flatten)]
         state: StateArgs,
     },
-    /// Show how many connections were decided, by reason; what happened to dials; connections by route.
+    /// Show counters: connections by decision and reason, dials by outcome, connections by route.
     Stats(Common),
     /// Remove what a killed agent left in the kernel: programs, maps, and the connections that they carry.
     Cleanup {
@@ -42,7 +42,7 @@ pub enum BpfVerb {
         #[arg(long, default_value = "default", value_name = "NAME")]
         instance: String,
     },
-    /// Load every program, print what the verifier says of it, and unload.
+    /// Load every program, print the verifier's log, and unload.
     Verify,
 }
 
@@ -52,12 +52,12 @@ pub struct Common {
     /// Name of the agent's kernel objects.
     #[arg(long, default_value = "default", value_name = "NAME")]
     instance: String,
-    /// Form of the output.
+    /// Format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }
 
-/// Shows it.
+/// Runs the verb.
 pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
     match verb {
         BpfVerb::Maps(common) => {
@@ -97,7 +97,7 @@ pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One table each. Dials that never happened and routes without connections are left out.
+/// One table each, without zero counts.
 fn show_stats(counted: &Value) {
     let show_part = |part: &str, counters: &[&str], columns: &[(&str, &str)]| {
         let rows = counted[part].as_array().cloned().unwrap_or_default().into_iter();

@@ -1,4 +1,5 @@
-//! `sluice explain [-X METHOD] [-H FIELD]… URL|SNI`: every decision about it, of a running agent or of a folder of manifests.
+//! `sluice explain [-X METHOD] [-H FIELD]… URL|SNI`: every decision on a query, by a running agent or for a folder of
+//! manifests.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -20,41 +21,41 @@ use crate::admin;
 use crate::cli::arguments::{StateArgs, TranslationArgs};
 use crate::source::Directory;
 
-/// Exit code for what is not served.
+/// Exit code if the query is not served.
 pub const NOT_SERVED: u8 = 4;
-/// Exit code for a question that is none.
+/// Exit code for an invalid query.
 const USAGE: u8 = 2;
 
 /// Arguments of `sluice explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// `http://host[:port]/path?query`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    /// `http://host[:port]/path?query`, the same with `https`, or `host[:port]` for a server name (SNI).
     #[arg(value_name = "URL|SNI", value_parser = Query::parse)]
     query: Query,
     /// The request's method [default: GET].
     #[arg(short = 'X', long, value_name = "METHOD")]
     method: Option<String>,
-    /// A header field of the request, as curl takes it; repeatable.
+    /// A header field of the request, in curl's syntax; repeatable.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Say whether a client of this address may connect, too.
+    /// Also check whether a client with this address may connect.
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
-    /// Explain what this folder of manifests gives, instead of asking the running agent.
+    /// Explain a folder of manifests instead of the running agent.
     #[arg(long, value_name = "DIR")]
     manifests: Option<PathBuf>,
     #[command(flatten)]
     translation: TranslationArgs,
     #[command(flatten)]
     state: StateArgs,
-    /// Form of the output.
+    /// Format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Text.
     #[default]
     Text,
     /// One JSON object.
@@ -62,10 +63,10 @@ enum Format {
 }
 
 impl ExplainArgs {
-    /// The question.
+    /// The query.
     ///
     /// # Errors
-    /// A method or header field that is none.
+    /// The method or a header field is invalid.
     pub fn question(&self) -> Result<Query, QueryError> {
         let query = self.query.clone();
         let query = self.method.iter().try_fold(query, |query, method| query.with_method(method))?;
@@ -74,10 +75,10 @@ impl ExplainArgs {
     }
 }
 
-/// Explains and prints; exit code 4 when it is not served.
+/// Prints the explanation; exit code 4 if the query is not served.
 ///
 /// # Errors
-/// No agent answers, the folder cannot be read, or stdout cannot be written.
+/// No agent responds, the folder cannot be read, or stdout cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let query = match args.question() {
         Ok(query) => query,
@@ -101,7 +102,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     Ok(if explanation.served { ExitCode::SUCCESS } else { ExitCode::from(NOT_SERVED) })
 }
 
-/// Explains what a folder of manifests gives.
+/// Explains a query for a folder of manifests.
 ///
 /// # Errors
 /// The folder cannot be read.

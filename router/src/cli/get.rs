@@ -13,19 +13,19 @@ use crate::cli::arguments::{Output, StateArgs};
 /// Arguments of `sluice get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// What to show.
+    /// View to show.
     #[arg(value_enum)]
     what: What,
     #[command(flatten)]
     state: StateArgs,
-    /// Form of the output.
+    /// Format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// Routes of every kind, one row for each router or parent that they hang on.
+    /// Routes of every kind, one row for each router or parent.
     Routes,
     /// Listening sockets, and the listeners of Gateways.
     Listeners,
@@ -33,22 +33,22 @@ enum What {
     Endpoints,
     /// Certificates by host.
     Certs,
-    /// Objects that lost their host, and to whom.
+    /// Objects that lost their host, with the winners.
     Conflicts,
-    /// Connections that the kernel carries.
+    /// Connections carried by the kernel.
     Flows,
-    /// The agent itself: revision, data path, problems; with `-o wide` and `-o json` also what the kernel's path leaves to
-    /// the agent and why, and what of this host bears on it.
+    /// The agent itself: revision, data path, problems; with `-o wide` and `-o json` also what the kernel data path
+    /// leaves to the agent, with the reason, and settings of this host that affect it.
     Status,
 }
 
 /// Heading and JSON pointer.
 type Column = (&'static str, &'static str);
 
-/// What `-o wide` tells of the kernel's path below the status.
+/// Columns of findings on the kernel data path, which `-o wide` prints below the status.
 const FINDINGS: &[Column] =
     &[("WHAT", "/what"), ("NAMES", "/names"), ("REASON", "/reason"), ("WHY", "/why"), ("WHAT TO DO", "/remedy")];
-/// So many names of things that have one reason are printed; `-o json` has all.
+/// Maximum number of names printed for one reason; `-o json` has all.
 const NAMES: usize = 3;
 
 impl What {
@@ -159,7 +159,7 @@ impl What {
     }
 }
 
-/// Asks the agent and prints.
+/// Requests the view and prints it.
 pub fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(admin::ask(&args.state.folder(), args.what.view()))?;
@@ -186,7 +186,7 @@ pub fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A finding with some of its names.
+/// A finding with only the first names.
 fn abridged(finding: &Value) -> Value {
     let mut finding = finding.clone();
     if let Some(names) = finding.get_mut("names").and_then(Value::as_array_mut) {

@@ -17,7 +17,7 @@ use crate::keep::keeper::{self, Settings};
 /// Arguments of `sluice keep`.
 #[derive(Debug, Args)]
 pub struct KeepArgs {
-    /// Seconds that a new agent may take to be ready in an upgrade.
+    /// Seconds in which a new agent must be ready in an upgrade.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     ready_within: u64,
     /// The agent: `run` and its arguments.
@@ -25,7 +25,7 @@ pub struct KeepArgs {
     pub(super) agent: Vec<OsString>,
 }
 
-/// Keeps an agent running; `agent` is what its arguments say.
+/// Keeps an agent running; `agent` holds its parsed arguments.
 pub fn run(args: KeepArgs, agent: &RunArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         program: program()?,
@@ -40,15 +40,15 @@ pub fn run(args: KeepArgs, agent: &RunArgs) -> anyhow::Result<ExitCode> {
             other => other?,
         };
         let code = keeper::run(settings, socket).await?;
-        // Gone or not, nobody listens on it any more.
+        // Whether it existed or not: no keeper listens on it any more.
         let _ = std::fs::remove_file(control::socket(&agent.state()));
         Ok(code)
     })?;
     Ok(ExitCode::from(code))
 }
 
-/// The binary by the path that it was started with, so that an upgrade finds what was put there since; also where
-/// that is a link to a file with the version in its name.
+/// Path of the binary as it was started, so that an upgrade finds the binary installed since; a symbolic link to a
+/// versioned file is not resolved.
 fn program() -> anyhow::Result<PathBuf> {
     let own = env::current_exe().context("this binary's path cannot be read")?;
     let name = env::args_os().next().map(PathBuf::from).unwrap_or_default();

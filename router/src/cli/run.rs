@@ -21,7 +21,7 @@ use crate::agent::options::Options;
 use crate::cli::arguments::{StateArgs, TranslationArgs};
 use crate::keep::{self, Inherited};
 
-/// Whether the code is put on huge pages.
+/// Whether to move the program's code to huge pages.
 #[cfg(feature = "huge-pages")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum HugeText {
@@ -43,38 +43,39 @@ pub struct RunArgs {
     /// Name of this agent's kernel objects, under /sys/fs/bpf/sluice.
     #[arg(long, default_value = "default", value_name = "NAME", value_parser = instance_name)]
     instance: String,
-    /// Which data path: `auto` takes the kernel's if it can be had.
+    /// The data path: `auto` uses the kernel's if it is available.
     #[arg(long, value_enum, default_value_t)]
     data_path: DataPath,
-    /// Whether the kernel hands packets for pods of this host straight to their end of the veth pair: `auto` where
-    /// nothing on this end wants to see them leave (queueing disciplines, filters, TCX programs, nftables).
+    /// Whether the kernel passes packets for pods of this host directly to the pod's end of the veth pair
+    /// (`bpf_redirect_peer`): `auto` does so if nothing on the host's end handles outgoing packets (queueing
+    /// disciplines, filters, TCX programs, nftables).
     #[arg(long, value_enum, default_value_t)]
     peer_redirect: PeerRedirect,
-    /// Rules of this host's netfilter (nftables, iptables), which connections that the kernel carries go past: `respect`
-    /// relays connections that such a rule may drop, reject, translate or change; `bypass` does not look at the rules.
+    /// Whether to respect this host's netfilter rules (nftables, iptables), which connections in the kernel bypass:
+    /// `respect` relays connections that a rule may drop, reject, translate or change; `bypass` ignores the rules.
     #[arg(long, value_enum, default_value_t)]
     host_firewall: HostFirewall,
-    /// Address to listen on; repeatable. Ports are the IngressControllers'. [default: every address]
+    /// Address to listen on; repeatable. The IngressControllers define the ports. [default: every address]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<IpAddr>,
     #[command(flatten)]
     translation: TranslationArgs,
-    /// How the access log is written: as events of the agent's own log, or on standard output as JSON or in the order of
+    /// Format of the access log: events of the agent's own log, or on standard output as JSON or in the format of
     /// HAProxy's `option httplog`.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     access_log: AccessLogForm,
-    /// Name the cause of 4xx and 5xx answers in a response header.
+    /// Name the cause of 4xx and 5xx responses in a response header.
     #[arg(long)]
     show_cause: bool,
-    /// Source ports of the connections that the kernel makes to endpoints, outside net.ipv4.ip_local_port_range
-    /// [default: what that leaves above 10240].
+    /// Source ports of the connections that the kernel opens to endpoints, outside net.ipv4.ip_local_port_range
+    /// [default: the ports above 10240 that it leaves].
     #[arg(long, value_name = "LOW-HIGH")]
     snat_ports: Option<PortRange>,
-    /// Seconds that connections may go on after SIGTERM.
+    /// Maximum number of seconds for connections to end after SIGTERM.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     drain: u64,
-    /// Whether the program's code is put on huge pages: `auto` if the kernel has transparent ones. Uprobes, and profilers
-    /// that go by files, want `never`.
+    /// Whether to move the program's code to huge pages: `auto` does so if the kernel has transparent huge pages. Use
+    /// `never` for uprobes and for profilers that resolve symbols by file.
     #[cfg(feature = "huge-pages")]
     #[arg(long, value_enum, default_value_t)]
     huge_text: HugeText,
@@ -89,7 +90,7 @@ impl RunArgs {
         self.state.folder()
     }
 
-    /// How long connections may go on after SIGTERM.
+    /// Maximum time for connections to end after SIGTERM.
     pub fn drain(&self) -> Duration {
         Duration::from_secs(self.drain)
     }
@@ -102,7 +103,7 @@ fn instance_name(text: &str) -> Result<String, String> {
 
 /// Runs the agent.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    // `SLUICE_LOG=kernel=debug,access=info` and the like; the access log is on by default.
+    // For example `SLUICE_LOG=kernel=debug,access=info`; the access log is on by default.
     let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
     if args.log_json {
@@ -118,12 +119,12 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
             Err(error) => tracing::debug!(%error, "the program's code cannot be put on huge pages"),
         }
     }
-    // Before there is a runtime, or anything else that might use the descriptors.
+    // Before the runtime starts, as it might use these descriptors.
     let inherited = keep::inherit().context("what was handed over cannot be used")?;
     let manager = inherited.manager.clone();
     let result = serve(args, inherited);
     if let Err(error) = &result {
-        // To whoever waits for this agent to be ready.
+        // For the process that waits for this agent to be ready.
         manager.status(&format!("{error:#}"));
     }
     result
@@ -156,7 +157,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The usual limit of 1,024 descriptors is for programs that call `select(2)`; what the system allows is for others.
+/// The default soft limit of 1,024 descriptors is for programs that call `select(2)`; raises it to the hard limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {

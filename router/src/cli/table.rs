@@ -1,4 +1,4 @@
-//! Lists as people read them.
+//! Prints lists as tables.
 
 use serde_json::Value;
 

@@ -10,20 +10,18 @@ use jiff::Timestamp;
 use router_api::defaults::Defaults;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
-use router_model::object::Manifest;
+use router_model::object::{Manifest, ObjectKey, ObjectRef};
 use router_translate::explain::settings;
 use router_translate::settings::Settings;
 use router_translate::status::condition::Condition;
-use router_translate::status::merge::{merge_controller, merge_route};
-use router_translate::status::object_status::Row;
-use router_translate::status::others::merge_other;
+use router_translate::status::object_status::ParentStatus;
 use router_translate::status::report::StatusReport;
 use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
 
 use crate::source::{Directory, folder_of};
 
-/// `-o`: how the objects are written.
+/// `-o`: format of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// One JSON object, `{"objects": […]}`.
@@ -31,12 +29,11 @@ pub enum Format {
     Json,
     /// The same as YAML.
     Yaml,
-    /// A few lines for each object, for people.
+    /// A few lines of text for each object.
     Text,
 }
 
-/// Prints the translation of a folder to stdout, and what is wrong with the folder to stderr. `now` becomes the time
-/// of conditions that are new.
+/// Prints the translation of a folder to stdout, and its problems to stderr. `now` becomes the time of new conditions.
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
@@ -62,27 +59,20 @@ pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// `{"objects": […]}`: IngressControllers, then Routes, then objects of other kinds, each in order of namespace and
-/// name, without key material.
+/// `{"objects": […]}`: IngressControllers, then Routes, then other kinds, each in order of namespace and name, without
+/// key material.
 pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> Value {
-    let mut objects = Vec::new();
-    for (key, status) in &report.ingress_controllers {
-        let Some(manifest) = resources.manifest(Kind::IngressController, key) else { continue };
-        objects.push(with_status(manifest, merge_controller(manifest.status().as_ref(), status, now).status));
-    }
-    let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
-    for (key, entries) in report.routes.entries() {
-        let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
-        objects.push(with_status(
-            manifest,
-            merge_route(manifest.status().as_ref(), &entries.to_vec(), &is_ours, now).status,
-        ));
-    }
-    for (object, told) in report.others.entries() {
-        let Some(manifest) = resources.manifest(object.kind, &object.key) else { continue };
-        let status = manifest.status();
-        objects.push(with_status(manifest, merge_other(status.as_ref(), status.as_ref(), &told.status, now).status));
-    }
+    let reference = |kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
+    let controllers = report.ingress_controllers.keys().map(|key| reference(Kind::IngressController, key));
+    let routes = report.routes.entries().map(|(key, _)| reference(Kind::Route, key));
+    let others = report.others.entries().map(|(object, _)| object.clone());
+    let object = |object: ObjectRef| {
+        let manifest = resources.manifest(object.kind, &object.key)?;
+        let before = manifest.status();
+        let status = report.merged(&object, before.as_ref(), before.as_ref(), now)?;
+        Some(with_status(manifest, status))
+    };
+    let objects: Vec<Value> = controllers.chain(routes).chain(others).filter_map(object).collect();
     json!({ "objects": objects })
 }
 
@@ -95,7 +85,7 @@ fn with_status(manifest: &Manifest, status: Value) -> Value {
     object
 }
 
-/// A paragraph for each object, with the settings of routes that somebody asks for.
+/// A paragraph for each object, with the non-default settings of its routes.
 pub fn text(translation: &Translation) -> String {
     let Translation { table, report, .. } = translation;
     let mut text = String::new();
@@ -141,8 +131,8 @@ pub fn text(translation: &Translation) -> String {
     text
 }
 
-/// Whether an object is served where a row says, and why not.
-fn row_words(row: &Row) -> String {
+/// Whether an object is served for a row's parent, and why not.
+fn row_words(row: &ParentStatus) -> String {
     let admitted = if row.admitted { "served" } else { "not served" };
     let parts = [admitted, &row.reason, &row.message].into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")

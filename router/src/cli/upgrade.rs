@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use crate::cli::arguments::StateArgs;
 use crate::keep::control;
 
-/// Has the keeper of a state folder put a new agent in the place of the running one; exit 0 once it serves.
+/// Requests an upgrade from the keeper of a state folder; exit 0 once the new agent serves.
 pub fn run(state: &StateArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(control::upgrade(&state.folder()))? {

@@ -1,5 +1,4 @@
-//! `sluice validate DIR|FILE`: everything that is wrong with a folder of manifests, each with its place and what to write
-//! instead.
+//! `sluice validate DIR|FILE`: all problems of a folder of manifests, each with its place and what to write instead.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +14,7 @@ use router_proxy::UpstreamTls;
 use router_translate::advice::advice;
 use router_translate::explain::facts::Facts;
 use router_translate::settings::Settings;
-use router_translate::status::object_status::{Row, faults};
+use router_translate::status::object_status::{ParentStatus, faults};
 use router_translate::translate::{Translation, translate};
 
 use crate::source::{Diagnostic, Directory, Severity, folder_of};
@@ -23,22 +22,22 @@ use crate::source::{Diagnostic, Directory, Severity, folder_of};
 /// Exit code for invalid input.
 pub const INVALID: u8 = 3;
 
-/// What `validate` found.
+/// Result of `validate`.
 #[derive(Debug)]
 pub struct Findings {
     /// The problems, in order of place.
     pub problems: Vec<Diagnostic>,
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: usize,
 }
 
 impl Findings {
-    /// How many problems are errors.
+    /// Number of errors.
     pub fn errors(&self) -> usize {
         self.problems.iter().filter(|problem| problem.severity == Severity::Error).count()
     }
 
-    /// One sentence about all.
+    /// Summary in one sentence.
     pub fn summary(&self) -> String {
         let (errors, warnings) = (self.errors(), self.problems.len() - self.errors());
         let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
@@ -46,7 +45,7 @@ impl Findings {
     }
 }
 
-/// Prints the problems of a folder to stdout and a summary to stderr; exit code 3 when there is an error.
+/// Prints the problems of a folder to stdout and a summary to stderr; exit code 3 if there is an error.
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
@@ -61,8 +60,8 @@ pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timesta
     Ok(if findings.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }
 
-/// Reads a folder and collects what is wrong with it: what single objects show, and as warnings what only all of them
-/// together do, such as a host that two routes want. Certificates are judged as of `now`.
+/// Reads a folder and collects its problems: faults of single objects, and as warnings those that only several objects
+/// together show, such as a host that two routes claim. Certificates are checked as of `now`.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -96,9 +95,9 @@ pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Ti
     Ok(Findings { problems, objects: resources.len() })
 }
 
-/// What the statuses say that is no fault of a single manifest.
+/// Rejections in statuses that are no fault of a single manifest.
 fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
-    // These are errors and warnings of the manifest, with a better place.
+    // Already reported as errors and warnings of the manifest, with a more precise place.
     const REPORTED: [&str; 3] = ["InvalidManifest", "ExtendedValidationFailed", "FieldsWithoutEffect"];
     let object = |kind: Kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
     let mut refusals = Vec::new();
@@ -124,7 +123,8 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
         }));
     }
     for (object, told) in translation.report.others.entries() {
-        let lost = |row: &&Row| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
+        let lost =
+            |row: &&ParentStatus| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
         for row in told.rows.iter().filter(lost).filter(|row| !REPORTED.contains(&&*row.reason)) {
             let who = if row.parent.is_empty() { "Sluice" } else { &row.parent };
             let verb = match object.kind {

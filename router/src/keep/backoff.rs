@@ -1,13 +1,13 @@
-//! How long to wait before an agent is started again.
+//! Delay before an agent is restarted.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(10);
-/// An agent that was ready for this long was healthy: the next failure is a first one.
+/// An agent that was ready for this long was healthy: the delay starts over.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// Doubles from failure to failure, 100 ms to 10 s.
+/// Doubles with each failure, from 100 ms to 10 s.
 #[derive(Debug)]
 pub struct Backoff {
     next: Duration,
@@ -20,7 +20,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait after the end of an agent that had been ready for so long; `None` if it never was.
+    /// The delay after the exit of an agent that had been ready for `ready_for`; `None` if it never was.
     pub fn after(&mut self, ready_for: Option<Duration>) -> Duration {
         if ready_for.is_some_and(|time| time >= HEALTHY) {
             self.next = FIRST;

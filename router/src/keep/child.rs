@@ -1,4 +1,4 @@
-//! One agent as the keeper sees it: a process, a socket to it, and what it wants held.
+//! An agent process as the keeper sees it: process, socket, and the descriptors that it stored.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,27 +19,27 @@ use tokio::time::Instant;
 
 use super::wire::{self, Message, receive, send};
 
-/// Which agent, in the order of their starts.
+/// Number of an agent, in order of start.
 pub type Number = u64;
 
 /// Listening sockets by name.
 pub type Held = BTreeMap<String, Arc<OwnedFd>>;
 
-/// What happens to an agent.
+/// Event of an agent.
 #[derive(Debug)]
 pub enum Event {
-    /// It says something.
+    /// A message.
     Said(Number, Message),
-    /// It has ended.
+    /// Its exit.
     Ended(Number, ExitStatus),
 }
 
-/// What to do to an agent.
+/// Action on an agent.
 #[derive(Debug)]
 enum Deed {
     Tell(&'static str),
     Signal(Signal),
-    /// Kill it if it lives for so long from now.
+    /// Kill it if it still runs after this time.
     KillIn(Duration),
 }
 
@@ -48,46 +48,46 @@ enum Deed {
 pub struct Child {
     /// Its process.
     pub pid: u32,
-    /// What it wants held.
+    /// Listening sockets that it has stored with the keeper.
     pub sockets: Held,
-    /// What it said last of itself.
+    /// Its last status text.
     pub status: Option<String>,
-    /// Since when it has been ready.
+    /// When it became ready.
     pub ready: Option<Instant>,
     deeds: mpsc::UnboundedSender<Deed>,
 }
 
-/// How an agent is started.
+/// Parameters of an agent's start.
 #[derive(Debug)]
 pub struct Start<'a> {
     /// The binary.
     pub program: &'a Path,
     /// Its arguments, from `run` on.
     pub arguments: &'a [OsString],
-    /// Sockets that agents have opened.
+    /// Listening sockets opened by earlier agents.
     pub sockets: &'a Held,
-    /// Sockets that the keeper was started with.
+    /// Listening sockets that the keeper was started with.
     pub activation: &'a [Arc<OwnedFd>],
-    /// Another agent serves meanwhile.
+    /// True if another agent is serving meanwhile.
     pub successor: bool,
 }
 
 impl Child {
-    /// Starts an agent, and a task that follows it. Must be called within a tokio runtime.
+    /// Starts an agent, and a task that monitors it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the binary cannot be run.
+    /// The binary cannot be run.
     pub fn start(number: Number, start: &Start<'_>, events: mpsc::UnboundedSender<Event>) -> io::Result<Child> {
         let (here, there) = wire::pair()?;
         fcntl_setfl(&here, OFlags::NONBLOCK)?;
         let mut command = Command::new(start.program);
         command.args(start.arguments).stdin(Stdio::from(there)).env(wire::VARIABLE, "1");
-        // Those are the keeper's own.
+        // These variables are for the keeper itself.
         for variable in ["NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
             command.env_remove(variable);
         }
         let process = command.spawn()?;
-        // Its copy of the agent's end goes with it, so that the end of the agent is the end of the stream.
+        // Closes the keeper's copy of the agent's end, so that the agent's exit closes the stream.
         drop(command);
         let pid = process.id().unwrap_or_default();
         let (deeds, orders) = mpsc::unbounded_channel();
@@ -97,13 +97,13 @@ impl Child {
             to_send.extend(sockets.chunks(wire::MOST_DESCRIPTORS).map(|some| (text, some.to_vec())));
         }
         to_send.push((if start.successor { wire::SUCCEED } else { wire::START }, Vec::new()));
-        // Its kind of socket is the wire's concern; tokio only watches it.
+        // tokio only polls it; `wire` handles its type (`SOCK_SEQPACKET`).
         let socket = UnixStream::from_std(here.into())?;
         tokio::spawn(attend(number, process, socket, to_send, orders, events));
         Ok(Child { pid, sockets: start.sockets.clone(), status: None, ready: None, deeds })
     }
 
-    /// Says something to it.
+    /// Sends a message to it.
     pub fn tell(&self, text: &'static str) {
         self.do_it(Deed::Tell(text));
     }
@@ -113,17 +113,17 @@ impl Child {
         self.do_it(Deed::Signal(signal));
     }
 
-    /// Kills it if it lives for so long from now.
+    /// Kills it if it still runs after this time.
     pub fn kill_in(&self, time: Duration) {
         self.do_it(Deed::KillIn(time));
     }
 
     fn do_it(&self, deed: Deed) {
-        // Its task ends with it; then there is nobody to do anything to.
+        // The task ends with the agent; then the action is moot.
         let _ = self.deeds.send(deed);
     }
 
-    /// Takes note of what it says about sockets.
+    /// Applies its FDSTORE and FDSTOREREMOVE messages.
     pub fn hold(&mut self, message: Message) {
         let Some(name) = message.value(wire::NAME).map(str::to_owned) else { return };
         if message.says(wire::REMOVE) {
@@ -136,7 +136,7 @@ impl Child {
     }
 }
 
-/// Follows an agent to its end.
+/// Monitors an agent until its exit.
 async fn attend(
     number: Number,
     mut process: Process,
@@ -167,7 +167,8 @@ async fn attend(
                 Ok(None) | Err(_) => listening = false,
             },
             Some(deed) = deeds.recv() => match deed {
-                // One that has not read its sockets yet hears nothing else; it will not have begun anything either.
+                // Fails if the agent's queue is full: it has not read its sockets yet, so it has not started anything
+                // either.
                 Deed::Tell(text) => { let _ = send(&socket, text, &[]); }
                 Deed::Signal(signal) => kill(&process, signal),
                 Deed::KillIn(time) => kill_at = Some(Instant::now() + time),
@@ -175,11 +176,11 @@ async fn attend(
             () = too_late => { kill_at = None; kill(&process, Signal::KILL); }
         }
     };
-    // What it said before its end counts.
+    // Messages sent before its exit still count.
     while let Ok(Some(message)) = receive(&socket) {
         let _ = events.send(Event::Said(number, message));
     }
-    // Waiting fails only for a process that is no child, and this one is.
+    // Waiting fails only for a process that is not a child.
     if let Ok(status) = status {
         let _ = events.send(Event::Ended(number, status));
     }
@@ -193,7 +194,7 @@ async fn hand_over(socket: &UnixStream, to_send: Vec<(&'static str, Vec<Arc<Owne
     Ok(())
 }
 
-/// The process was not waited for yet, so the number is still its own.
+/// The process has not been waited for, so its pid is not reused.
 fn kill(process: &Process, signal: Signal) {
     let pid = process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(pid) = pid {

@@ -1,4 +1,4 @@
-//! `STATE/keep.sock`: one line with a request, one line with the answer.
+//! `STATE/keep.sock`: one line of request, one line of response.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ const UPGRADE: &str = "upgrade";
 const REQUEST: Duration = Duration::from_secs(5);
 const MOST_BYTES: u64 = 4096;
 
-/// How an upgrade went, in words.
+/// Result of an upgrade: a message.
 pub type Outcome = Result<String, String>;
 
-/// Whoever waits for an upgrade.
+/// Where to send the result of an upgrade.
 pub type Asker = oneshot::Sender<Outcome>;
 
 /// The socket of a state folder.
@@ -23,21 +23,21 @@ pub fn socket(state: &Path) -> PathBuf {
     state.join("keep.sock")
 }
 
-/// Why there is no outcome.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody answers.
+    /// No keeper responds.
     #[error("no keeper answers on {0}: is `sluice keep -- run …` running with this --state?")]
     NoKeeper(PathBuf),
-    /// The connection broke.
+    /// The connection was closed.
     #[error("the keeper ended before the upgrade was done")]
     Gone(#[source] io::Error),
 }
 
-/// Asks the keeper of a state folder for an upgrade, and waits for its outcome.
+/// Requests an upgrade from the keeper of a state folder, and waits for the result.
 ///
 /// # Errors
-/// [`ControlError`] when there is none.
+/// [`ControlError`] if there is none.
 pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
     let path = socket(state);
     let stream = UnixStream::connect(&path).await.map_err(|_| ControlError::NoKeeper(path))?;
@@ -52,14 +52,14 @@ pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
     }
 }
 
-/// Passes requests on until the task is dropped.
+/// Forwards requests until the task is dropped.
 pub(super) async fn serve(listener: UnixListener, requests: mpsc::UnboundedSender<Asker>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 tokio::spawn(answer(stream, requests.clone()));
             }
-            // Descriptors do not come back by asking more often.
+            // Out of descriptors: retrying at once does not help.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -83,6 +83,6 @@ async fn answer(stream: UnixStream, requests: mpsc::UnboundedSender<Asker>) {
         Ok(text) => ("ok", text),
         Err(text) => ("error", text),
     };
-    // Whoever asked may be gone.
+    // The client may have disconnected.
     let _ = write.write_all(format!("{word} {}\n", text.replace('\n', " ")).as_bytes()).await;
 }

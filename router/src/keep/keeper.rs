@@ -1,4 +1,4 @@
-//! `sluice keep`: holds the listening sockets, runs an agent, starts it again, and puts a new one in its place.
+//! `sluice keep`: holds the listening sockets, runs an agent, restarts it, and replaces it in an upgrade.
 
 mod upgrade;
 
@@ -26,28 +26,27 @@ use super::control::Asker;
 use super::say::say;
 use super::wire::{self, Message};
 
-/// For an agent to leave the kernel's maps alone.
+/// Time-out for an agent to release the kernel's maps.
 const YIELD: Duration = Duration::from_secs(10);
-/// What an agent may take beyond its drain before it is killed.
+/// Time after its drain before an agent is killed.
 const BEYOND_DRAIN: Duration = Duration::from_secs(10);
-/// Exit codes that another start would not change: a clean end, wrong usage, invalid input.
+/// Exit codes after which a restart is useless: success, wrong usage, invalid input.
 const FINAL_CODES: [i32; 3] = [0, 2, 3];
 
-/// How to keep.
+/// Settings of the keeper.
 #[derive(Debug)]
 pub struct Settings {
-    /// The binary of the agents; looked up anew at each start.
+    /// The agent's binary; resolved at each start.
     pub program: PathBuf,
     /// Their arguments, from `run` on.
     pub arguments: Vec<OsString>,
-    /// How long they drain.
+    /// Drain time of the agents.
     pub drain: Duration,
-    /// How long a new agent may take to be ready in an upgrade.
+    /// Time in which a new agent must be ready in an upgrade.
     pub ready_within: Duration,
 }
 
-/// Keeps until it is told to end, or an agent ends with a code that another start would not change. Returns the code
-/// to end with.
+/// Runs until a signal, or until an agent exits with a code after which a restart is useless. Returns the exit code.
 ///
 /// # Errors
 /// Only from starting.
@@ -82,9 +81,9 @@ pub async fn run(settings: Settings, control: UnixListener) -> io::Result<u8> {
     Ok(keeper.code)
 }
 
-/// An upgrade that is under way.
+/// An upgrade in progress.
 struct Upgrade {
-    /// The new agent; none as long as the old one has not left the maps alone.
+    /// The new agent; `None` until the old one has released the maps.
     new: Option<Number>,
     deadline: Instant,
     asker: Option<Asker>,
@@ -94,12 +93,12 @@ struct Keeper {
     settings: Settings,
     activation: Vec<Arc<OwnedFd>>,
     events: mpsc::UnboundedSender<Event>,
-    /// All that live: the current one, the new one of an upgrade, and older ones that drain.
+    /// All running agents: the current one, the new one of an upgrade, and older ones that drain.
     children: BTreeMap<Number, Child>,
     started: Number,
     current: Option<Number>,
     upgrade: Option<Upgrade>,
-    /// What the last agent wanted held, while there is none.
+    /// Sockets that the last agent stored, while no agent runs.
     sockets: Held,
     backoff: Backoff,
     restart_at: Option<Instant>,
@@ -151,7 +150,7 @@ impl Keeper {
         Ok(self.started)
     }
 
-    /// Starts an agent while none runs.
+    /// Starts an agent if none runs.
     fn start_current(&mut self) {
         self.restart_at = None;
         match self.start(false) {
@@ -194,13 +193,13 @@ impl Keeper {
         if let Some(status) = message.value(wire::STATUS) {
             child.status = Some(status.to_owned());
         }
-        // One that drains has no say in what is held.
+        // A draining agent cannot change the stored sockets.
         if !is_current && !is_new {
             return;
         }
         if message.says(wire::STOPPING) {
             child.sockets.clear();
-            // A stop of its own accord: connections are refused from now on instead of waiting for nobody.
+            // A deliberate stop: connections are refused from now on, instead of waiting for an agent that never comes.
             self.sockets.clear();
         }
         if message.says(wire::READY) {
@@ -216,7 +215,7 @@ impl Keeper {
 
     fn ready(&mut self, number: Number) {
         if !std::mem::replace(&mut self.announced, true) {
-            // Under systemd the keeper is the service.
+            // Under systemd, the keeper is the service.
             let _ = sd_notify::notify(&[NotifyState::Ready]);
         }
         if self.successor() == Some(number) {
@@ -246,12 +245,12 @@ impl Keeper {
         }
         let ready_for = child.ready.map(|since| since.elapsed());
         match self.upgrade.as_ref().map(|upgrade| upgrade.new) {
-            // The new one is the only one now; what becomes of it decides.
+            // The new agent is the only one left; its fate decides the upgrade.
             Some(Some(new)) if !is_new => {
                 say(&format!("{how}, while its successor starts"));
                 self.current = Some(new);
             }
-            // It fell while it was to yield: what comes now is the upgrade.
+            // It exited while it was to release the maps: the next start completes the upgrade.
             Some(None) => {
                 self.start_current();
                 let (new, deadline) = (self.current, Instant::now() + self.settings.ready_within);
@@ -267,7 +266,7 @@ impl Keeper {
         }
     }
 
-    /// Ends all; what still lives at the second call is killed.
+    /// Ends all agents; the second call kills those that still run.
     fn stop(&mut self) {
         let again = std::mem::replace(&mut self.stopping, true);
         self.restart_at = None;
@@ -275,7 +274,7 @@ impl Keeper {
         if !again {
             let _ = sd_notify::notify(&[NotifyState::Stopping]);
         }
-        // Nobody will take what waits in the backlogs.
+        // No agent will accept the connections in the backlogs.
         self.sockets.clear();
         self.activation.clear();
         for child in self.children.values_mut() {
@@ -296,7 +295,7 @@ fn how_it_ended(child: &Child, status: ExitStatus) -> String {
     }
 }
 
-/// As a shell tells it: 128 and the signal for one that was killed.
+/// Exit code as in a shell: 128 plus the signal if it was killed.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(1)

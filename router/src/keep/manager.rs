@@ -1,4 +1,4 @@
-//! The agent's side: what was handed to it, and whom it tells how it stands.
+//! The agent's side of the protocol: inherited sockets, and notifications.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,16 +16,16 @@ use tokio::net::UnixStream;
 
 use super::wire::{self, receive, send};
 
-/// For a keeper to hand everything over; it does so at once.
+/// Time-out for the keeper to pass all sockets; it does so at once.
 const HAND_OVER: Duration = Duration::from_secs(10);
 
-/// Whoever started the agent and wants to know how it stands.
+/// The process that started the agent and receives its notifications.
 #[derive(Clone, Debug, Default)]
 pub struct Manager(Kind);
 
 #[derive(Clone, Debug, Default)]
 enum Kind {
-    /// A shell, a container runtime: nobody listens.
+    /// A shell or a container runtime: no notifications.
     #[default]
     None,
     Keeper(Arc<OwnedFd>),
@@ -34,27 +34,27 @@ enum Kind {
 }
 
 impl Manager {
-    /// Whether `sluice keep` runs this agent.
+    /// True if `sluice keep` runs this agent.
     pub fn is_keeper(&self) -> bool {
         matches!(self.0, Kind::Keeper(_))
     }
 
-    /// Everything is served.
+    /// Reports that everything is served.
     pub fn ready(&self) {
         self.tell(&[NotifyState::Ready], &[]);
     }
 
-    /// What is being done or waited for, or why the agent ends.
+    /// Reports progress, or why the agent ends.
     pub fn status(&self, text: &str) {
         self.tell(&[NotifyState::Status(&text.replace('\n', " "))], &[]);
     }
 
-    /// The agent drains, and nobody comes after it.
+    /// Reports that the agent drains, without a successor.
     pub fn stopping(&self) {
         self.tell(&[NotifyState::Stopping], &[]);
     }
 
-    /// The kernel's maps are left alone.
+    /// Reports that the kernel's maps are released.
     pub fn yielded(&self) {
         self.tell(&[NotifyState::Custom(wire::YIELDED)], &[]);
     }
@@ -83,14 +83,14 @@ impl SocketKeeper for Manager {
     }
 }
 
-/// What an agent got from whoever started it.
+/// What an agent inherits from the process that started it.
 #[derive(Debug, Default)]
 pub struct Inherited {
-    /// Whom to tell.
+    /// Receiver of notifications.
     pub manager: Manager,
-    /// Sockets that listen already.
+    /// Listening sockets.
     pub sockets: Sockets,
-    /// Another agent serves until this one is ready.
+    /// True if another agent serves until this one is ready.
     pub successor: bool,
 }
 
@@ -98,21 +98,21 @@ impl Inherited {
     /// The keeper's orders. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the keeper's socket cannot be watched.
+    /// The keeper's socket cannot be polled.
     pub fn orders(&self) -> io::Result<Orders> {
         let Kind::Keeper(socket) = &self.manager.0 else { return Ok(Orders(None)) };
-        // Sending is non-blocking too from here on: a keeper that hangs must not hang the agent.
+        // Sending is non-blocking from here on: a blocked keeper must not block the agent.
         fcntl_setfl(socket, OFlags::NONBLOCK)?;
-        // Its kind of socket is the wire's concern; tokio only watches it.
+        // tokio only polls it; `wire` handles its type (`SOCK_SEQPACKET`).
         Ok(Orders(Some(UnixStream::from_std(socket.try_clone()?.into())?)))
     }
 }
 
-/// Takes what a keeper or systemd hands over; without either there is nothing, and that is fine. Call it once, and
-/// before anything else might use standard input.
+/// Receives what a keeper or systemd passes on; empty without either. Call it once, before anything else might use
+/// standard input.
 ///
 /// # Errors
-/// When what was announced is not there.
+/// An announced socket is missing.
 pub fn inherit() -> io::Result<Inherited> {
     let mut inherited = activated()?;
     if std::env::var_os(wire::VARIABLE).is_none() {
@@ -137,7 +137,7 @@ pub fn inherit() -> io::Result<Inherited> {
     Ok(Inherited { manager, sockets, successor })
 }
 
-/// The keeper's socket: standard input, as inetd handed sockets on.
+/// The keeper's socket: standard input, as with inetd.
 fn keeper() -> io::Result<OwnedFd> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     if socket_type(&socket).ok() != Some(SocketType::SEQPACKET) {
@@ -148,7 +148,7 @@ fn keeper() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The descriptors of `LISTEN_FDS`, when `LISTEN_PID` is this process.
+/// The descriptors of `LISTEN_FDS`, if `LISTEN_PID` is this process.
 pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
     let origin = |name: &str| if is_own_name(name) { Origin::Agent } else { Origin::Activation };
     let faulty = |error: io::Error| io::Error::new(error.kind(), format!("LISTEN_FDS does not hold: {error}"));
@@ -156,23 +156,23 @@ pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
     Ok(taken.into_iter().map(|(descriptor, name)| (origin(&name), descriptor)).collect())
 }
 
-/// What the keeper wants of a running agent.
+/// An order of the keeper to a running agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Leave the kernel's maps alone, and say so.
+    /// Release the kernel's maps, and report it.
     Yield,
-    /// Take them up again.
+    /// Take over the maps again.
     Resume,
-    /// Drain and end; another agent serves.
+    /// Drain and exit; another agent serves.
     Leave,
 }
 
-/// The keeper's orders, as they come.
+/// Receives the keeper's orders.
 #[derive(Debug)]
 pub struct Orders(Option<UnixStream>);
 
 impl Orders {
-    /// The next one. Without a keeper there is never one.
+    /// The next order. Without a keeper it never resolves.
     pub async fn next(&mut self) -> Order {
         while let Some(socket) = &self.0 {
             match socket.async_io(Interest::READABLE, || receive(socket)).await {

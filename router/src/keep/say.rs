@@ -1,8 +1,8 @@
-//! What the keeper says to whoever started it.
+//! Messages of the keeper to stderr.
 
 use std::io::{self, Write};
 
-/// Says something to whoever started the keeper; nobody listening is no reason to end.
+/// Prints to stderr; a closed stderr must not end the keeper.
 pub(super) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "sluice keep: {text}");
 }

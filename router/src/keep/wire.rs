@@ -9,75 +9,75 @@ use rustix::net::{
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// Set for an agent whose standard input is its keeper's socket.
+/// Environment variable of an agent whose standard input is the keeper's socket.
 pub const VARIABLE: &str = "SLUICE_KEEP";
 
 /// To the agent: sockets that an agent opened.
 pub const LISTENERS: &str = "LISTENERS=own";
-/// To the agent: sockets that the keeper was started with. They are not the agent's to close.
+/// To the agent: sockets that the keeper was started with. The agent must not close them.
 pub const ACTIVATION: &str = "LISTENERS=activation";
-/// To the agent: all sockets were sent, begin; no other agent runs.
+/// To the agent: all sockets are sent, start; no other agent runs.
 pub const START: &str = "START=1";
-/// To the agent: as [`START`], while another agent serves until this one is ready.
+/// To the agent: like [`START`], but another agent serves until this one is ready.
 pub const SUCCEED: &str = "START=successor";
-/// To the agent: another one begins; leave the kernel's maps alone from now on.
+/// To the agent: another agent starts; release the kernel's maps.
 pub const YIELD: &str = "YIELD=1";
-/// From the agent: it has.
+/// From the agent: the maps are released.
 pub const YIELDED: &str = "YIELDED=1";
-/// To the agent: the other one failed; take the maps up again.
+/// To the agent: the other agent failed; take over the maps again.
 pub const RESUME: &str = "RESUME=1";
-/// To the agent: the other one is ready; drain and end, and leave everything to it.
+/// To the agent: the other agent is ready; drain and exit.
 pub const LEAVE: &str = "LEAVE=1";
-/// From the agent: it serves.
+/// From the agent: everything is served.
 pub const READY: &str = "READY=1";
-/// From the agent: it drains, and nobody comes after it.
+/// From the agent: it drains, without a successor.
 pub const STOPPING: &str = "STOPPING=1";
-/// From the agent: hold the descriptor under the name that follows.
+/// From the agent: store the descriptor under the name that follows.
 pub const STORE: &str = "FDSTORE=1";
-/// From the agent: drop the descriptor with the name that follows.
+/// From the agent: drop the stored descriptor with the name that follows.
 pub const REMOVE: &str = "FDSTOREREMOVE=1";
 /// Name of a descriptor.
 pub const NAME: &str = "FDNAME=";
-/// From the agent: what it is doing, or why it ends.
+/// From the agent: its progress, or why it ends.
 pub const STATUS: &str = "STATUS=";
 
-/// Most descriptors of one message; the kernel's limit is 253.
+/// Maximum number of descriptors in one message; the kernel's limit is 253.
 pub const MOST_DESCRIPTORS: usize = 64;
 const MOST_BYTES: usize = 4096;
 
-/// A message as it was received.
+/// A received message.
 #[derive(Debug)]
 pub struct Message {
     /// Its lines.
     pub text: String,
-    /// What came with it.
+    /// Descriptors received with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Message {
-    /// Whether one of its lines is this.
+    /// True if it contains this line.
     pub fn says(&self, line: &str) -> bool {
         self.text.lines().any(|found| found == line)
     }
 
-    /// What follows a prefix such as [`NAME`].
+    /// The rest of the line with a prefix such as [`NAME`].
     pub fn value(&self, prefix: &str) -> Option<&str> {
         self.text.lines().find_map(|line| line.strip_prefix(prefix))
     }
 }
 
-/// The two ends.
+/// A connected pair of sockets.
 ///
 /// # Errors
-/// The system call's.
+/// Error of the system call.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a message whole, or not at all. Text beyond 4 KiB is cut.
+/// Sends a message atomically. Text beyond 4 KiB is truncated.
 ///
 /// # Errors
-/// The system call's: `WouldBlock` on a non-blocking socket whose other end does not read.
+/// Error of the system call: `WouldBlock` on a non-blocking socket with a full queue.
 pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -92,10 +92,10 @@ pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> i
     Ok(())
 }
 
-/// Receives a message; `None` when the other end is gone.
+/// Receives a message; `None` if the peer has closed the socket.
 ///
 /// # Errors
-/// The system call's: `WouldBlock` on a non-blocking socket without a message.
+/// Error of the system call: `WouldBlock` on a non-blocking socket without a message.
 pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
     let mut bytes = [0; MOST_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -105,7 +105,7 @@ pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
         Err(rustix::io::Errno::CONNRESET) => 0,
         Err(error) => return Err(error.into()),
     };
-    // Nobody sends an empty message.
+    // No message is empty, so this is the end of the stream.
     if received == 0 {
         return Ok(None);
     }

@@ -1,15 +1,15 @@
-//! What is wrong in a folder of manifests, and where.
+//! A problem in a folder of manifests, with its place.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something is not served, or an old version of it is.
     Error,
-    /// Everything that can be served is.
+    /// Everything that can be served is served.
     Warning,
 }
 
@@ -35,9 +35,9 @@ pub struct Diagnostic {
     pub object: String,
     /// Path of the field; empty when there is none.
     pub path: String,
-    /// What is wrong, and what to write instead.
+    /// The problem, and what to write instead.
     pub message: String,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
 }
 

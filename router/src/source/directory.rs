@@ -1,19 +1,21 @@
 //! A folder of manifests, or a single file, as a source of objects.
 //!
-//! The folder is looked at, never trusted to be quiet: files are read between two looks at their metadata, a file that
-//! is empty right after a change counts as being written, and whatever cannot be read leaves what was read last in
-//! force. Nothing is ever forgotten because a folder or a file could not be opened.
+//! The folder may change at any time: a file is read between two reads of its metadata, a file that is empty right
+//! after a change counts as being written, and if something cannot be read, the last read version stays in force. An
+//! unreadable folder or file never removes objects.
 //!
-//! A new version of an object that is in force is an update, and read as the API server reads one: it cannot change
-//! what is immutable. An object that was gone for one look, or that comes with another uid, is a new one.
+//! A new version of an object in force is an update, read as the API server reads one: immutable fields cannot change.
+//! An object that was absent in one scan, or that has another uid, is a new one.
 
 mod index;
 mod settled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use router_api::defaults::Defaults;
@@ -24,45 +26,49 @@ use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::Entry;
-use super::manifests::{self, FileContent, Reader};
+use super::manifests::{self, Due, FileContent, Reader};
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
 use index::Index;
-use settled::{is_recent, read_settled};
+use settled::{FileText, is_recent};
 
-/// Coarsest grain of file times: a file that changed this recently may change again without showing it.
-const TIME_GRAIN: Duration = Duration::from_millis(50);
 /// How long a file may be empty before it counts as emptied and not as being written.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);
+/// Most threads that read.
+const MAX_THREADS: usize = 16;
+/// Most files whose texts are in memory at a time.
+const MAX_BATCH: usize = 4096;
+/// Most bytes of such texts, where a file has no more by itself.
+const MAX_BATCH_BYTES: u64 = 16 << 20;
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The objects, with the last good versions of those that are refused.
+    /// The objects; a rejected one with its last good version.
     pub resources: Arc<Resources>,
-    /// What is wrong, in order of place.
+    /// Problems, in order of place.
     pub diagnostics: Arc<[Diagnostic]>,
 }
 
 /// Why a folder cannot be a source.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is not there, or may not be read.
+    /// It does not exist, or is not readable.
     #[error("cannot read {path}: {message}")]
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         message: String,
     },
 }
 
-/// What of the folder to look at again.
+/// What to scan again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything.
     Everything,
-    /// These files, by path relative to the folder. Unknown ones are passed over.
+    /// These files, by path relative to the folder. Unknown ones are ignored.
     Files(BTreeSet<Arc<str>>),
 }
 
@@ -76,21 +82,21 @@ pub struct Directory {
     files: BTreeMap<Arc<str>, FileState>,
     index: Index,
     resources: Resources,
-    /// What there is to say of objects that are read differently as updates, in place of what their entries say.
+    /// Problems of objects that read differently as updates; they replace those of their entries.
     revised: BTreeMap<ObjectRef, (Arc<Entry>, Vec<Diagnostic>)>,
     listing: Listing,
     diagnostics: Arc<[Diagnostic]>,
 }
 
-/// What is known of a file.
+/// State of a file.
 #[derive(Debug)]
 struct FileState {
     stamp: Stamp,
-    /// Whether the file must be read again although its stamp stays the same.
+    /// True if the file must be read again although its stamp is unchanged.
     unsettled: bool,
     digest: (u64, usize),
     content: FileContent,
-    /// Objects that stood here before the file had a syntax error.
+    /// Objects that the file had before its syntax error.
     held: Vec<Arc<Entry>>,
     /// Why it cannot be read now.
     trouble: Option<String>,
@@ -108,13 +114,22 @@ impl Directory {
     /// # Errors
     /// [`OpenError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
     pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, Snapshot), OpenError> {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
+        Directory::open_with(root, defaults, threads)
+    }
+
+    fn open_with(
+        root: impl AsRef<Path>,
+        defaults: Defaults,
+        threads: usize,
+    ) -> Result<(Directory, Snapshot), OpenError> {
         let given = root.as_ref();
         let unreadable = |message: String| OpenError::Unreadable { path: given.to_owned(), message };
         let (folder, only) = folder_of(given);
         let mut directory = Directory {
             root: std::path::absolute(folder).map_err(|error| unreadable(error.to_string()))?,
             only,
-            reader: Reader::new(defaults),
+            reader: Reader::new(defaults, threads),
             files: BTreeMap::new(),
             index: Index::default(),
             resources: Resources::default(),
@@ -137,24 +152,20 @@ impl Directory {
         &self.root
     }
 
-    /// What is known now.
+    /// The current snapshot.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
     }
 
-    /// Looks again. Gives the new snapshot if anything that it shows has changed.
+    /// Scans again. Returns a new snapshot if anything in it has changed.
     pub fn rescan(&mut self, scope: &Scope) -> Option<Snapshot> {
-        let mut changed = false;
-        match scope {
+        let mut changed = match scope {
             Scope::Files(files) => {
-                for file in files {
-                    if self.files.contains_key(file) {
-                        changed |= self.read_file(file);
-                    }
-                }
+                let known: Vec<_> = files.iter().filter(|file| self.files.contains_key(*file)).cloned().collect();
+                self.read_files(&known)
             }
-            Scope::Everything => changed = self.rescan_everything(),
-        }
+            Scope::Everything => self.rescan_everything(),
+        };
         let diagnostics = self.collect_diagnostics();
         if *diagnostics != *self.diagnostics {
             self.diagnostics = diagnostics.into();
@@ -163,7 +174,7 @@ impl Directory {
         changed.then(|| self.snapshot())
     }
 
-    /// Where the value at a path of an object stands now.
+    /// The current place of a field of an object.
     pub fn locate(&self, object: &ObjectRef, path: &FieldPath) -> Option<(Arc<str>, Mark)> {
         let (file, entry) = self.index.owner(object)?;
         let text = std::fs::read_to_string(self.root.join(&*file)).ok();
@@ -196,46 +207,81 @@ impl Directory {
             .filter(|file| !self.listing.files.contains_key(*file) && !self.listing.is_unknown(file))
             .cloned()
             .collect();
-        let mut changed = false;
         // New places before old ones go, so that an object that moves to another file is never absent.
-        for file in stale {
-            changed |= self.read_file(&file);
-        }
+        let mut changed = self.read_files(&stale);
         for file in gone {
             changed |= self.forget_file(&file);
         }
         changed
     }
 
-    /// Reads a file and puts its objects in the place of those it had. Says whether any object changed.
-    fn read_file(&mut self, file: &Arc<str>) -> bool {
-        let (text, stamp, settled) = match read_settled(&self.root.join(&**file)) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.forget_file(file),
-            Err(error) => {
-                self.note_trouble(file, &error);
-                return false;
-            }
-        };
-        let digest = self.reader.digest(&text);
-        let unsettled = !settled || is_recent(&stamp, TIME_GRAIN);
-        if let Some(known) = self.files.get_mut(file) {
-            if known.digest == digest && known.trouble.is_none() {
-                (known.stamp, known.unsettled) = (stamp, unsettled);
-                return false;
-            }
-            if text.trim().is_empty() && known.entries().next().is_some() && is_recent(&stamp, EMPTY_GRACE) {
-                known.unsettled = true;
-                return false;
+    /// Reads files and puts their objects in the place of those they had. Says whether any object changed.
+    fn read_files(&mut self, files: &[Arc<str>]) -> bool {
+        let mut changed = false;
+        let mut rest = files;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let is_over = |file: &Arc<str>| {
+                bytes += self.listing.files.get(file).map_or(0, Stamp::size);
+                bytes > MAX_BATCH_BYTES
+            };
+            let end = rest.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
+            let (batch, after) = rest.split_at(end.min(rest.len()));
+            changed |= self.read_batch(batch);
+            rest = after;
+        }
+        changed
+    }
+
+    fn read_batch(&mut self, files: &[Arc<str>]) -> bool {
+        let (root, reader) = (&self.root, &self.reader);
+        let texts = reader.map(files, |file| FileText::read(&root.join(&**file), reader));
+        let (mut due, mut gone) = (Vec::new(), Vec::new());
+        for (file, text) in files.iter().zip(texts) {
+            match text {
+                Ok(text) if self.is_due(file, &text) => due.push((file, text)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => gone.push(file),
+                Err(error) => self.note_trouble(file, &error),
             }
         }
+        let previous = |file| self.files.get(file).map(|known| &known.content);
+        let texts: Vec<_> =
+            due.iter().map(|(file, text)| Due { file, text: &text.text, previous: previous(*file) }).collect();
+        let contents = self.reader.read(&texts);
+        let mut changed = false;
+        for ((file, text), content) in due.into_iter().zip(contents) {
+            changed |= self.replace(file, &text, content);
+        }
+        for file in gone {
+            changed |= self.forget_file(file);
+        }
+        changed
+    }
+
+    /// Whether a file's text must be read: it is not what it was, and not about to be written.
+    fn is_due(&mut self, file: &Arc<str>, text: &FileText) -> bool {
+        let Some(known) = self.files.get_mut(file) else { return true };
+        if known.digest == text.digest && known.trouble.is_none() {
+            (known.stamp, known.unsettled) = (text.stamp, text.is_unsettled());
+            return false;
+        }
+        if text.text.trim().is_empty() && known.entries().next().is_some() && is_recent(&text.stamp, EMPTY_GRACE) {
+            known.unsettled = true;
+            return false;
+        }
+        true
+    }
+
+    /// Puts what a file holds now in the place of what it held. Says whether any object changed.
+    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> bool {
         let previous = self.files.get(file);
-        let content = self.reader.read(file, &text, previous.map(|previous| &previous.content));
         let held = match (&content.broken, previous) {
             (Some(problem), Some(previous)) => hold(previous, &content, problem),
             _ => Vec::new(),
         };
-        let state = FileState { stamp, unsettled, digest, content, held, trouble: None };
+        let FileText { stamp, digest, .. } = *text;
+        let state = FileState { stamp, unsettled: text.is_unsettled(), digest, content, held, trouble: None };
         let touched = self.index.replace(file, previous.map(FileState::entries), Some(state.entries()));
         self.files.insert(file.clone(), state);
         self.settle(&touched)
@@ -254,7 +300,7 @@ impl Directory {
         }
     }
 
-    /// Decides anew what is in force for each object. Says whether there was any to decide.
+    /// Decides for each object again which version is in force. Returns whether there was any object.
     fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
         for object in objects {
             self.revised.remove(object);
@@ -267,8 +313,8 @@ impl Directory {
             let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
             let Entry { good, refused, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
             let (good, refused) = match (good, unservable) {
-                // An edit that breaks the certificate is refused like one that breaks anything else, as long as there
-                // is a version that serves.
+                // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
+                // version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
                     (last_good, Some(unservable.clone()))
                 }
@@ -321,7 +367,7 @@ impl Directory {
     }
 }
 
-/// The folder of what was given, and the file where that is one. A file in the working directory is in the folder `.`.
+/// The folder of a path, and the file if the path is one. The folder of a file in the working directory is `.`.
 pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
     let name = given.file_name().and_then(|name| name.to_str()).filter(|_| given.is_file());
     match (name, given.parent()) {

@@ -1,6 +1,6 @@
-//! YAML and JSON text to trees that know the line and column of every value.
+//! YAML and JSON text to values, with the line and column of each.
 //!
-//! Each document of a file is read on its own, so that a broken one leaves the others alone. Trees are bounded in
+//! Each document of a file is read on its own, so that a broken one leaves the others alone. Values are bounded in
 //! depth and size, aliases expanded, whatever the text says.
 
 mod builder;
@@ -11,19 +11,19 @@ use serde_json::Value;
 use serde_saphyr::granit_parser::{Options, Parser};
 
 use builder::Builder;
-use tree::{Document, Fault, Mark, Node};
+use tree::{Document, Fault, Mark};
 
-/// What a text holds.
+/// Documents and syntax errors of a text.
 #[derive(Debug, Default)]
-pub struct Documents {
+pub struct Documents<'t> {
     /// The documents that could be read, in order.
-    pub good: Vec<Document>,
+    pub good: Vec<Document<'t>>,
     /// Syntax errors, at most one for each broken document.
     pub broken: Vec<Fault>,
 }
 
 /// Reads all documents of a text. JSON is read as the YAML it nearly is, and as JSON where that does not do.
-pub fn read(text: &str, is_json: bool) -> Documents {
+pub fn read(text: &str, is_json: bool) -> Documents<'_> {
     let mut documents = Documents::default();
     for (part, lines_before) in parts(text, is_json) {
         let read = read_part(part, lines_before, is_json);
@@ -40,7 +40,7 @@ pub fn parts(text: &str, is_json: bool) -> Vec<(&str, u32)> {
 }
 
 /// Reads one of the [`parts`].
-pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents {
+pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents<'_> {
     match read_chunk(text, lines_before) {
         Ok(good) => Documents { good, broken: Vec::new() },
         Err(_) if is_json => read_json(text),
@@ -74,7 +74,7 @@ fn chunks(text: &str) -> Vec<(&str, u32)> {
     chunks
 }
 
-fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document>, Fault> {
+fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document<'_>>, Fault> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.block_nesting_limit = builder::MAX_DEPTH;
@@ -85,25 +85,23 @@ fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document>, Fault> {
             Ok((event, span)) => builder.take(event, &span)?,
             Err(error) => {
                 let at = builder.mark(error.marker());
-                return Err(Fault { at, message: format!("is no YAML: {}", error.info()) });
+                return Err(Fault { at, message: format!("is not valid YAML: {}", error.info()) });
             }
         }
     }
     Ok(builder.finish())
 }
 
-fn read_json(text: &str) -> Documents {
+fn read_json(text: &str) -> Documents<'_> {
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => {
-            Documents { good: vec![Document { root: Node::of_value(value), faults: Vec::new() }], broken: Vec::new() }
-        }
+        Ok(value) => Documents { good: vec![Document::of_value(value)], broken: Vec::new() },
         Err(error) => {
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
             let at = Mark { line: count(error.line()), column: count(error.column()) };
             let what = error.to_string();
             // The place is given once, in our form.
             let what = what.split(" at line ").next().unwrap_or_default();
-            Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is no JSON: {what}") }] }
+            Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is not valid JSON: {what}") }] }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One object of a file: read as a new object, and read again as a new version of the one in force.
+//! An object of a file: read as a new object, and again as an update of the version in force.
 
 use std::sync::Arc;
 
@@ -20,32 +20,32 @@ pub struct Entry {
     pub object: ObjectRef,
     /// Where it begins.
     pub at: Mark,
-    /// Its parsed form, unless it was refused.
+    /// Its parsed form, unless it was rejected.
     pub good: Option<Object>,
-    /// Why its newest version is refused.
+    /// Why its newest version was rejected.
     pub refused: Option<Arc<Refused>>,
-    /// Why a good object cannot be served: its TLS material is no good.
+    /// Why a valid object cannot be served: its TLS material is invalid.
     pub unservable: Option<Arc<Refused>>,
-    /// What is wrong with it, or odd, in order of place.
+    /// Its problems, in order of place.
     pub diagnostics: Vec<Diagnostic>,
-    /// Its text has faults, so what was read of it is not what was meant.
+    /// Its text has faults, so the parsed form may not be what was meant.
     is_garbled: bool,
-    /// Where the fields of [`COMPARED`] stand.
+    /// Places of the fields in [`COMPARED`].
     compared: [Mark; COMPARED.len()],
 }
 
-/// Where an entry stands.
+/// Place of an entry.
 pub struct Place<'p> {
     /// The file, relative to the folder.
     pub file: &'p Arc<str>,
     /// Where the object begins.
     pub at: Mark,
-    /// Where a field stands.
+    /// Resolves the place of a field.
     pub locate: &'p dyn Fn(&FieldPath) -> Mark,
 }
 
 impl Entry {
-    /// What came of an object, which is `Good` or `Refused`. `faults` stand in its text, and it was then read from
+    /// The result of parsing an object, accepted or rejected. `faults` are those in its text; it was then read from
     /// `garbled`.
     pub fn new(place: &Place<'_>, parsed: Parsed, faults: &[&Fault], garbled: Option<&Value>) -> Option<Entry> {
         let Parsed { outcome, warnings } = parsed;
@@ -84,10 +84,10 @@ impl Entry {
         })
     }
 
-    /// The same object while its document cannot be read; `good` is what was read of it before.
+    /// The same object while its document cannot be read; `good` is its last parsed form.
     pub fn held(&self, good: Option<Object>, problem: &str) -> Entry {
         let manifest = self.refused.as_ref().map(|refused| refused.manifest.clone());
-        let manifest = manifest.unwrap_or_else(|| Manifest::new(&Value::Null));
+        let manifest = manifest.unwrap_or_else(Manifest::none);
         Entry {
             object: self.object.clone(),
             at: self.at,
@@ -100,12 +100,12 @@ impl Entry {
         }
     }
 
-    /// Whether what was read of it is not what was meant.
+    /// True if the parsed form may not be what was meant.
     pub fn is_garbled(&self) -> bool {
         self.is_garbled
     }
 
-    /// Where a field stands, as far as anybody may ask without the file's text.
+    /// Place of a field, as far as it is known without the file's text.
     pub fn locate(&self, path: &FieldPath) -> Mark {
         let text = path.to_string();
         let noted = self.diagnostics.iter().find(|noted| noted.path == text);
@@ -116,7 +116,7 @@ impl Entry {
 }
 
 impl Place<'_> {
-    /// What is wrong with a field.
+    /// The diagnostic for a field error.
     pub fn diagnostic(&self, object: &str, error: &FieldError, severity: Severity) -> Diagnostic {
         let Mark { line, column } = (self.locate)(&error.path);
         Diagnostic {
@@ -130,7 +130,7 @@ impl Place<'_> {
         }
     }
 
-    /// What is wrong with the text.
+    /// The diagnostic for a fault of the text.
     pub fn fault(&self, object: &str, fault: &Fault) -> Diagnostic {
         Diagnostic {
             file: self.file.clone(),
@@ -143,7 +143,7 @@ impl Place<'_> {
         }
     }
 
-    /// The refusal that statuses tell of: the first problem, and how many follow.
+    /// The rejection for statuses: the first problem, and the number of others.
     fn refused(&self, errors: &[FieldError], faults: &[&Fault], manifest: Manifest) -> Arc<Refused> {
         let first = match (faults, errors) {
             ([fault, ..], _) => format!("{}:{}: {}", self.file, fault.at.line, fault.message),

@@ -1,7 +1,6 @@
-//! The text of one file to parsed objects, each with its place.
+//! Parses the text of a file to objects, each with its place.
 //!
-//! A document whose text and line have not changed since the file was last read keeps its objects as they are: nothing
-//! of it is parsed again.
+//! A document whose text and line have not changed since the last read keeps its objects; it is not parsed again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -19,8 +18,8 @@ use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::{Entry, Place};
-use super::{document, unrendered};
-use crate::source::document::tree::{Content, Document, Fault, Mark, Node};
+use super::{document, parallel, unrendered};
+use crate::source::document::tree::{self, Document, Fault, Mark, Places, begin, children, member};
 
 /// Deepest nesting of lists of objects.
 const MAX_LISTS: usize = 4;
@@ -62,85 +61,88 @@ struct Part {
     broken: Option<String>,
 }
 
-/// Reads files. Holds what their reading shares.
-#[derive(Debug, Default)]
+impl FileContent {
+    fn add(&mut self, id: PartId, part: Arc<Part>) {
+        self.entries.extend(part.entries.iter().cloned());
+        self.noted.extend(part.entries.iter().filter(|entry| !entry.diagnostics.is_empty()).cloned());
+        self.diagnostics.extend(part.diagnostics.iter().cloned());
+        self.unknown.extend(part.unknown.iter().cloned());
+        self.broken = self.broken.take().or_else(|| part.broken.clone());
+        self.parts.insert(id, part);
+    }
+
+    fn has_errors(&self) -> bool {
+        let has_errors = |noted: &[Diagnostic]| noted.iter().any(|noted| noted.severity == Severity::Error);
+        has_errors(&self.diagnostics) || self.noted.iter().any(|entry| has_errors(&entry.diagnostics))
+    }
+}
+
+/// A file to read, and what it held before.
+pub struct Due<'d> {
+    /// Path relative to the folder.
+    pub file: &'d Arc<str>,
+    /// What it says now.
+    pub text: &'d str,
+    /// What it held before.
+    pub previous: Option<&'d FileContent>,
+}
+
+/// Reads files, by several threads where there is much to read. What comes of them does not depend on the threads.
+#[derive(Debug)]
 pub struct Reader {
     defaults: Defaults,
-    materials: MaterialCache,
     hasher: RandomState,
+    /// What reading shares, one for each thread.
+    threads: Vec<MaterialCache>,
 }
 
 impl Reader {
-    /// A reader that fills in these defaults.
-    pub fn new(defaults: Defaults) -> Self {
-        Reader { defaults, ..Reader::default() }
+    /// A reader that fills in these defaults, with this number of threads.
+    pub fn new(defaults: Defaults, threads: usize) -> Self {
+        let threads = (0..threads.max(1)).map(|_| MaterialCache::new()).collect();
+        Reader { defaults, hasher: RandomState::new(), threads }
     }
 
-    /// A short stand-in for a text, equal for equal texts.
+    /// The result of `work` for each item, in order, by the threads.
+    pub fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        parallel::map(&mut vec![(); self.threads.len()], items, |(), item| work(item))
+    }
+
+    /// A digest of a text, equal for equal texts.
     pub fn digest(&self, text: &str) -> (u64, usize) {
         (self.hasher.hash_one(text), text.len())
     }
 
-    /// Reads a file; `previous` is what it held before.
-    pub fn read(&mut self, file: &Arc<str>, text: &str, previous: Option<&FileContent>) -> FileContent {
-        let mut content = FileContent::default();
-        let is_json = file.ends_with(".json");
-        for (text, lines_before) in document::parts(text, is_json) {
-            let (hash, len) = self.digest(text);
-            let id = (hash, len, lines_before);
+    /// Reads files, and gives their contents in the same order.
+    pub fn read(&mut self, due: &[Due<'_>]) -> Vec<FileContent> {
+        let texts = due.iter().enumerate().flat_map(|(at, due)| {
+            let parts = document::parts(due.text, due.file.ends_with(".json"));
+            parts.into_iter().map(move |(text, lines_before)| (at, text, lines_before))
+        });
+        let texts: Vec<_> = texts.collect();
+        let Reader { defaults, hasher, threads } = self;
+        let parts = parallel::map(threads, &texts, |materials, (at, text, lines_before)| {
+            let Due { file, previous, .. } = due.get(*at)?;
+            let id = (hasher.hash_one(text), text.len(), *lines_before);
             let known = previous.and_then(|previous| previous.parts.get(&id)).cloned();
-            let part = known.unwrap_or_else(|| Arc::new(self.read_part(file, text, lines_before, is_json)));
-            content.entries.extend(part.entries.iter().cloned());
-            content.noted.extend(part.entries.iter().filter(|entry| !entry.diagnostics.is_empty()).cloned());
-            content.diagnostics.extend(part.diagnostics.iter().cloned());
-            content.unknown.extend(part.unknown.iter().cloned());
-            content.broken = content.broken.take().or_else(|| part.broken.clone());
-            content.parts.insert(id, part);
-        }
-        let has_errors = |noted: &[Diagnostic]| noted.iter().any(|noted| noted.severity == Severity::Error);
-        if has_errors(&content.diagnostics) || content.noted.iter().any(|entry| has_errors(&entry.diagnostics)) {
-            unrendered::explain(file, text, &mut content.diagnostics);
-        }
-        content
-    }
-
-    fn read_part(&mut self, file: &Arc<str>, text: &str, lines_before: u32, is_json: bool) -> Part {
-        let mut part = Part::default();
-        let documents = document::read_part(text, lines_before, is_json);
-        for document in &documents.good {
-            let mut objects = Vec::new();
-            expand(&document.root, None, 0, &mut objects);
-            for (i, (node, value)) in objects.iter().enumerate() {
-                let next = objects.get(i + 1).map(|(node, _)| node.at);
-                let faults = faults_of(document, (i > 0).then_some(node.at), next);
-                self.read_object(file, node, value.clone(), &faults, &mut part);
+            let read = || {
+                let mut reader = PartReader { file, defaults: &*defaults, materials };
+                Arc::new(reader.read(text, *lines_before))
+            };
+            Some((id, known.unwrap_or_else(read)))
+        });
+        let mut contents: Vec<_> = due.iter().map(|_| FileContent::default()).collect();
+        for ((at, ..), part) in texts.iter().zip(parts) {
+            if let (Some(content), Some((id, part))) = (contents.get_mut(*at), part) {
+                content.add(id, part);
             }
         }
-        for fault in documents.broken {
-            part.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
-            let place = Place { file, at: fault.at, locate: &|_| fault.at };
-            part.diagnostics.push(place.fault("", &fault));
-        }
-        part
-    }
-
-    fn read_object(&mut self, file: &Arc<str>, node: &Node, value: Value, faults: &[&Fault], part: &mut Part) {
-        let locate = |path: &FieldPath| node.locate(path);
-        let place = Place { file, at: node.at, locate: &locate };
-        let garbled = (!faults.is_empty()).then(|| value.clone());
-        let parsed = parse(value, origin(file, node.at), &self.defaults, &mut self.materials);
-        match &parsed.outcome {
-            Outcome::UnknownKind { api_version, kind } => {
-                part.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at: node.at });
-            }
-            Outcome::Unidentified(errors) => {
-                part.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
-                part.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
-            }
-            Outcome::Good(_) | Outcome::Refused { .. } => {
-                part.entries.extend(Entry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
+        for (content, Due { file, text, .. }) in contents.iter_mut().zip(due) {
+            if content.has_errors() {
+                unrendered::explain(file, text, &mut content.diagnostics);
             }
         }
+        contents
     }
 
     /// Reads an entry again, as the API server would: as an update of `old`. `None`: that makes no difference.
@@ -150,7 +152,8 @@ impl Reader {
             (None, Some(refused)) if !entry.is_garbled() => reread_refused(&refused.manifest, old),
             _ => None,
         }?;
-        let parsed = parse_update(value, old, origin(file, entry.at), &self.defaults, &mut self.materials);
+        let materials = self.threads.first_mut()?;
+        let parsed = parse_update(value, old, origin(file, entry.at), &self.defaults, materials);
         let locate = |path: &FieldPath| entry.locate(path);
         let revised = Entry::new(&Place { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
         match &entry.refused {
@@ -161,16 +164,69 @@ impl Reader {
     }
 }
 
+/// Reads a part of a file.
+struct PartReader<'r> {
+    file: &'r Arc<str>,
+    defaults: &'r Defaults,
+    materials: &'r mut MaterialCache,
+}
+
+impl PartReader<'_> {
+    fn read(&mut self, text: &str, lines_before: u32) -> Part {
+        let PartReader { file, .. } = *self;
+        let is_json = file.ends_with(".json");
+        let mut part = Part::default();
+        let documents = document::read_part(text, lines_before, is_json);
+        for Document { value, places, faults } in documents.good {
+            let mut objects = Vec::new();
+            expand(value, &places, None, 0, &mut objects);
+            let begins: Vec<_> = objects.iter().map(|(_, places)| begin(places)).collect();
+            for (i, (value, places)) in objects.into_iter().enumerate() {
+                let from = begins.get(i).copied().filter(|_| i > 0);
+                let faults = faults_of(&faults, from, begins.get(i + 1).copied());
+                self.read_object(value, places, &faults, &mut part);
+            }
+        }
+        for fault in documents.broken {
+            part.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
+            let place = Place { file, at: fault.at, locate: &|_| fault.at };
+            part.diagnostics.push(place.fault("", &fault));
+        }
+        part
+    }
+
+    fn read_object(&mut self, value: Value, places: &Places<'_>, faults: &[&Fault], part: &mut Part) {
+        let PartReader { file, defaults, .. } = *self;
+        let at = begin(places);
+        let locate = |path: &FieldPath| tree::locate(places, path);
+        let place = Place { file, at, locate: &locate };
+        let garbled = (!faults.is_empty()).then(|| value.clone());
+        let parsed = parse(value, origin(file, at), defaults, self.materials);
+        match &parsed.outcome {
+            Outcome::UnknownKind { api_version, kind } => {
+                part.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at });
+            }
+            Outcome::Unidentified(errors) => {
+                part.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
+                part.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
+            }
+            Outcome::Good(_) | Outcome::Refused { .. } => {
+                part.entries.extend(Entry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
+            }
+        }
+    }
+}
+
 fn origin(file: &Arc<str>, at: Mark) -> Origin {
     Origin { file: file.clone(), line: at.line, column: at.column }
 }
 
-/// Where the value at a path of an object stands now, if the text still has the object.
+/// The current place of a field of an object, if the text still has the object.
 pub fn locate(text: &str, is_json: bool, object: &ObjectRef, path: &FieldPath) -> Option<Mark> {
-    document::read(text, is_json).good.iter().find_map(|document| {
+    document::read(text, is_json).good.into_iter().find_map(|document| {
         let mut objects = Vec::new();
-        expand(&document.root, None, 0, &mut objects);
-        objects.iter().find(|(_, value)| is_object(value, object)).map(|(node, _)| node.locate(path))
+        expand(document.value, &document.places, None, 0, &mut objects);
+        objects.iter().find(|(value, _)| is_object(value, object)).map(|(_, places)| tree::locate(places, path))
     })
 }
 
@@ -186,23 +242,30 @@ fn is_object(value: &Value, object: &ObjectRef) -> bool {
         && namespace == &*object.key.namespace
 }
 
-/// Collects the objects of a document: itself, or the items of a `List`. Items of a typed list, such as a `RouteList`,
-/// may leave out what the list says.
-fn expand<'n>(node: &'n Node, inherited: Option<(&str, &str)>, depth: usize, objects: &mut Vec<(&'n Node, Value)>) {
-    let text = |key: &str| match node.member(key).map(|member| &member.value.content) {
-        Some(Content::Scalar(Value::String(text))) => Some(text.as_str()),
-        _ => None,
-    };
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let items = node.member("items").map(|member| &member.value.content);
-    if let (Some(prefix), Some(Content::List(items)), true) =
-        (kind.and_then(|kind| kind.strip_suffix("List")), items, depth < MAX_LISTS)
+/// Collects the objects of a document, each with its places: itself, or the items of a `List`. Items of a typed list,
+/// such as a `RouteList`, may leave out what the list says.
+fn expand<'p, 't>(
+    mut value: Value,
+    places: &'p Places<'t>,
+    inherited: Option<(&str, &str)>,
+    depth: usize,
+    objects: &mut Vec<(Value, &'p Places<'t>)>,
+) {
+    if let Value::Object(list) = &mut value
+        && depth < MAX_LISTS
+        && list.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+        && let Some(items) = list.get_mut("items").and_then(Value::as_array_mut)
     {
-        let inherited = (!prefix.is_empty()).then(|| (api_version.unwrap_or_default(), prefix));
-        items.iter().for_each(|item| expand(item, inherited, depth + 1, objects));
+        let items = std::mem::take(items);
+        let text = |member: &str| list.get(member).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, prefix) = (text("apiVersion"), text("kind").strip_suffix("List").unwrap_or_default());
+        let inherited = (!prefix.is_empty()).then_some((api_version, prefix));
+        let mut item_places = member(places, "items").into_iter().flat_map(children);
+        for item in items {
+            expand(item, item_places.next().unwrap_or(places), inherited, depth + 1, objects);
+        }
         return;
     }
-    let mut value = node.to_value();
     if value.is_null() {
         return;
     }
@@ -210,11 +273,11 @@ fn expand<'n>(node: &'n Node, inherited: Option<(&str, &str)>, depth: usize, obj
         map.entry("apiVersion").or_insert_with(|| api_version.into());
         map.entry("kind").or_insert_with(|| kind.into());
     }
-    objects.push((node, value));
+    objects.push((value, places));
 }
 
 /// The faults that stand in an object: from its beginning (the document's, for the first) to that of the next one.
-fn faults_of(document: &Document, from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
+fn faults_of(faults: &[Fault], from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
     let is_within = |at: Mark| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
-    document.faults.iter().filter(|fault| is_within(fault.at)).collect()
+    faults.iter().filter(|fault| is_within(fault.at)).collect()
 }

@@ -10,7 +10,7 @@ const KUSTOMIZATION: &str =
     "belongs to kustomize; build it and give the result instead: `kubectl kustomize DIR > rendered.yaml`";
 const TEMPLATE: &str = "is a template ({{ … }}); render it first: `helm template CHART > rendered.yaml`";
 
-/// Says of a file with errors what has to render it. What is wrong with a file that never is a manifest is left out.
+/// Explains which tool has to render a file with errors. Errors of a file that is never a manifest are dropped.
 pub fn explain(file: &Arc<str>, text: &str, diagnostics: &mut Vec<Diagnostic>) {
     let whole = match file.rsplit('/').next() {
         Some("Chart.yaml" | "values.yaml") => Some(CHART),

@@ -1,4 +1,4 @@
-//! Which files a folder of manifests has, and how each looked when it was seen.
+//! Lists the files of a folder of manifests, with their metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most files that are looked at.
+/// Maximum number of files.
 const MAX_FILES: usize = 200_000;
 /// Deepest subfolder.
 const MAX_DEPTH: usize = 32;
 
-/// What a file looked like: a change of its content changes one of these, except within the clock's grain.
+/// Metadata of a file: a change of content changes one of these, except within the clock's resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -34,25 +34,30 @@ impl Stamp {
         }
     }
 
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// When content or metadata last changed: seconds and nanoseconds since 1970.
     pub fn latest(&self) -> (i64, i64) {
         self.modified.max(self.changed)
     }
 }
 
-/// What is there.
+/// Result of listing a folder.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Files by path relative to the folder.
     pub files: BTreeMap<Arc<str>, Stamp>,
-    /// What could not be looked at, by relative path: nothing is known of the files below it.
+    /// Paths that could not be listed; nothing is known about the files below.
     pub unreadable: BTreeMap<Arc<str>, String>,
     /// The folder itself: device and inode; `None` when it could not be opened.
     pub identity: Option<(u64, u64)>,
 }
 
 impl Listing {
-    /// Whether `file` stands below something that could not be read, so that its absence means nothing.
+    /// True if `file` is below an unreadable path, so that its absence means nothing.
     pub fn is_unknown(&self, file: &str) -> bool {
         self.unreadable.keys().any(|place| {
             place.is_empty() || file.strip_prefix(&**place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -99,7 +104,7 @@ fn walk_folder(folder: &Path, relative: &str, depth: usize, visited: &mut BTreeS
             if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // Gone since the folder was read, or a link to nowhere: there is no such file.
+            // Deleted since the folder was read, or a dangling link: there is no such file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
                 listing.unreadable.insert(relative, error.to_string());
@@ -129,7 +134,7 @@ fn sorted_entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        // A name that is no UTF-8 cannot be shown in a message; such files are none of ours.
+        // A name that is not UTF-8 cannot be shown in a message; such files are ignored.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !name.starts_with('.') {
             entries.push((name, entry.path()));

@@ -1,7 +1,7 @@
-//! Follows a folder: waits for changes, lets them settle for a moment, looks again, publishes.
+//! Watches a folder: waits for changes, debounces them, scans again, and publishes.
 //!
-//! The kernel's notifications say when to look, never what to find: every look compares metadata. Where notifications
-//! are missing (links that point out of the folder, network file systems, no watches left) a slow poll looks.
+//! The kernel's notifications only say when to scan: every scan compares metadata. Where there are no notifications
+//! (links that point out of the folder, network file systems, no watches left), a slow poll scans.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use tokio::sync::{Notify, watch};
 use super::diagnostic::{Diagnostic, Severity};
 use super::directory::{Directory, Scope, Snapshot};
 
-/// A burst of changes has ended when nothing happens for this long.
+/// A burst of changes has ended if nothing happens for this long.
 const QUIET: Duration = Duration::from_millis(5);
-/// A burst is looked at after this long, ended or not.
+/// A burst is scanned after this time, ended or not.
 const LONGEST_BURST: Duration = Duration::from_millis(50);
-/// How often to look when nothing notifies.
+/// Interval of scans without notifications.
 const POLL: Duration = Duration::from_millis(500);
-/// A poll may take this share of the time at most: one part in so many.
+/// Maximum share of time spent on polling: one part in so many.
 const POLL_SHARE: u32 = 20;
-/// More changed files than this are looked at all together.
+/// If more files than this have changed, the whole folder is scanned.
 const MAX_PENDING: usize = 1024;
-/// Most problems that one look writes to the log.
+/// Maximum number of problems that one scan logs.
 const MAX_TOLD: usize = 50;
 
 impl Directory {
@@ -62,7 +62,7 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
             sender.send_replace(snapshot);
         }
         if watches.follow(directory.identity()) {
-            // Another folder stands there now: look once more, now that it is watched.
+            // Another folder has this path now: scan once more, now that it is watched.
             scope = Scope::Everything;
             continue;
         }
@@ -91,7 +91,7 @@ fn tell(before: &[Diagnostic], now: &[Diagnostic]) {
     }
 }
 
-/// Changes that have been told of and not yet been looked at. Bounded.
+/// Reported changes that have not been scanned yet; bounded.
 #[derive(Debug, Default)]
 struct Events {
     pending: Mutex<Pending>,
@@ -116,7 +116,7 @@ impl Events {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         match paths {
             Some(mut paths) => {
-                // The folder above is watched for this one's sake only.
+                // The parent folder is watched only for a replacement of this one.
                 paths.retain(|path| path.starts_with(root));
                 if paths.is_empty() {
                     return;
@@ -151,7 +151,7 @@ impl Events {
         }
     }
 
-    /// What to look at. Only changes of plain files that are known can be looked at one by one.
+    /// What to scan. Only changes of known plain files can be scanned individually.
     fn take(&self, directory: &Directory) -> Scope {
         let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         if pending.everything || pending.paths.is_empty() {
@@ -199,7 +199,7 @@ impl Watches {
         watches
     }
 
-    /// Watches the folder that stands there now. Says whether that is another one than before.
+    /// Watches the folder that has this path now. Returns whether it is another one than before.
     fn follow(&mut self, identity: Option<(u64, u64)>) -> bool {
         if self.watched == identity {
             return false;

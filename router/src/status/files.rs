@@ -1,8 +1,9 @@
 //! Status files: names, reading, writing whole or not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use router_model::kind::Kind;
@@ -12,26 +13,30 @@ use serde_json::{Value, json};
 /// Longest name before it is cut and told apart by its hash; file systems allow 255 bytes.
 const MAX_NAME: usize = 200;
 
-/// Statuses by object, of the files that can be read.
-pub fn read_all(folder: &Path) -> BTreeMap<ObjectRef, Value> {
-    let mut stored = BTreeMap::new();
+/// The status in an object's file; `None` where there is no file, or one that cannot be read.
+pub fn read(folder: &Path, object: &ObjectRef) -> Option<Value> {
+    let text = fs::read_to_string(folder.join(file_name(object))).ok()?;
+    parse(&text).filter(|(owner, _)| owner == object).map(|(_, status)| status)
+}
+
+/// The objects that have a file and are not `known`. Only files that this writer would write under the same name are
+/// its own.
+pub fn others(folder: &Path, known: &BTreeSet<ObjectRef>) -> Vec<ObjectRef> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return stored,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
             tracing::warn!(folder = %folder.display(), %error, "earlier statuses cannot be read");
-            return stored;
+            return Vec::new();
         }
     };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        // Only files that this writer would write under the same name are its own.
-        let read = fs::read_to_string(entry.path()).ok().and_then(|text| parse(&text));
-        if let Some((object, status)) = read.filter(|(object, _)| *name == *file_name(object)) {
-            stored.insert(object, status);
-        }
-    }
-    stored
+    let known: HashSet<OsString> = known.iter().map(|object| file_name(object).into()).collect();
+    let names = entries.flatten().map(|entry| entry.file_name()).filter(|name| !known.contains(name));
+    let owner = |name: OsString| {
+        let (owner, _) = parse(&fs::read_to_string(folder.join(&name)).ok()?)?;
+        (*name == *file_name(&owner)).then_some(owner)
+    };
+    names.filter_map(owner).collect()
 }
 
 /// Writes an object's status.
@@ -50,17 +55,20 @@ pub fn write(folder: &Path, object: &ObjectRef, status: &Value) -> io::Result<()
     }))
     .map_err(io::Error::other)?;
     let temporary = folder.join(format!(".{name}.new"));
-    let mut file = fs::File::create(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    drop(file);
-    fs::rename(&temporary, folder.join(name))
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, folder.join(name)));
+    if written.is_err() {
+        // Part of a file takes room on a full disk.
+        drop(fs::remove_file(&temporary));
+    }
+    written
 }
 
-/// Removes an object's status; that there is none is as good.
-pub fn remove(folder: &Path, object: &ObjectRef) -> io::Result<()> {
+/// Removes an object's file. Says whether there was one.
+pub fn remove(folder: &Path, object: &ObjectRef) -> io::Result<bool> {
     match fs::remove_file(folder.join(file_name(object))) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
+use crate::pattern::Pattern;
 
 /// `HTTPCORSFilter`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Cors {
     /// `allowOrigins`: `*`, `scheme://host[:port]`, or with `*.` in front of the host.
     pub origins: Vec<Arc<str>>,
     /// Origins by expressions that match them whole; only an HTTPProxy has them.
-    pub origins_like: Vec<OriginPattern>,
+    pub origins_like: Vec<Pattern>,
     /// `allowCredentials`.
     pub credentials: bool,
     /// `allowMethods`.
@@ -24,15 +24,3 @@ pub struct Cors {
     /// Pages of the public network may ask, too (Private Network Access); only an HTTPProxy says so.
     pub private_network: bool,
 }
-
-/// An expression for origins; as good as another one of the same text.
-#[derive(Clone, Debug)]
-pub struct OriginPattern(pub Regex);
-
-impl PartialEq for OriginPattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
-}
-
-impl Eq for OriginPattern {}

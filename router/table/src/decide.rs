@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use router_model::names::Hostname;
-use rustls::sign::CertifiedKey;
 
 use crate::flag::Flag;
 use crate::lookup::{Request, RequestMatch, SniMatch};
@@ -236,16 +235,8 @@ fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname
         // Nobody has the host: 404.
         (Some(_), None) => !matches!(needed, SniMatch::Default),
         (None, Some(_)) => true,
-        (None, None) => !same_certificate(shown.certificate(router), needed.certificate(router)),
-    }
-}
-
-/// Whether two names are served with one certificate, so that a client may use one connection for both; `None`: that
-/// of last resort.
-fn same_certificate(a: Option<&Arc<CertifiedKey>>, b: Option<&Arc<CertifiedKey>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.cert == b.cert,
-        (a, b) => a.is_none() && b.is_none(),
+        // With one certificate for two names, a client may use one connection for both; `None`: that of last resort.
+        (None, None) => shown.certificate(router) != needed.certificate(router),
     }
 }
 

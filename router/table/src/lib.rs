@@ -11,6 +11,7 @@ pub mod location;
 pub mod lookup;
 pub mod matchers;
 pub mod path_form;
+pub mod pattern;
 pub mod policy;
 pub mod rule;
 pub mod table;

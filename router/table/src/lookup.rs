@@ -7,8 +7,8 @@ use std::iter;
 use std::sync::Arc;
 
 pub use request::{Request, Unmet, joined};
+use router_model::certificate::Certificate;
 use router_model::names::Hostname;
-use rustls::sign::CertifiedKey;
 
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
@@ -26,7 +26,7 @@ pub enum SniMatch<'t> {
 
 impl<'t> SniMatch<'t> {
     /// The certificate that a name which leads there is served with, of several the first; `None`: that of last resort.
-    pub fn certificate(&self, router: &'t RouterTable) -> Option<&'t Arc<CertifiedKey>> {
+    pub fn certificate(&self, router: &'t RouterTable) -> Option<&'t Certificate> {
         let own = match *self {
             SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
                 Some(tls) => tls.certificates.first(),

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use backend_tls::{BackendTls, NotAServerName, PeerName};
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{Hostname, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
-use rustls::sign::CertifiedKey;
 
 use crate::cors::Cors;
 use crate::header_modifier::HeaderModifier;
@@ -23,7 +23,7 @@ use crate::table::{Cluster, ResolvedRoute};
 
 /// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
 /// answered 404, and no wider host is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRules {
     /// Who has the host: the oldest object that claims it.
     pub owner: ObjectRef,
@@ -53,12 +53,12 @@ impl HostRules {
 }
 
 /// How a site terminates TLS.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRulesTls {
     /// The object that names the certificates.
     pub shown_by: ObjectRef,
     /// The first that suits a client is shown.
-    pub certificates: Vec<Arc<CertifiedKey>>,
+    pub certificates: Vec<Certificate>,
     /// The lowest version; never below that of the router's profile. `None`: as the router says.
     pub minimum: Option<TlsVersion>,
     /// What requests are matched against, in order.
@@ -68,7 +68,7 @@ pub struct HostRulesTls {
 }
 
 /// One alternative of a rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// All of it must match.
     pub matcher: RequestMatcher,
@@ -83,7 +83,7 @@ pub struct Rule {
 }
 
 /// What a rule does with its requests, beside what a [`ResolvedRoute`] has for all kinds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RulePolicy {
     /// Where requests go.
     pub action: Action,
@@ -130,7 +130,7 @@ pub struct Retry {
 }
 
 /// Where requests of a rule go.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// To the cluster of the route.
     #[default]
@@ -144,7 +144,7 @@ pub enum Action {
 }
 
 /// `RequestRedirect`, resolved.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectTo {
     /// `http` or `https`; `None`: the request's.
     pub scheme: Option<Arc<str>>,
@@ -177,7 +177,7 @@ pub enum PathChange {
 }
 
 /// Where copies of requests go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
     /// The endpoints.
     pub cluster: Cluster,
@@ -186,7 +186,7 @@ pub struct Mirror {
 }
 
 /// What one backend has of its own, beside its endpoints.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendPolicy {
     /// Namespace of the Service, where that is not the route's.
     pub namespace: Option<Arc<str>>,

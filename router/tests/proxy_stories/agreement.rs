@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use router_proxy::ProxyConfig;
 use router_translate::explain::explanation::Explanation;
-use router_translate::explain::outcome::Fate;
+use router_translate::explain::outcome::OutcomeKind;
 use router_translate::explain::query::Query;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -159,12 +159,12 @@ enum End {
 fn said(explanation: &Explanation) -> (BTreeSet<End>, BTreeSet<End>, BTreeSet<String>) {
     let (mut may, mut must, mut backends) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for outcome in &explanation.outcome {
-        let end = match &outcome.fate {
-            Fate::Endpoints { endpoints } => {
+        let end = match &outcome.kind {
+            OutcomeKind::Endpoints { endpoints } => {
                 backends.extend(endpoints.iter().cloned());
                 End::Backend
             }
-            Fate::Response { status, cause, .. } => End::Answer(*status, cause.clone()),
+            OutcomeKind::Response { status, cause, .. } => End::Answer(*status, cause.clone()),
             other => panic!("no world has what comes to {other:?}: {explanation}"),
         };
         if outcome.when.is_none() {

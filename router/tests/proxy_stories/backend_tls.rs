@@ -161,7 +161,7 @@ async fn copies_go_over_tls_and_those_that_are_lost_are_seen() {
     eventually("the copies' ends", async || counted("lost") == Some((2, 2))).await;
     assert_eq!(counted("copied"), Some((1, 0)));
     let is_told = |line: &Value| {
-        line["message"] == "copies of requests are lost"
+        line["message"] == "mirrored requests were lost"
             && line["route"].as_str().is_some_and(|it| it.contains("test/lost"))
     };
     let line = log::line_where("a line about lost copies", is_told).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use router_model::certificate::TrustRoots;
 use router_model::names::Hostname;
 use router_proxy::ProxyConfig;
 use router_table::host_pattern::HostPattern;
@@ -23,7 +24,7 @@ fn name(name: &str) -> SubjectName {
 /// SNI `sni`, and one of these names in the certificate; without names it is SNI.
 fn policy(sni: &str, names: &[&str], roots: Option<Arc<RootCertStore>>) -> BackendPolicy {
     let names: Vec<_> = names.iter().map(|pattern| name(pattern)).collect();
-    let tls = BackendTls::new(&Hostname::parse(sni).unwrap(), roots, &names).unwrap();
+    let tls = BackendTls::new(&Hostname::parse(sni).unwrap(), roots.map(TrustRoots::from), &names).unwrap();
     BackendPolicy { tls: Some(tls), ..BackendPolicy::default() }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, PathMatch, RouteId};
 use router_model::object::{ObjectKey, ObjectRef};
@@ -130,7 +131,7 @@ impl SiteOf {
     }
 
     pub fn tls(mut self, certificates: &[&Arc<CertifiedKey>], rules: &[RuleOf]) -> SiteOf {
-        let certificates = certificates.iter().map(|key| Arc::clone(key)).collect();
+        let certificates = certificates.iter().map(|&key| Certificate::from(Arc::clone(key))).collect();
         let rules = rules.iter().map(RuleOf::made).collect();
         let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
         self.tls = Some(HostRulesTls { shown_by, certificates, minimum: None, rules, tcp: None });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use router_listener::{BindState, Protocol};
+use router_model::certificate::{Certificate, TrustRoots};
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_proxy::{Proxy, ProxyConfig};
@@ -33,7 +34,7 @@ pub struct Route {
     passthrough: bool,
     tls: bool,
     insecure: Option<InsecurePolicy>,
-    certificate: Option<Arc<CertifiedKey>>,
+    certificate: Option<Certificate>,
     reencrypt: Option<Reencrypt>,
     services: Vec<ServiceEndpoints>,
     allow: Option<Vec<ipnet::IpNet>>,
@@ -132,13 +133,13 @@ impl Route {
 
     pub fn edge(mut self, certificate: Option<&Arc<CertifiedKey>>) -> Route {
         self.tls = true;
-        self.certificate = certificate.cloned();
+        self.certificate = certificate.cloned().map(Certificate::from);
         self
     }
 
     pub fn reencrypt(self, destination_ca: Option<Arc<RootCertStore>>) -> Route {
         let mut route = self.edge(None);
-        route.reencrypt = Some(Reencrypt { destination_ca });
+        route.reencrypt = Some(Reencrypt { destination_ca: destination_ca.map(TrustRoots::from) });
         route
     }
 
@@ -263,7 +264,7 @@ pub fn router(
         domain: "apps.test".into(),
         http_port: Some(http_port),
         https_port: Some(https_port),
-        default_certificate: default_certificate.cloned(),
+        default_certificate: default_certificate.cloned().map(Certificate::from),
         policy: Arc::default(),
         hosts,
         routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),

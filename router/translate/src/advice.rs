@@ -1,12 +1,10 @@
-//! What is odd about objects and what they ask for in vain, as warnings: only all objects together show it, and no status
-//! says it.
+//! Warnings about objects that no status reports, since only several objects together show the problem.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
@@ -24,7 +22,7 @@ use crate::status::report::StatusReport;
 use crate::unserved::unserved;
 use crate::warning::{Unserved, Warning};
 
-/// All that is odd and that no status says, as of `now`, in order of object.
+/// All warnings as of `now`, in order of object.
 pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
     let Facts { table, report, resources, trust, .. } = facts;
     let mut all = warnings(resources, table, report);
@@ -34,7 +32,7 @@ pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
     all
 }
 
-/// What is odd and has no place in a status, in order of object.
+/// Warnings that depend on objects alone, in order of object.
 pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
     let normal: Vec<_> = resources
         .ingress_controllers
@@ -44,24 +42,14 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
         .collect();
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
-        let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
         let path = route.traffic.path();
         let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
         warnings.extend(unmatched.map(|(router, form)| Warning {
-            object: object(),
+            object: ObjectRef { kind: Kind::Route, key: route.meta.key.clone() },
             path: FieldPath::of(&["spec", "path"]),
             message: format!(
                 "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
                 form.of(path)
-            ),
-        }));
-        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
-        warnings.extend(list.map(|list| Warning {
-            object: object(),
-            path: FieldPath::of(&["metadata", "annotations", list.annotation]),
-            message: format!(
-                "not addresses, ignored: {}; write IP addresses or networks, such as 10.0.0.0/8",
-                list.invalid.join(" ")
             ),
         }));
     }
@@ -72,7 +60,7 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
     warnings
 }
 
-/// Services that a route has for its requests or their copies, and that have no endpoint.
+/// Services of a route, or of its mirrors, without an endpoint.
 fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
     let slices = OnceCell::new();
     of_services(table, resources, |_, service| {
@@ -109,7 +97,7 @@ fn of_services(
     warnings.into_iter().collect()
 }
 
-/// Where an object names a service; the whole of it where it does not do so in a way that is known.
+/// The field in which an object names a service; the object's root if it is not found.
 fn reference(resources: &Resources, object: &ObjectRef, service: &ServiceEndpoints) -> FieldPath {
     let manifest = resources.manifest(object.kind, &object.key).map(|manifest| manifest.value());
     let spec = manifest.as_ref().and_then(|manifest| manifest.get("spec"));
@@ -125,7 +113,7 @@ fn find(value: &Value, path: &FieldPath, service: &ServiceEndpoints) -> Option<F
             {
                 return Some(path.clone());
             }
-            // These name what an object hangs on.
+            // These name parents, not services.
             let others = members.iter().filter(|(name, _)| !matches!(&***name, "parentRefs" | "virtualhost"));
             others.into_iter().find_map(|(name, value)| find(value, &path.key(name), service))
         }

@@ -1,8 +1,9 @@
-//! Contour's IngressRoute, HTTPProxy and TLSCertificateDelegation: from objects to sites and statuses
+//! Contour: translates IngressRoutes, HTTPProxies and TLSCertificateDelegations into host rules and statuses
 //! (docs/delegation.md#subdomains).
 //!
-//! `claims` says who may have which host, `walk` follows the delegations below a host, `serve` makes what is served,
-//! `report` what objects are told. All objects hang on the router `default`, or else on the first one.
+//! `claims` decides which object may have which host, `walk` follows the delegations below a host, `serve` builds the
+//! virtual host, and `status` writes the statuses. All objects are served on the router `default`; if no router has
+//! this name, on the first one.
 
 mod backends;
 mod claims;
@@ -23,41 +24,41 @@ use router_table::table::VirtualHost;
 use self::backends::Backends;
 use self::serve::Maker;
 use self::tls::HostTls;
-use self::walk::{Walk, own_faults};
-use crate::contour::claims::types::{Claim, Claims, Vertices};
+use self::walk::{DelegationWalk, own_faults};
+use crate::contour::claims::types::{Claim, Claims, Proxies};
 use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
-/// The router that Contour's objects hang on, where there is one of this name.
+/// The router that serves Contour's objects, if a router of this name exists.
 pub const ROUTER: &str = "default";
-/// What requests for a subdomain are answered whose delegate is not there, as an HTTPProxy's include is.
+/// Status code for requests to a subdomain whose delegate does not exist, as for a missing include of an HTTPProxy.
 const NO_DELEGATE: u16 = 502;
 
-/// Contour's objects, and who may have which host.
+/// Contour's objects, with the decision on which object may have which host.
 #[derive(Debug)]
 pub struct Model<'r> {
     inputs: Inputs<'r>,
-    vertices: Vertices<'r>,
+    proxies: Proxies<'r>,
     router: Option<&'r RouterPorts>,
     claims: Claims<'r>,
 }
 
 impl<'r> Model<'r> {
-    /// Decides about names.
+    /// Decides which object may have which host.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
-        let vertices: Vertices<'r> = resources
+        let proxies: Proxies<'r> = resources
             .ingress_routes
             .iter()
             .chain(resources.http_proxies.iter())
-            .filter(|vertex| !vertex.is_foreign)
-            .map(|vertex| (vertex.object(), vertex))
+            .filter(|proxy| !proxy.is_foreign())
+            .map(|proxy| (proxy.object(), proxy))
             .collect();
         let router = inputs.routers.iter().find(|router| *router.name.0 == *ROUTER).or(inputs.routers.first());
-        let claims = claims::decide(&vertices, inputs.settings);
-        Model { inputs: *inputs, vertices, router, claims }
+        let claims = claims::decide(&proxies, inputs.settings);
+        Model { inputs: *inputs, proxies, router, claims }
     }
 
     fn backends(&self) -> Backends<'r> {
@@ -65,12 +66,12 @@ impl<'r> Model<'r> {
         Backends { resources, services: Services::new(resources, endpoints) }
     }
 
-    /// The TLS of each domain, or why the domain cannot be served, outermost first.
+    /// The TLS of each domain, or why the domain is invalid; outermost first.
     fn domains(&self) -> Vec<Result<HostTls, Violation>> {
         let mut states: Vec<Result<HostTls, Violation>> = Vec::new();
-        for zone in &self.claims.zones {
-            let parent = zone.parent.and_then(|at| states.get(at));
-            let state = match zone.root {
+        for delegated_domain in &self.claims.delegated_domains {
+            let parent = delegated_domain.parent.and_then(|at| states.get(at));
+            let state = match delegated_domain.root {
                 None => Err(Violation::new("VirtualHostError", "DuplicateVhost", "several roots have this domain")),
                 Some(root) => self.domain(root, parent),
             };
@@ -105,7 +106,7 @@ impl<'r> Model<'r> {
         }
     }
 
-    /// What a host serves. `None`: nothing, and the report says why.
+    /// The virtual host of a claim; `None` if it is invalid, which `report` then says.
     fn host(
         &self,
         claim: &Claim<'r>,
@@ -115,7 +116,7 @@ impl<'r> Model<'r> {
     ) -> Option<VirtualHost> {
         let domain = match claim.entry {
             None => HostTls::None,
-            Some((zone, _)) => match domains.get(zone)? {
+            Some((delegated_domain, _)) => match domains.get(delegated_domain)? {
                 Ok(tls) => tls.clone(),
                 Err(_) => {
                     report.fault(claim, root_invalid());
@@ -144,7 +145,7 @@ impl<'r> Model<'r> {
             && claim.entry.is_some()
             && !subject::covers(certificate, &claim.name)
         {
-            // Whose Secret it is hears of it; a delegate is never told the name of what it inherits.
+            // Only the owner of the Secret is warned: a delegate must not learn the name of an inherited Secret.
             let warning = format!("certificate {secret} does not cover {}", claim.name);
             if own.is_some() {
                 report.warn_delegate(claim, warning);
@@ -153,9 +154,9 @@ impl<'r> Model<'r> {
             }
         }
         let entered = report.entered.entry(Arc::clone(&claim.root.meta.key.namespace)).or_default();
-        let mut walk = Walk::new(&self.vertices, self.backends(), claim, *entered);
-        walk.visit(&Walk::start(start));
-        let tcp = start.tcp.as_ref().and_then(|_| walk.tcp(&Walk::start(start)));
+        let mut walk = DelegationWalk::new(&self.proxies, self.backends(), claim, *entered);
+        walk.visit(&DelegationWalk::start(start));
+        let tcp = start.tcp.as_ref().and_then(|_| walk.tcp(&DelegationWalk::start(start)));
         walk.routes(start);
         *entered += walk.entered;
         let host = maker.virtual_host(claim, &tls, walk.rules, tcp);
@@ -169,7 +170,7 @@ impl<'r> Model<'r> {
     }
 }
 
-/// Whether what an object serves goes with its TLS, and nothing is asked for that would not be kept.
+/// Checks that what an object serves is possible with its TLS.
 fn fits(start: &ContourProxy, tls: &HostTls, is_own: bool) -> Result<(), Violation> {
     if let Some(fault) = own_faults(start).into_iter().next() {
         return Err(fault);
@@ -194,50 +195,53 @@ fn fits(start: &ContourProxy, tls: &HostTls, is_own: bool) -> Result<(), Violati
 impl Translator for Model<'_> {
     fn claims(&self) -> Vec<HostClaim> {
         let Some(router) = self.router else { return Vec::new() };
-        let want = |(host, owner): (&_, &&Arc<ContourProxy>)| HostClaim {
+        let claim = |(host, owner): (&_, &&Arc<ContourProxy>)| HostClaim {
             router: router.name.clone(),
             host: Clone::clone(host),
             owner: owner.object(),
             age: OwnedAge::of(&owner.meta),
         };
-        self.claims.wanted.iter().map(want).collect()
+        self.claims.claimed.iter().map(claim).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let mut report = Report::new(&self.claims);
-        let mut settled = ApiTranslation::default();
+        let mut translation = ApiTranslation::default();
         let domains = self.domains();
         report.domains(&self.claims, &domains);
         if let Some(router) = self.router {
-            let good = self.claims.zones.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
-            settled.domains = good.map(|(zone, _)| (router.name.clone(), zone.domain.clone())).collect();
-            for claim in &self.claims.outdone {
-                if let Some(winner) = lost.get(&(router.name.clone(), claim.host.clone())) {
-                    report.outdone(claim, &winner.object, winner.created.seniority(claim.root.meta.created));
+            let good = self.claims.delegated_domains.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
+            translation.domains =
+                good.map(|(delegated_domain, _)| (router.name.clone(), delegated_domain.domain.clone())).collect();
+            let conflict = |claim: &Claim<'_>| {
+                let owner = lost.get(&(router.name.clone(), claim.host.clone()))?;
+                Some(owner.conflict(claim.name.to_string(), claim.root.object(), claim.root.meta.created))
+            };
+            for (claim, _) in &self.claims.lost_to_other_kind {
+                if let Some(conflict) = conflict(claim) {
+                    report.forget(claim);
+                    report.lost(claim, &conflict);
                 }
             }
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
-                match lost.get(&(router.name.clone(), claim.host.clone())) {
-                    Some(winner) => {
-                        let seniority = winner.created.seniority(claim.root.meta.created);
-                        report.lost(claim, &winner.object, seniority);
-                    }
+                match conflict(claim) {
+                    Some(conflict) => report.lost(claim, &conflict),
                     None => {
                         let host = self.host(claim, &domains, &mut maker, &mut report);
-                        settled.hosts.extend(host.map(|host| (router.name.clone(), host)));
+                        translation.hosts.extend(host.map(|host| (router.name.clone(), host)));
                     }
                 }
             }
         }
         let router = self.router.map(|router| &router.name);
-        settled.statuses = report.told(&self.vertices, router);
+        translation.statuses = report.statuses(&self.proxies, router);
         let delegations = self.inputs.resources.certificate_delegations.iter().filter(|object| object.has_status);
-        settled.statuses.extend(delegations.map(|object| {
+        translation.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };
             (reference, status::written::certificate_delegation(object, self.inputs.resources))
         }));
-        settled
+        translation
     }
 }
 

@@ -1,4 +1,4 @@
-//! The documentation lists every feature that a GatewayClass's status has, and none that it has not.
+//! docs/gateway-api.md lists exactly the features in a GatewayClass's status.
 
 use router_api::testing::documented;
 

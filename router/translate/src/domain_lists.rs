@@ -1,26 +1,26 @@
-//! Domains that a router may or may not serve (docs/openshift.md#domains), as OpenShift's router takes them from
-//! `ROUTER_DENIED_DOMAINS` and `ROUTER_ALLOWED_DOMAINS`.
+//! Denied and allowed domains of routers (docs/openshift.md#domains), as `ROUTER_DENIED_DOMAINS` and
+//! `ROUTER_ALLOWED_DOMAINS` of OpenShift's router.
 
 use router_model::names::{HostMatch, Hostname};
 
-/// Domains that are denied, and the only ones that are allowed. A domain stands for itself and all names under it.
+/// Denied and allowed domains. A domain covers itself and all names below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainLists {
-    /// Never served; beats `allowed`.
+    /// Never served; takes precedence over `allowed`.
     pub denied: Vec<String>,
-    /// When not empty, only these are served.
+    /// If not empty, only these are served.
     pub allowed: Vec<String>,
 }
 
 impl DomainLists {
-    /// The hosts that every router closes: what is denied is not found below a wildcard either.
+    /// Hosts that every router closes: a denied name must not match a wider wildcard either.
     pub(crate) fn closed(&self) -> impl Iterator<Item = HostMatch> {
         let names = self.denied.iter().filter_map(|domain| Hostname::parse(domain).ok());
         names.flat_map(|name| [HostMatch::Exact(name.clone()), HostMatch::Suffix(name)])
     }
 
-    /// Why a host may not be served; `None`: it may. For a wildcard, its domain is asked for. An empty host is left to
-    /// other checks.
+    /// Why a host may not be served; `None` if it may. For a wildcard, pass its domain. An empty host is checked
+    /// elsewhere.
     pub(crate) fn fault(&self, host: &str) -> Option<&'static str> {
         if host.is_empty() {
             return None;

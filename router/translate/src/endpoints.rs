@@ -1,4 +1,4 @@
-//! Endpoints by the Service that they belong to.
+//! Endpoints, indexed by Service.
 
 pub mod absence;
 pub mod addresses;
@@ -18,7 +18,7 @@ use router_table::table::{Endpoint, EndpointsKey, PortChoice};
 
 use crate::endpoints::addresses::{EndpointAddresses, is_usable};
 
-/// Whether a port of a slice is meant.
+/// Whether a choice selects a port of a slice.
 pub fn is_chosen(choice: &PortChoice, port: &SlicePort) -> bool {
     let is_target =
         |target: Option<&Arc<str>>| target.is_none_or(|it| TargetPort(it.clone()).matches(&port.name, port.number));
@@ -31,20 +31,20 @@ pub fn is_chosen(choice: &PortChoice, port: &SlicePort) -> bool {
     }
 }
 
-/// What a slice says of the protocol of a port: name and number of the port, and the protocol.
+/// A port of a slice that gives a protocol: name, number, protocol.
 type Spoken = (Arc<str>, u16, AppProtocol);
 
-/// EndpointSlices by the Service that they belong to.
+/// EndpointSlices, indexed by Service.
 #[derive(Debug)]
 pub struct EndpointIndex {
     slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
-    /// Services whose slices were asked for protocols: what follows from the answer is decided anew when it differs.
+    /// Services whose protocols were looked up: when the result differs, what depends on it is decided anew.
     asked: RefCell<HashSet<ObjectKey>>,
 }
 
 impl EndpointIndex {
-    /// Indexes the slices in force.
+    /// Indexes these EndpointSlices.
     pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
         let mut index = EndpointIndex { slices: HashMap::new(), addresses, asked: RefCell::default() };
         for slice in resources.endpoint_slices.iter() {
@@ -53,8 +53,8 @@ impl EndpointIndex {
         index
     }
 
-    /// Takes one version of a slice out and another in. Returns the Services whose endpoints may change by that, and
-    /// whether an answer of [`EndpointIndex::protocols`] does.
+    /// Replaces one version of a slice. Returns the Services whose endpoints may differ, and whether a result of
+    /// [`EndpointIndex::protocols`] does.
     pub fn replace(
         &mut self,
         old: Option<Arc<EndpointSlice>>,
@@ -93,20 +93,20 @@ impl EndpointIndex {
         ports.filter_map(|port| Some((port.name.clone(), port.number, port.protocol.clone()?))).collect()
     }
 
-    /// What the slices of a service say that endpoints speak behind a port of it, each once.
+    /// Protocols that the slices of a service give for a port, each once.
     pub fn protocols(&self, service: &ObjectKey, choice: &PortChoice) -> BTreeSet<AppProtocol> {
         self.asked.borrow_mut().insert(service.clone());
         let ports = self.slices(service).flat_map(|slice| &slice.ports);
         ports.filter(|port| is_chosen(choice, port)).filter_map(|port| port.protocol.clone()).collect()
     }
 
-    /// Forgets who was asked for protocols: everything is about to be asked anew.
+    /// Clears the record of looked-up protocols, before everything is looked up anew.
     pub fn forget_asked(&self) {
         self.asked.borrow_mut().clear();
     }
 
-    /// The usable endpoints of a service port, each address once, in order of address: those that are ready, or where
-    /// none is, those that are draining.
+    /// Usable endpoints of a service port, deduplicated, in order of address: the ready ones, or if there is none, the
+    /// draining ones.
     pub fn find(&self, key: &EndpointsKey) -> Arc<[Endpoint]> {
         let service = ObjectKey { namespace: key.namespace.clone(), name: key.service.clone() };
         let (mut ready, mut draining) = (Vec::new(), Vec::new());

@@ -6,6 +6,7 @@
 //! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
 //! the same objects (`engine/tests.rs`).
 
+mod assembly;
 pub mod change;
 mod host_rules;
 mod members;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use router_api::kubernetes::endpoints::EndpointSlice;
 use router_api::openshift::route::Route;
-use router_api::resources::{Objects, Resources, Slot};
+use router_api::resources::{Resources, Slot};
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectKey;
 use router_model::persistent::{Changed, Sorted};
@@ -27,8 +28,9 @@ use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use served::Served;
 
 use crate::endpoints::EndpointIndex;
+use crate::engine::assembly::ChangedRoutes;
 use crate::engine::change::RouteChange;
-use crate::engine::host_rules::{HostContests, HostRulesTable};
+use crate::engine::host_rules::HostContests;
 use crate::openshift::{compile, controllers};
 use crate::settings::Settings;
 use crate::status::condition::last_good_serves;
@@ -69,7 +71,8 @@ struct Ground {
 /// What was made of the last objects.
 #[derive(Debug)]
 struct State {
-    resources: Resources,
+    /// `None`: the routers are new and serve nothing yet.
+    resources: Option<Resources>,
     routers: Vec<Served>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
     report: Sorted<ObjectKey, Ingress>,
@@ -95,10 +98,10 @@ impl Engine {
     /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
         let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
-        let is_new = last.is_none();
         let (mut ground, mut state) = last.unwrap_or_else(|| State::new(resources, &self.settings));
+        let is_new = state.resources.is_none();
         let slices = state.follow_slices(resources, &mut ground.endpoints);
-        self.decide(resources, &ground, &mut state, is_new, slices.bear_on_rules);
+        self.decide(resources, &ground, &mut state, slices.bear_on_rules);
         let tables = state.routers.iter().map(|served| served.table()).chain(self.sites.made());
         let mut routers: Vec<Arc<RouterTable>> = tables.cloned().collect();
         routers.sort_by(|a, b| a.name.cmp(&b.name));
@@ -128,11 +131,13 @@ impl Engine {
     }
 
     /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
-    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut State, is_new: bool, slices_differ: bool) {
+    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut State, slices_differ: bool) {
         let denies = !self.settings.domains.denied.is_empty();
         let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
-        let may_differ = are_wanted && (is_new || slices_differ || host_rules::may_differ(resources, &state.resources));
-        let routes_differ = resources.routes.changes_since(&state.resources.routes).next().is_some();
+        let last = state.resources.as_ref();
+        let differ = |last| slices_differ || host_rules::may_differ(resources, last);
+        let may_differ = are_wanted && last.is_none_or(differ);
+        let routes_differ = last.is_none_or(|last| resources.routes.changes_since(&last.routes).next().is_some());
         let make = || {
             ground.endpoints.forget_asked();
             (self.apis)(Inputs {
@@ -147,18 +152,16 @@ impl Engine {
         if let Some(apis) = &apis {
             self.sites.claim(apis.iter().map(|api| api.claims()).collect());
         }
-        state.follow(resources, &self.sites);
+        let (changed, touched) = state.follow(resources, &self.sites);
         let may_be_lost = are_wanted && (may_differ || routes_differ);
         if may_be_lost && (self.sites.contest(&state.won(), resources) || may_differ) {
             let apis = apis.unwrap_or_else(make);
             let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.translate(lost)).collect();
-            let before: Vec<HostRulesTable> = state.names().map(|name| self.sites.served(name)).collect();
             let names = state.names().cloned().collect();
             self.sites.settle(settled, resources, &names, &self.settings);
-            // Routers that were made anew have no sites yet.
-            let before = before.into_iter().map(|before| if is_new { HostRulesTable::default() } else { before });
-            state.follow_sites(&self.sites, before);
         }
+        state.assemble(changed, &self.sites);
+        state.report_routes(touched, resources);
     }
 }
 
@@ -173,7 +176,7 @@ impl State {
             ports: plan.routers.iter().map(controllers::Router::ports).collect(),
         };
         let state = State {
-            resources: Resources { routes: Objects::default(), ..resources.clone() },
+            resources: None,
             routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
             report: Sorted::default(),
@@ -185,7 +188,7 @@ impl State {
     /// What routers are made of, and what all of their routes may depend on. These change rarely; everything is then
     /// decided anew.
     fn needs_new_routers(&self, resources: &Resources) -> bool {
-        let last = &self.resources;
+        let Some(last) = &self.resources else { return true };
         resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
             || resources.namespaces.changes_since(&last.namespaces).next().is_some()
             || resources.secrets.changes_since(&last.secrets).next().is_some()
@@ -199,9 +202,10 @@ impl State {
         self.routers.iter().map(Served::name)
     }
 
-    /// Takes over changed Routes and what other kinds want.
-    fn follow(&mut self, resources: &Resources, sites: &HostContests) {
-        let last = std::mem::replace(&mut self.resources, resources.clone());
+    /// Takes over changed Routes and what other kinds want. Returns what changes of each router's Routes, and the Routes
+    /// whose status may differ.
+    fn follow(&mut self, resources: &Resources, sites: &HostContests) -> (Vec<Option<ChangedRoutes>>, Vec<ObjectKey>) {
+        let last = self.resources.replace(resources.clone()).unwrap_or_default();
         let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
         let changes: Vec<RouteChange<'_>> = slots
             .iter()
@@ -211,13 +215,14 @@ impl State {
             })
             .collect();
         let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
+        let mut changed = Vec::with_capacity(self.routers.len());
         for served in &mut self.routers {
             let foreign = sites.foreign(served.name());
-            served.follow(&changes, &foreign, resources, &mut touched);
+            changed.push(served.follow(&changes, &foreign, resources, &mut touched));
         }
         touched.sort_unstable();
         touched.dedup();
-        self.report_routes(touched);
+        (changed, touched)
     }
 
     /// The hosts that objects of other kinds want and a Route has.
@@ -229,19 +234,20 @@ impl State {
         self.routers.iter().flat_map(of).collect()
     }
 
-    /// Puts what objects of other kinds serve into the tables, in the place of what they served before.
-    fn follow_sites(&mut self, sites: &HostContests, before: impl Iterator<Item = HostRulesTable>) {
-        for (served, before) in self.routers.iter_mut().zip(before) {
-            if let Some(table) = sites.served(served.name()).merged_into(served.table(), &before) {
-                served.set_table(Arc::new(table));
-            }
+    /// Puts into the tables what changes of each router's Routes, and what objects of other kinds serve.
+    fn assemble(&mut self, changed: Vec<Option<ChangedRoutes>>, sites: &HostContests) {
+        for (served, changed) in self.routers.iter_mut().zip(changed) {
+            let rules = sites.served(served.name());
+            served.assemble(changed, &rules);
         }
     }
 
     /// Takes changed EndpointSlices over.
     fn follow_slices(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> SliceChanges {
         let mut changes = SliceChanges::default();
-        for changed in resources.endpoint_slices.changes_since(&self.resources.endpoint_slices) {
+        // For new routers `endpoints` was made of these very slices.
+        let Some(last) = &self.resources else { return changes };
+        for changed in resources.endpoint_slices.changes_since(&last.endpoint_slices) {
             let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
             let (services, bear_on_rules) = endpoints.replace(good(changed.old), good(changed.new));
             changes.services.extend(services);
@@ -251,16 +257,16 @@ impl State {
     }
 
     /// Writes the entries of these routes.
-    fn report_routes(&mut self, keys: Vec<ObjectKey>) {
+    fn report_routes(&mut self, keys: Vec<ObjectKey>, resources: &Resources) {
         let mut reports = Vec::with_capacity(keys.len());
         for key in keys {
-            let Some(slot) = self.resources.routes.slot(&key) else {
+            let Some(slot) = resources.routes.slot(&key) else {
                 self.report.remove(&key);
                 self.conflicts.remove(&key);
                 continue;
             };
             let conflicts = slot.good.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
-            let ingress = self.ingress(&key, slot);
+            let ingress = self.ingress(&key, slot, resources);
             if conflicts.is_empty() {
                 self.conflicts.remove(&key);
             } else {
@@ -276,7 +282,7 @@ impl State {
     }
 
     /// What routers say of a route, in order of router.
-    fn ingress(&self, key: &ObjectKey, slot: &Slot<Route>) -> Ingress {
+    fn ingress(&self, key: &ObjectKey, slot: &Slot<Route>, resources: &Resources) -> Ingress {
         let good = slot.good.as_deref();
         if let (Some(route), None) = (good, &slot.refused) {
             let mut selecting = self.routers.iter().filter(|served| served.selects(route));
@@ -297,7 +303,7 @@ impl State {
                     }
                     entries.push(entry);
                 }
-                (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, &self.resources)),
+                (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, resources)),
                 (None, None) => {}
             }
         }

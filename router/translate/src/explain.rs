@@ -1,9 +1,8 @@
-//! Why a URL or a server name is served by what it is served by, or by nothing: the decisions in their order, as data.
+//! Explains why a URL or a server name is served as it is, or not at all: the decisions in order, as data.
 //!
-//! This asks the same table that traffic asks, and tells what traffic does not need to know: what came close, who lost
-//! and to whom, and what to change. It names routes of every namespace, so it is for operators.
+//! It looks up the same table as traffic does, and adds near misses, objects that lost a host, and fixes. It names
+//! routes of every namespace, so it is for operators only.
 
-pub mod asked;
 pub mod backends;
 pub mod data_path;
 pub mod explanation;
@@ -11,19 +10,20 @@ pub mod facts;
 mod filter;
 mod follow;
 pub mod found;
+mod host_rules;
 mod hosts;
 pub mod outcome;
 mod owners;
 pub mod query;
+pub mod request;
 pub mod settings;
-mod sites;
 mod text;
 
 use crate::explain::explanation::Explanation;
 use crate::explain::facts::Facts;
 use crate::explain::query::Query;
 
-/// Explains what happens to a query. Pure: the data path's part is added by whoever runs one.
+/// Explains a query. Pure: the caller adds the data path's part.
 pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     let mut explanation = Explanation {
         query: query.clone(),

@@ -1,7 +1,8 @@
-//! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
+//! Gateway API: translates GatewayClasses, Gateways, routes, grants and policies into host rules and statuses.
 //!
-//! `class` and `listeners` say what is listened on, `attach` which routes hang there, `inclusion` what these and their
-//! children come to, `hosts` and `rules` what is served by it, and `statuses` what everybody is told.
+//! `class` and `listeners` decide what is listened on, `claims` which routes attach to which listener, `inclusion`
+//! expands routes with slots into flat rules, `serve` and `rules` build the virtual hosts, and `status` writes the
+//! conditions.
 
 pub mod backend_tls;
 pub mod carried;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
-use domains::Domains;
+use domains::DomainPatterns;
 use grants::{Grants, Referrer};
 use router_api::gateway_api::types::{Filter, Gateway, GatewayRoute};
 use router_model::kind::Kind;
@@ -45,30 +46,30 @@ use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Hosts, ListenerAt};
 use crate::status::condition::Condition;
 use crate::status::object_status::ObjectStatus;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
-/// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
+/// All decisions about Gateway API objects, except which hosts other APIs have won.
 #[derive(Debug)]
 pub struct Model<'r> {
     inputs: Inputs<'r>,
     classes: Classes,
-    gates: Vec<GatewayState<'r>>,
-    /// Routers that have to be made.
+    gateways: Vec<GatewayState<'r>>,
+    /// Routers created for ports that no configured router has.
     made: Vec<RouterPorts>,
     attached: Vec<Attached<'r>>,
     expanded: Expanded,
     hosts: Hosts,
-    domains: Domains,
-    /// Of every route that hangs on something of ours.
-    worth: BTreeMap<ObjectRef, RouteValidity>,
-    /// What BackendTLSPolicies are told.
+    domains: DomainPatterns,
+    /// Validity of every route with a parent that is ours.
+    validity: BTreeMap<ObjectRef, RouteValidity>,
+    /// Status of each BackendTLSPolicy.
     policies: BTreeMap<ObjectRef, ObjectStatus>,
-    /// Hosts of routes that hang on other routes, with the listener at the top.
+    /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
 }
 
 impl<'r> Model<'r> {
-    /// Decides everything that does not depend on other kinds.
+    /// Decides everything that does not depend on other APIs.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
         let grants = Grants::new(resources);
@@ -77,34 +78,46 @@ impl<'r> Model<'r> {
         let resolver = Resolver { grants: &grants, services: &services, tls: &tls };
         let classes = Classes::new(resources);
         let mut ports = Ports::new(inputs.routers);
-        let gates = gates(inputs, &classes, &grants, &mut ports);
+        let gateways = gateways(inputs, &classes, &grants, &mut ports);
         let made: Vec<_> = ports.made().cloned().collect();
 
         let refusal = |route: &GatewayRoute| RouteValidity::refusal(resources, route);
-        let attached = claims::attach(resources, &gates, &refusal);
-        let (tops, places) = tops(&attached, &gates);
-        let keys: BTreeSet<ObjectKey> = gates.iter().map(|gate| gate.gateway.meta.key.clone()).collect();
+        let attached = claims::attach(resources, &gateways, &refusal);
+        let (root_routes, places) = root_routes(&attached, &gateways);
+        let keys: BTreeSet<ObjectKey> = gateways.iter().map(|state| state.gateway.meta.key.clone()).collect();
         let max_depth = inputs.settings.max_inclusion_depth;
         let context = Context { resources, max_depth, gateways: &keys, refusal: &refusal };
-        let expanded = inclusion::expand(&context, &tops);
+        let expanded = inclusion::expand(&context, &root_routes);
 
-        let hung = hung(&tops, &places, &expanded);
+        let attached_rules = attached_rules(&root_routes, &places, &expanded);
         let routers: Vec<_> = inputs.routers.iter().chain(&made).cloned().collect();
-        let domains = Domains::new(&inputs.settings.domains);
-        let hosts = Hosts::new(&gates, &hung, &routers, &resolver, &domains);
-        let services_of = services_of(&hung, &gates, &grants);
-        let policies = tls.told(&|service| services_of.get(service).cloned().unwrap_or_default());
-        let included = included(&hung);
-        let told = expanded.told.keys().filter_map(|object| resources.gateway_route(object));
-        let routes = attached.iter().map(|attached| attached.route).chain(told);
-        let worth = routes.map(|route| (route.object(), RouteValidity::new(resources, route, &resolver))).collect();
-        Model { inputs: *inputs, classes, gates, made, attached, expanded, hosts, domains, worth, policies, included }
+        let domains = DomainPatterns::new(&inputs.settings.domains);
+        let hosts = Hosts::new(&gateways, &attached_rules, &routers, &resolver, &domains);
+        let services_of = services_of(&attached_rules, &gateways, &grants);
+        let policies = tls.statuses(&|service| services_of.get(service).cloned().unwrap_or_default());
+        let included = included(&attached_rules);
+        let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
+        let routes = attached.iter().map(|attached| attached.route).chain(included_routes);
+        let validity = routes.map(|route| (route.object(), RouteValidity::new(resources, route, &resolver))).collect();
+        Model {
+            inputs: *inputs,
+            classes,
+            gateways,
+            made,
+            attached,
+            expanded,
+            hosts,
+            domains,
+            validity,
+            policies,
+            included,
+        }
     }
 }
 
 impl Translator for Model<'_> {
     fn claims(&self) -> Vec<HostClaim> {
-        let want = |((router, host), built): (&(_, _), &serve::Built)| {
+        let claim = |((router, host), built): (&(_, _), &serve::Built)| {
             let (router, host): (&router_model::names::RouterName, &router_model::names::HostMatch) = (router, host);
             HostClaim {
                 router: router.clone(),
@@ -113,10 +126,10 @@ impl Translator for Model<'_> {
                 age: built.age.clone(),
             }
         };
-        self.hosts.built.iter().map(want).collect()
+        self.hosts.built.iter().map(claim).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let kept = self.hosts.built.iter().filter(|(key, _)| !lost.contains_key(key));
         let hosts = kept.map(|((router, host), built)| {
             let host = VirtualHost {
@@ -138,8 +151,13 @@ impl Translator for Model<'_> {
     }
 }
 
-/// The Gateways of our classes, the oldest first, with their listeners placed.
-fn gates<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<GatewayState<'r>> {
+/// Gateways of accepted classes, the oldest first, with their listeners placed on routers.
+fn gateways<'r>(
+    inputs: &Inputs<'r>,
+    classes: &Classes,
+    grants: &Grants,
+    ports: &mut Ports<'r>,
+) -> Vec<GatewayState<'r>> {
     let ours = inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
     let mut ours: Vec<_> = ours.collect();
     ours.sort_by(|(one, _), (other, _)| seniority(&one.meta, &other.meta));
@@ -152,7 +170,7 @@ fn gates<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mu
         .collect()
 }
 
-/// Why nothing of a Gateway is served.
+/// Condition `Accepted` of a Gateway that is rejected as a whole; `None` if it is accepted.
 fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Option<Condition> {
     let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
     if !is_class_good {
@@ -183,51 +201,60 @@ fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Optio
     refused("UnsupportedAddress", message)
 }
 
-/// Routes on listeners that are served, with the place of each listener.
-fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [GatewayState<'_>]) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
+/// Routes attached to listeners that are served, with the index of each listener.
+fn root_routes<'a>(
+    attached: &'a [Attached<'_>],
+    gateways: &'a [GatewayState<'_>],
+) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
     let mut found = Vec::new();
     for Attached { route, parents } in attached {
         for parent in parents {
-            let Some(gate) = gates.get(parent.gate) else { continue };
-            for hook in &parent.hooks {
-                let Some(placed) = gate.listeners.get(hook.listener).filter(|placed| placed.router.is_some()) else {
+            let Some(state) = gateways.get(parent.gateway) else { continue };
+            for attachment in &parent.attachments {
+                let Some(placed) = state.listeners.get(attachment.listener).filter(|placed| placed.router.is_some())
+                else {
                     continue;
                 };
-                let top = RootRoute {
-                    gateway: &gate.gateway.meta.key,
+                let root_route = RootRoute {
+                    gateway: &state.gateway.meta.key,
                     section: Arc::clone(&placed.listener.name),
                     route,
                     parent: parent.index,
-                    hosts: hook.hosts.clone(),
+                    hosts: attachment.hosts.clone(),
                 };
-                found.push((top, (parent.gate, hook.listener)));
+                found.push((root_route, (parent.gateway, attachment.listener)));
             }
         }
     }
     found.into_iter().unzip()
 }
 
-/// What hangs on each listener: a route that names one twice hangs there once.
-fn hung<'m>(tops: &'m [RootRoute<'m>], places: &[ListenerAt], expanded: &'m Expanded) -> Vec<AttachedRules<'m>> {
+/// Routes attached to each listener, deduplicated.
+fn attached_rules<'m>(
+    root_routes: &'m [RootRoute<'m>],
+    places: &[ListenerAt],
+    expanded: &'m Expanded,
+) -> Vec<AttachedRules<'m>> {
     let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
-    let all = tops.iter().zip(places).zip(&expanded.rules);
-    all.filter(|((top, at), _)| seen.insert((**at, top.route.kind, &top.route.meta.key)))
-        .map(|((top, at), rules)| AttachedRules { at: *at, top, rules })
+    let all = root_routes.iter().zip(places).zip(&expanded.rules);
+    all.filter(|((root_route, at), _)| seen.insert((**at, root_route.route.kind, &root_route.route.meta.key)))
+        .map(|((root_route, at), rules)| AttachedRules { at: *at, root_route, rules })
         .collect()
 }
 
-/// The Gateways whose requests, or copies of them, can come to each Service, where a policy of the Service counts: what
-/// is passed through has the client's own TLS, and a Service that a route may not use is none of the Gateway's business.
+/// For each Service, the Gateways that send requests or mirrored requests to it: the ancestors of its
+/// BackendTLSPolicies. Passthrough connections do not count, as they carry the client's own TLS; nor does a Service
+/// that the route may not reference.
 fn services_of(
-    hung: &[AttachedRules<'_>],
-    gates: &[GatewayState<'_>],
+    attached_rules: &[AttachedRules<'_>],
+    gateways: &[GatewayState<'_>],
     grants: &Grants,
 ) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
     let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
-    let protocol_of = |at: ListenerAt| gates.get(at.0)?.listeners.get(at.1)?.protocol;
+    let protocol_of = |at: ListenerAt| gateways.get(at.0)?.listeners.get(at.1)?.protocol;
     let sees_content =
         |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
-    for one in hung.iter().filter(sees_content) {
+    for one in attached_rules.iter().filter(sees_content) {
         for rule in one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve) {
             let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
             let backends = leaf.into_iter().flat_map(|(route, all)| all.iter().map(move |it| (route, &it.object)));
@@ -240,7 +267,7 @@ fn services_of(
                 let service = rules::service_of(author, object)
                     .filter(|service| grants.allows(&referrer, Kind::Service, service));
                 if let Some(service) = service {
-                    services.entry(service).or_default().insert(one.top.gateway.clone());
+                    services.entry(service).or_default().insert(one.root_route.gateway.clone());
                 }
             }
         }
@@ -248,10 +275,10 @@ fn services_of(
     services
 }
 
-/// Hosts of routes that hang on other routes.
-fn included(hung: &[AttachedRules<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
+/// Hosts of included routes (attached to another route).
+fn included(attached_rules: &[AttachedRules<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
     let mut included: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for one in hung {
+    for one in attached_rules {
         let leaves = one.rules.iter().filter(|rule| rule.levels.len() > 1).filter_map(EffectiveRule::leaf);
         for leaf in leaves {
             let hosts = leaf.hosts.iter().map(|host| (one.at, host.clone()));

@@ -1,4 +1,4 @@
-//! Translation, pure: Kubernetes objects and settings in, a routing table and a status report out.
+//! Pure translation: Kubernetes objects and settings in, a routing table and a status report out.
 //!
 //! No clock, no environment, no file system, no sockets: the same objects always give the same table and statuses,
 //! in any order of arrival. See `ARCHITECTURE.md` for the flow.

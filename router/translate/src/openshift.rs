@@ -1,4 +1,4 @@
-//! Translation of OpenShift's objects: which Routes a router admits, and what it serves for them.
+//! OpenShift: admission of Routes by routers, and the virtual hosts that serve them.
 
 pub mod claims;
 pub mod compile;

@@ -1,8 +1,8 @@
-//! The age of an object, without the object.
+//! Age of an object, independent of the object's lifetime.
 
 use router_model::object::{Created, Meta};
 
-/// [`Meta::age`] without its object: creation, uid, then namespace and name.
+/// [`Meta::age`] as an owned value: creation, uid, then namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedAge {
     created: Created,
@@ -22,7 +22,7 @@ impl OwnedAge {
         self.created
     }
 
-    /// Whether it was created before another: by time alone, and one without a time after all that have one.
+    /// True if it was created before the other: by time alone; an object without a time is the youngest.
     pub fn was_there_before(&self, other: &Self) -> bool {
         self.created < other.created
     }

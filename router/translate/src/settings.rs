@@ -1,4 +1,4 @@
-//! What translation needs to know beside the objects.
+//! Inputs of translation beside the objects.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,27 +7,26 @@ use std::str::FromStr;
 use crate::domain_lists::DomainLists;
 use crate::endpoints::addresses::EndpointAddresses;
 
-/// What translation needs to know beside the objects.
+/// Inputs of translation beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Domain of the router when there is no IngressController, or when one names none.
+    /// Domain of a router without IngressController, or of one that sets none.
     pub cluster_domain: String,
-    /// Which endpoint addresses may be used.
+    /// Allowed endpoint addresses.
     pub endpoint_addresses: EndpointAddresses,
-    /// Port for clear text where an IngressController names none.
+    /// Clear-text port of an IngressController that sets none.
     pub http_port: u16,
-    /// Port for TLS where an IngressController names none.
+    /// TLS port of an IngressController that sets none.
     pub https_port: u16,
-    /// Domains that no router serves, or that alone are served.
+    /// Denied and allowed domains of all routers.
     pub domains: DomainLists,
-    /// Addresses that listeners are reached at: `status.addresses` of Gateways.
+    /// Addresses of the listeners: `status.addresses` of Gateways.
     pub addresses: Vec<IpAddr>,
-    /// Namespaces that roots of IngressRoutes and HTTPProxies may be in; empty: all.
+    /// Namespaces that may have roots of IngressRoutes and HTTPProxies; empty for all.
     pub root_namespaces: Vec<String>,
-    /// Names under the suffix of an IngressRoute (`fqdn: .example.com`) that it does not delegate may have roots of
-    /// their own.
+    /// Allow roots for names in a domain (`fqdn: .example.com`) that the domain does not delegate.
     pub allow_undelegated_subdomains: bool,
-    /// How many HTTPRoutes may lie on one way from a listener to a backend.
+    /// Maximum number of HTTPRoutes on the path from a listener to a backend.
     pub max_inclusion_depth: MaxDepth,
 }
 
@@ -47,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-/// How many routes may lie on one way from a listener to a backend, the first and the last included.
+/// Maximum number of routes on the path from a listener to a backend, first and last included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MaxDepth(u8);
 

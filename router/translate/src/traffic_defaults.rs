@@ -1,4 +1,4 @@
-//! What a router does to the traffic of all its routes.
+//! Defaults of a router for the traffic of its routes.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_table::path_form::PathSettings;
 use router_table::policy::forwarded::ForwardedHeaders;
 
-/// What a router does to the traffic of all its routes, unless these say otherwise.
+/// Defaults of a router for the traffic of its routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficDefaults {
     /// `httpHeaders.forwardedHeaderPolicy`.
     pub forwarded: ForwardedHeaders,
     /// `tuningOptions.tunnelTimeout`, at most [`MAX_TIMEOUT`].
     pub tunnel_timeout: Option<Duration>,
-    /// Something is asked for that takes reading every request.
+    /// True if a setting requires parsing every request.
     pub request_work: bool,
-    /// How requests' paths are compared and sent on.
+    /// How request paths are compared and forwarded.
     pub paths: PathSettings,
 }
 
 impl TrafficDefaults {
-    /// Those of an IngressController. Where clients show certificates, endpoints may believe `X-SSL…` fields, so those
-    /// of clients must be taken out of every request.
+    /// Defaults of an IngressController. If clients present certificates, backends may trust `X-SSL…` fields, so those
+    /// that clients send must be removed from every request.
     pub fn of(controller: &IngressController) -> Self {
         let (http, log) = (&controller.http, &controller.logging);
         let changes_headers = !http.actions.is_empty()

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
-use router_model::object::{Created, ObjectRef};
+use router_model::object::ObjectRef;
 use router_table::table::VirtualHost;
 
 use crate::endpoints::EndpointIndex;
 use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
 
@@ -68,20 +69,11 @@ pub trait Translator {
     fn claims(&self) -> Vec<HostClaim>;
 
     /// What they serve and are told, now that it is known which of the wanted hosts are another's.
-    fn translate(&self, lost: &Lost) -> ApiTranslation;
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation;
 }
 
-/// The hosts that went to an object of another kind.
-pub type Lost = BTreeMap<(RouterName, HostMatch), Winner>;
-
-/// Who has a host that another object wants, and since when: what that one is told says both.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Winner {
-    /// The object.
-    pub object: ObjectRef,
-    /// Its `creationTimestamp`.
-    pub created: Created,
-}
+/// The hosts that an API asks for and that an object of another kind has.
+pub type LostHosts = BTreeMap<(RouterName, HostMatch), HostOwner>;
 
 /// What is served and said.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
-//! Objects that nobody here serves, nor tells so: no status says anything of them. Which there are, why, and what to write.
+//! Objects that this agent does not serve and that no status mentions: which, why, and the fix.
 
-use router_api::contour;
 use router_api::contour::types::ContourProxy;
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::route::{Route, WildcardPolicy};
@@ -14,7 +13,7 @@ use crate::status::ingress::Ingress;
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 
-/// All such objects, as the statuses leave them.
+/// All such objects, given the statuses.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = gateway::unserved(resources, report);
     let Resources { ingress_routes, http_proxies, .. } = resources;
@@ -28,16 +27,16 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
 
 /// An IngressRoute or HTTPProxy of another controller's class.
 fn of_another_class(vertex: &ContourProxy) -> Option<Unserved> {
-    let (path, class) = contour::class(&vertex.manifest.value()).filter(|_| vertex.is_foreign)?;
+    let class = vertex.foreign_class.as_ref()?;
     let fqdn = vertex.virtual_host.iter().map(|host| match host.fqdn.starts_with('.') {
         true => format!("*{}", host.fqdn),
         false => host.fqdn.to_string(),
     });
     Some(Unserved {
         object: vertex.object(),
-        path,
+        path: class.path.clone(),
         hosts: fqdn.collect(),
-        why: format!("it is of ingress class {class:?}, which other controllers serve"),
+        why: format!("it is of ingress class {:?}, which other controllers serve", class.name),
         advice: "write contour, or leave the class out".to_owned(),
     })
 }

@@ -1,36 +1,36 @@
-//! What is said of objects and stands in no status.
+//! Findings about objects that no status reports.
 
 use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
 
-/// Something odd about an object that only the objects together show.
+/// A problem that only several objects together show.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Warning {
     /// The object.
     pub object: ObjectRef,
     /// The field.
     pub path: FieldPath,
-    /// What is odd, and what to do.
+    /// The problem and the fix.
     pub message: String,
 }
 
-/// An object that nobody serves, or not where it asks to be.
+/// An object that this agent does not serve, or not where it claims to be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unserved {
     /// The object.
     pub object: ObjectRef,
-    /// The field that keeps it from being served.
+    /// The field that prevents it from being served.
     pub path: FieldPath,
-    /// Hosts that it wants; `*` in front of a domain, or for every host. Empty: it is only part of what wants some.
+    /// Hosts that it claims; `*` in front of a domain, or alone for every host. Empty if it has no host of its own.
     pub hosts: Vec<String>,
-    /// Why nobody serves it.
+    /// Why it is not served.
     pub why: String,
-    /// What to write.
+    /// The fix.
     pub advice: String,
 }
 
 impl Unserved {
-    /// For `validate` and the log.
+    /// The warning for `validate` and the log.
     pub fn warning(&self) -> Warning {
         let message = format!("{}; {}", self.why, self.advice);
         Warning { object: self.object.clone(), path: self.path.clone(), message }

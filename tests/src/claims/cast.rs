@@ -1,7 +1,7 @@
-//! Who is on the stage: addresses of clients and of the router, and the backends of a story with their Services.
+//! The hosts of a story: addresses of clients and of the router, and the backends with their Services.
 //!
-//! A backend is a line: its name, what it speaks, and more. `for=NAMESPACE/SERVICE:PORT` makes a Service with it as an
-//! endpoint; a Service that several backends name has all of them.
+//! A backend is a line: its name, its protocol, and options. `for=NAMESPACE/SERVICE:PORT` makes it an endpoint of a
+//! Service; a Service that several backends name has all of them as endpoints.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,16 +27,16 @@ pub const CLIENT: &str = "192.0.2.1";
 pub const ADDRESSES: &[&str] =
     &["10.0.0.1/32", "192.0.2.1/32", "192.0.2.2/32", "198.51.100.7/32", "fd00::1/128", "2001:db8::1/128"];
 
-/// An endpoint: a backend, or an address where nobody is.
+/// An endpoint: a backend, or an address without one.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Its name.
     pub name: String,
     /// Where it is.
     pub address: SocketAddr,
-    /// Who is there.
+    /// The backend, if there is one.
     pub backend: Option<Backend>,
-    /// Whether nobody is there who would say so: what is sent to it is lost.
+    /// True if the address does not reject connections: packets to it are lost.
     pub is_silent: bool,
     /// Whether it gets copies of requests, which arrive when they arrive.
     pub is_mirror: bool,
@@ -51,10 +51,10 @@ struct Service {
     app_protocol: Option<String>,
 }
 
-/// Reads the lines of a `backends` section; empty ones and comments are passed over.
+/// Reads the lines of a `backends` section, without empty ones and comments.
 ///
 /// # Errors
-/// When a line is none, or a certificate cannot be made.
+/// A line is invalid, or a certificate cannot be made.
 pub fn members(lines: &[String], certificates: &mut Certificates) -> Result<Vec<Member>> {
     let lines = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut members = Vec::new();

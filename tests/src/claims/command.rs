@@ -29,11 +29,11 @@ use super::story::Section;
 /// A command of a story.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The last of its lines in the section: what comes out stands behind it.
+    /// The last of its lines in the section; its output follows.
     pub last: usize,
     /// How often it is given.
     pub times: usize,
-    /// Whether only the set of those who answer is told.
+    /// True if only the set of responding backends is reported.
     pub is_vague: bool,
     /// Whether the next command begins while it is under way.
     pub in_background: bool,
@@ -51,7 +51,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Reads the commands of a section.
 ///
 /// # Errors
-/// When a line is none.
+/// A line is invalid.
 pub fn commands(section: &Section) -> Result<Vec<Command>> {
     let mut commands: Vec<Command> = Vec::new();
     for (at, line) in section.lines.iter().enumerate() {

@@ -53,7 +53,7 @@ pub fn check(folder: &Path, stories: &[Story], is_update: bool) -> Result<String
     Ok(report.join("\n"))
 }
 
-/// What the stories of a document show, and by which one.
+/// The claims that the stories of a document show, with the story of each.
 fn shown(
     document: &Document,
     documented: &[String],

@@ -37,10 +37,10 @@ pub fn start(netns: &Netns, arguments: &[String], ca: &Path, folder: &Path) -> R
 }
 
 impl Asked {
-    /// What it got.
+    /// Its result.
     ///
     /// # Errors
-    /// When curl cannot be waited for, or complains of its arguments.
+    /// curl cannot be awaited, or rejects its arguments.
     pub fn got(self) -> Result<Got> {
         let output = self.child.wait_with_output()?;
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
@@ -50,14 +50,14 @@ impl Asked {
         let said = String::from_utf8_lossy(&output.stderr);
         Ok(match (code, response) {
             (0, Some((line, fields))) => Got::response(line, fields, content(&read("body"))),
-            // What was begun is not a response.
+            // A response that was cut off is not a response.
             (18 | 56 | 92, Some((line, _))) => Got::Nothing(format!("{line}, cut off before its end")),
             _ => Got::Nothing(no_response(code, &said)?),
         })
     }
 }
 
-/// The content as a text; of a message of gRPC what is in it.
+/// The content as text; for gRPC, that of the message.
 fn content(body: &[u8]) -> String {
     let text = match body {
         [0, 0, _, _, _, message @ ..] => message,
@@ -98,7 +98,7 @@ fn reason(said: &str) -> &str {
     line.rsplit_once(": ").map_or(line, |(_, reason)| reason)
 }
 
-/// What is asked, as far as `sluice explain` can be asked about it. `None`: no URL is among the arguments.
+/// The query for `sluice explain`; `None` if no argument is a URL.
 pub fn question(arguments: &[String]) -> Option<Question> {
     let mut question = Question::default();
     let mut rest = arguments.iter();

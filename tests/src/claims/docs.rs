@@ -1,8 +1,8 @@
-//! What the documentation claims: the names of its lines, by the structure of its Markdown.
+//! Claims of the documentation: the names of its lines, from the structure of its Markdown.
 //!
-//! In the sections that are about what is done, each row of a table is a claim for each name in code of its first cell,
-//! or for the cell's text where there is none; each item of a list is one, named by the bold words that it begins with.
-//! A document whose sections share names has them behind the section's: `HTTPProxy retryPolicy`.
+//! In the relevant sections, each row of a table is a claim for each name in code in its first cell, or for the cell's
+//! text if there is none; each item of a list is a claim, named by its leading bold words. If sections of a document
+//! share names, the section's name precedes them: `HTTPProxy retryPolicy`.
 
 use anyhow::{Context, Result, bail};
 

@@ -1,4 +1,4 @@
-//! What `sluice explain` says of a request, and whether that is what became of it.
+//! The output of `sluice explain` for a request, compared with the actual outcome.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::cast::Member;
 use super::outcome::{Got, Outcome};
 use crate::sluice::{self, Sluice};
 
-/// What is asked.
+/// The query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// URL, or the server name of a handshake.
@@ -24,7 +24,7 @@ pub struct Question {
     pub from: Option<String>,
 }
 
-/// What was said.
+/// The explanation.
 #[derive(Clone, Debug)]
 pub struct Explained {
     /// The sentence.
@@ -34,7 +34,7 @@ pub struct Explained {
     may: May,
 }
 
-/// What may become of a request.
+/// A possible outcome of a request.
 #[derive(Clone, Debug, Default)]
 struct May {
     endpoints: BTreeSet<SocketAddr>,
@@ -48,7 +48,7 @@ struct May {
 struct Response {
     status: u16,
     location: Option<String>,
-    /// As `x-sluice-cause` has it; `none`: nothing went wrong.
+    /// As in `x-sluice-cause`; `none` without an error.
     cause: String,
 }
 
@@ -78,10 +78,10 @@ impl Question {
     }
 }
 
-/// Asks the running router.
+/// Queries the running router.
 ///
 /// # Errors
-/// When there is no answer.
+/// There is no answer.
 pub fn ask(router: &Sluice, question: &Question) -> Result<Explained> {
     let mut command = Command::new(sluice::binary()?);
     command.args(["explain", "-o", "json", "--state"]).arg(router.state());
@@ -133,16 +133,16 @@ impl Explained {
         std::iter::once(format!("explain: {}", self.verdict)).chain(fix).collect()
     }
 
-    /// Whether this is what became of a request; else in which way it is not.
+    /// Checks that the outcome of a request is one of the explained ones.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn agrees(&self, outcome: &Outcome, members: &[Member]) -> Result<(), String> {
         let may = &self.may;
         let address = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.address);
         let (status, line) = match &outcome.got {
             Got::Response { status, line, .. } => (status, line),
-            // Whoever had the request.
+            // Whichever backend had the request.
             Got::Nothing(_) if may.closes => return Ok(()),
             Got::Nothing(why) => return Err(format!("the client got nothing: {why}; {may:?}")),
         };

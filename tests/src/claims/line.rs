@@ -31,7 +31,7 @@ enum Stream {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// What came over a connection, and what became of it.
+/// The bytes received on a connection, and its state.
 pub struct Received {
     /// The responses.
     pub answers: Vec<Got>,

@@ -1,10 +1,10 @@
-//! What became of a request, as its client and the backends saw it.
+//! Outcome of a request, as its client and the backends saw it.
 
 use std::sync::Arc;
 
 use crate::echo::Seen;
 
-/// What the client got.
+/// Result for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Got {
     /// A response.
@@ -22,12 +22,12 @@ pub enum Got {
     Nothing(String),
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the client got.
+    /// Result for the client.
     pub got: Got,
-    /// The backend that answered, and what it saw.
+    /// The backend that responded, with the request that it saw.
     pub answered: Option<Arc<Seen>>,
     /// What backends saw of it that did not answer, in order; without mirrors.
     pub tried: Vec<Arc<Seen>>,
@@ -60,7 +60,7 @@ impl Got {
 }
 
 impl Outcome {
-    /// The backends that had it, whoever answered.
+    /// All backends that received it.
     pub fn backends(&self) -> impl Iterator<Item = &str> {
         self.tried.iter().chain(&self.answered).map(|seen| seen.backend.as_str())
     }
@@ -74,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// All of it as lines: these fields of the answer, and these of what the backend saw.
+    /// The outcome as lines, with these fields of the response and of the request at the backend.
     pub fn lines(&self, answer: &[String], seen: &[String]) -> Vec<String> {
         const ALWAYS: [&str; 4] = ["location", "x-sluice-cause", "grpc-status", "grpc-message"];
         let mut lines = vec![self.got.summary().to_owned()];
@@ -97,7 +97,7 @@ impl Outcome {
     }
 }
 
-/// What a backend saw as lines.
+/// The request that a backend saw, as lines.
 pub fn what(saw: &Seen, shown: &[String]) -> Vec<String> {
     let mut lines = vec![format!("{} saw {}", saw.backend, saw.request)];
     let is_shown = |name: &str| shown.iter().any(|shown| shown.eq_ignore_ascii_case(name));

@@ -47,10 +47,10 @@ impl Certificates {
         self.cas.get(name).context("a CA that was just made")
     }
 
-    /// A certificate by what is written behind `cert`: hosts, then `by CA`, `expired` and `v1` in any order.
+    /// A certificate as described after `cert`: hosts, then `by CA`, `expired` and `v1` in any order.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be made.
     pub fn leaf(&mut self, what: &str) -> Result<&Leaf> {
         if !self.leaves.contains_key(what) {
             let leaf = self.made(what).with_context(|| format!("a certificate for {what:?}"))?;
@@ -94,10 +94,10 @@ impl Certificates {
         })
     }
 
-    /// Replaces all placeholders; `other` knows those that are no certificates.
+    /// Replaces all placeholders; `other` resolves those that are not certificates.
     ///
     /// # Errors
-    /// When there is one that nobody knows.
+    /// A placeholder is unknown.
     pub fn fill(&mut self, text: &str, files: Option<&Path>, other: impl Fn(&str) -> Option<String>) -> Result<String> {
         let mut filled = String::new();
         let mut rest = text;

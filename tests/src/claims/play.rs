@@ -5,10 +5,10 @@ use anyhow::{Result, ensure};
 use super::stage::Stage;
 use super::story::{Outputs, Story};
 
-/// Plays a story; what came out of it, and in which requests `explain` does not say what the wire did.
+/// Plays a story. Returns its output, and the requests for which `explain` differs from the wire.
 ///
 /// # Errors
-/// When the story cannot be played.
+/// The story cannot be played.
 pub fn play(story: &Story) -> Result<(String, Vec<String>)> {
     let mut stage = Stage::new(story)?;
     let (mut outputs, mut faults) = (Outputs::new(), Vec::new());

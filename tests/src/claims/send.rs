@@ -11,7 +11,7 @@ use super::explained::Question;
 use super::outcome::Got;
 use crate::netns::Netns;
 
-/// The responses of a connection, cut by their lengths; what is no response is one without a status.
+/// The responses on a connection, split by their lengths; bytes that are no response become one without a status.
 pub(super) fn responses(text: &str) -> Vec<Got> {
     let mut answers = Vec::new();
     let mut rest = text;
@@ -37,9 +37,9 @@ pub(super) fn responses(text: &str) -> Vec<Got> {
     answers
 }
 
-/// What the lines ask for, if they are a request with a host.
+/// The query for these lines, if they are a request with a host.
 pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Question> {
-    // What a proxy in front says is no part of the request.
+    // A PROXY header precedes the request.
     let lines = if lines.first()?.starts_with("PROXY ") { &lines[1..] } else { lines };
     let mut words = lines.first()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
@@ -59,7 +59,7 @@ pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Quest
     })
 }
 
-/// What came of a handshake.
+/// Result of a handshake.
 pub struct Handshake {
     /// What openssl says of it.
     pub lines: Vec<String>,

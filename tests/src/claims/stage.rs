@@ -35,13 +35,13 @@ kind: GatewayClass
 metadata: {name: sluice}
 spec: {controllerName: sluice.dev/gateway-controller}
 ";
-/// How long what is found must stay the same before it is final, where it is not what the story says.
+/// Time for which output must stay the same before it is final, if it is not the expected one.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// A stage with a story on it.
 pub(super) struct Stage<'s> {
     pub(super) story: &'s Story,
-    // The router goes before what it uses.
+    // Dropped before the resources that it uses.
     pub(super) router: Sluice,
     pub(super) echo: Echo,
     pub(super) netns: Netns,
@@ -54,7 +54,7 @@ pub(super) struct Stage<'s> {
     pub(super) under_way: Vec<(Command, Asked)>,
     pub(super) lines: BTreeMap<String, OpenLine>,
     pub(super) crowd: Vec<TcpStream>,
-    /// How many lines of the access log have been told.
+    /// Number of access-log lines already reported.
     pub(super) logged: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'s> Stage<'s> {
             netns.ip(&["address", "add", address, "dev", "lo", "nodad"])?;
         }
         for member in members.iter().filter(|member| member.is_silent) {
-            // What leaves by one end is for nobody at the other one.
+            // A veth end must not answer for the other end.
             let (here, there, address) =
                 (format!("{}a", member.name), format!("{}b", member.name), member.address.ip());
             netns.ip(&["link", "add", &here, "type", "veth", "peer", "name", &there])?;
@@ -150,13 +150,13 @@ impl<'s> Stage<'s> {
         Ok(self.certificates.ca(TRUSTED)?.file())
     }
 
-    /// The status of an object, once it is what the story says, or does not change any more.
+    /// The status of an object, once it is as expected or stable.
     pub(super) fn status(&self, object: &str) -> Vec<String> {
         let found = self.settled(|| told::status(self.router.state(), object));
         found.unwrap_or_else(|| vec!["no status".to_owned()])
     }
 
-    /// What is found once it stands in the story, or does not change any more.
+    /// The output of `find`, once it is as expected or stable.
     pub(super) fn settled(&self, find: impl Fn() -> Option<Vec<String>>) -> Option<Vec<String>> {
         let (mut last, mut since) = (None, Instant::now());
         loop {
@@ -171,7 +171,7 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// Whether these lines stand in the story.
+    /// True if the story contains these lines.
     fn is_expected(&self, lines: &[String]) -> bool {
         let text: String = lines.iter().map(|line| format!("  {}\n", self.masked(line))).collect();
         self.story.text.contains(&text)

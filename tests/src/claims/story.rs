@@ -1,4 +1,4 @@
-//! The file of a story: its head, and sections of what goes in. What came out stands behind it, indented by two blanks.
+//! The file of a story: a head, and sections of input. Output follows its input, indented by two blanks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ const SECTION: &str = "== ";
 /// What stands before a line that came out.
 const OUTPUT: &str = "  ";
 
-/// A story, without what came out of it when it was written.
+/// A story, without its recorded output.
 #[derive(Clone, Debug)]
 pub struct Story {
     /// API and name: `openshift/balance`.
@@ -39,7 +39,7 @@ pub struct Section {
     pub lines: Vec<String>,
 }
 
-/// What came out: for each section, the lines that follow each of its input lines; `None`: those before the first.
+/// Recorded output: for each section, the lines after each input line; `None` for those before the first.
 pub type Outputs = BTreeMap<(usize, Option<usize>), Vec<String>>;
 
 /// The keys that a head may have.
@@ -58,7 +58,7 @@ impl Story {
     /// Reads a file of `folder`.
     ///
     /// # Errors
-    /// When it cannot be read or is no story, with the line.
+    /// It cannot be read, or a line is invalid.
     pub fn read(folder: &Path, file: &Path) -> Result<Story> {
         let text = fs::read_to_string(file)?;
         let name = file.strip_prefix(folder)?.with_extension("").display().to_string();
@@ -105,7 +105,7 @@ impl Story {
         self.head.first().map_or("", |line| line.trim())
     }
 
-    /// The API that it is about: the folder that it stands in.
+    /// The API: the name of its folder.
     pub fn api(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
@@ -166,7 +166,7 @@ pub fn all(folder: &Path) -> Result<Vec<Story>> {
     Ok(stories)
 }
 
-/// The first line in which two texts differ, and what is around it.
+/// The first line in which two texts differ, with its context.
 pub fn difference(expected: &str, found: &str) -> String {
     let (expected, found): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), found.lines().collect());
     let at = expected.iter().zip(&found).take_while(|(expected, found)| expected == found).count();

@@ -17,7 +17,7 @@ pub fn status(state: &Path, object: &str) -> Option<Vec<String>> {
 
 /// Members of lists that are named by something of theirs.
 const NAMES: &[&str] = &["routerName", "name", "path"];
-/// Members that are not told: times, generations, and what is the same for every object.
+/// Members that are left out: times, generations, and those that are equal for every object.
 const PASSED_OVER: &[&str] = &[
     "lastTransitionTime",
     "observedGeneration",

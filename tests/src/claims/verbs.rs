@@ -1,4 +1,4 @@
-//! What the commands of a story do.
+//! The commands of a story.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -132,7 +132,7 @@ impl Stage<'_> {
         outcome.lines(&self.story.list("answer"), &self.story.list("seen"))
     }
 
-    /// Asks `explain`, and notes where it differs from what came.
+    /// Runs `explain`, and records differences from the outcome.
     fn explained(
         &self,
         command: &Command,
@@ -158,7 +158,7 @@ impl Stage<'_> {
         }
     }
 
-    /// What became of a request; backends have seen `before` requests before it.
+    /// The outcome of a request; backends had seen `before` requests before it.
     fn outcome(&self, got: Got, before: usize) -> Outcome {
         let own = got.field(NUMBER).and_then(|number| number.split_once('/')?.1.parse::<usize>().ok());
         let is_mirror = |name: &str| self.members.iter().any(|member| member.name == name && member.is_mirror);
@@ -285,7 +285,7 @@ impl Stage<'_> {
         Ok(vec![format!("{count} connections within {} s", WITHIN.as_secs())])
     }
 
-    /// Waits for lines of the access log that have not been told; what they say behind the time.
+    /// Waits for new lines of the access log; returns them without the time.
     fn log(&mut self, count: usize) -> Result<Vec<String>> {
         let lines = |all: Vec<String>| -> Vec<String> {
             let of_access = all.iter().filter_map(|line| line.split_once(" access: ")).map(|(_, said)| said.to_owned());
@@ -300,7 +300,7 @@ impl Stage<'_> {
         Ok(told)
     }
 
-    /// `sluice` with further arguments about the running router, once it prints what the story says, or the same again.
+    /// Runs `sluice` with further arguments on the running router, until the output is as expected or stable.
     fn ask_sluice(&self, words: &[&str]) -> Result<Vec<String>> {
         let print = || {
             let state = self.router.state().as_os_str();
@@ -324,7 +324,7 @@ impl Stage<'_> {
     }
 }
 
-/// How often what came, and from whom.
+/// Counts equal outcomes.
 fn tally(outcomes: &[Outcome], is_vague: bool) -> Vec<String> {
     let mut counts = BTreeMap::<(String, &str), usize>::new();
     for outcome in outcomes {

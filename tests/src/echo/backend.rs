@@ -1,4 +1,4 @@
-//! A backend: what it speaks and answers, and what it needs at its work.
+//! A backend: its protocol, its response, and shared state.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::log::Log;
 /// Header field of answers: the backend's name and the number of the entry in the log, `one/3`.
 pub const NUMBER: &str = "echo";
 
-/// What a backend speaks.
+/// Protocol of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1, and HTTP/2 where ALPN says so.
@@ -31,21 +31,21 @@ pub enum Speaks {
 /// A backend.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
     /// Where it listens.
     pub address: SocketAddr,
-    /// What it speaks.
+    /// Its protocol.
     pub speaks: Speaks,
     /// Its TLS; `None`: clear text.
     pub tls: Option<Arc<ServerConfig>>,
     /// Whether connections begin with a PROXY protocol header.
     pub proxied: bool,
-    /// What it answers.
+    /// Its response.
     pub answer: Answer,
 }
 
-/// What a backend answers to a request.
+/// Response of a backend.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// Statuses of the first answers in turn; the last one stays. None: 200.
@@ -54,17 +54,17 @@ pub struct Answer {
     pub reason: Option<String>,
     /// Further header fields.
     pub fields: Vec<(String, String)>,
-    /// The content; `None`: what the backend sees.
+    /// The content; `None`: a report of the request.
     pub body: Option<String>,
     /// How long it waits first.
     pub delay: Duration,
     /// `grpc-status` of [`Speaks::Grpc`].
     pub grpc_status: u16,
-    /// What it does instead of answering.
+    /// An action instead of a response.
     pub instead: Option<Instead>,
 }
 
-/// What a backend does instead of answering.
+/// An action instead of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instead {
     /// It closes the connection.
@@ -82,19 +82,19 @@ impl Answer {
     }
 }
 
-/// A backend with what it needs at its work.
+/// A backend with shared state.
 #[derive(Clone)]
 pub struct Stage {
     /// The backend.
     pub backend: Arc<Backend>,
-    /// Where it notes what it sees.
+    /// Log of its requests.
     pub log: Log,
     /// Whether held answers are released.
     pub hold: watch::Receiver<bool>,
 }
 
 impl Stage {
-    /// Waits for as long as the backend is told to.
+    /// Waits for the configured time.
     pub async fn pause(&self) {
         tokio::time::sleep(self.backend.answer.delay).await;
         if self.backend.answer.instead == Some(Instead::Hold) {

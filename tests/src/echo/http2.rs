@@ -13,7 +13,7 @@ use super::log::Seen;
 /// Serves a connection until its end.
 pub async fn serve(stream: Box<dyn Stream>, about: Vec<String>, stage: Stage, is_grpc: bool) {
     let service = service_fn(move |request| answer(request, about.clone(), stage.clone(), is_grpc));
-    // What goes wrong is seen at the other end.
+    // The peer sees errors.
     let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -13,7 +13,7 @@ pub struct Seen {
     pub request: String,
     /// Header fields in order; over HTTP/1.1 in the spelling that came.
     pub fields: Vec<(String, String)>,
-    /// What is known of the connection: the PROXY header, TLS.
+    /// Facts about the connection: PROXY header, TLS.
     pub about: Vec<String>,
     /// The content.
     pub body: Vec<u8>,
@@ -93,7 +93,7 @@ impl Log {
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Arc<Seen>>> {
-        // Entries are whole whatever became of who added one.
+        // Entries are complete even if a thread panicked.
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

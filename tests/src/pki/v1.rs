@@ -10,10 +10,10 @@ const NOT_IN_V1: [u8; 2] = [0xa0, 0xa3];
 /// One value: its tag, all of it, its content, and what follows.
 type Value<'d> = (u8, &'d [u8], &'d [u8], &'d [u8]);
 
-/// What a certificate says as one of version 1, signed anew.
+/// Rewrites a certificate as version 1, with a new signature.
 ///
 /// # Errors
-/// When it is no certificate, or `sign` fails.
+/// It is invalid, or `sign` fails.
 pub fn certificate(der: &[u8], sign: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let (_, _, certificate, _) = value(der)?;
     let (_, _, mut fields, rest) = value(certificate)?;

@@ -1,4 +1,4 @@
-//! TCP packets, written and read field by field; what is read must be right to the last checksum.
+//! TCP packets, written and parsed field by field; parsing verifies all checksums.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ pub struct Path {
     pub gateway: [u8; 6],
     /// This end.
     pub local: SocketAddr,
-    /// The other end; port 0 for anyone, until somebody connects.
+    /// The peer; port 0 until one connects.
     pub remote: SocketAddr,
 }
 

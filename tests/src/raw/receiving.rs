@@ -1,4 +1,4 @@
-//! What a raw end does with a packet that it gets.
+//! Receives packets at a raw end.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use super::{End, Packet};
 
 impl End {
-    /// What a stack would do with a packet (RFC 9293 §3.10.7), but that whatever it would drop is an error.
+    /// Processes a packet as a stack would (RFC 9293 §3.10.7), except that every packet that it would drop is an error.
     pub(super) fn take(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
         if packet.rst {
             ensure!(!self.told.syn || packet.seq == self.expected, "a reset that a stack would ignore (RFC 5961 §3.2)");
@@ -43,8 +43,8 @@ impl End {
         if let Some((value, echo)) = timestamps {
             self.take_echo(echo)?;
             let is_older = value.wrapping_sub(self.newest) >= 1 << 31;
-            // A router's CPUs may overtake one another. A packet that was overtaken is older by right, and what it
-            // tells is known already: that a stack drops it (RFC 7323 §5.3) costs nothing.
+            // A router's CPUs may reorder packets. A late packet has an older timestamp by right, and its content is
+            // known already: that a stack drops it (RFC 7323 §5.3) does no harm.
             ensure!(
                 !is_older || !tells_something,
                 "a timestamp older than {}: a stack drops it (acknowledged are {}, expected is {})",
@@ -52,7 +52,7 @@ impl End {
                 self.acknowledged,
                 self.expected
             );
-            // What is ahead of the stream does not count yet (RFC 7323 §4.3).
+            // A packet ahead of the stream does not update the timestamp yet (RFC 7323 §4.3).
             if !is_older && packet.seq.wrapping_sub(self.expected).cast_signed() <= 0 {
                 self.newest = value;
             }
@@ -76,7 +76,7 @@ impl End {
 
     fn take_syn(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
         if self.told.syn {
-            // Repeated: our answer was not seen. Answered by whoever waits.
+            // A retransmission: our SYN-ACK was lost. The caller answers it.
             ensure!(packet.seq.wrapping_add(1) == self.told.seq.wrapping_add(1), "another SYN on the same ports");
             return Ok(());
         }

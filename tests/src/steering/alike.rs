@@ -29,7 +29,7 @@ pub enum Carrier {
     AgentAlone,
 }
 
-/// What the two ends of a connection saw, beside the bytes, which were as they were sent.
+/// Observations at both ends of a connection, beside the bytes, which arrived unchanged.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The client's own address, and the one that it is connected to.
@@ -38,10 +38,11 @@ pub struct Seen {
     pub endpoint: (SocketAddr, IpAddr),
 }
 
-/// Runs a script with each version of IP, once over each path, each time in a world of its own: a [`Stage`], or one and what
-/// goes with it. The script returns what client and endpoint saw, without what differs by chance (ports of clients).
+/// Runs a script for each version of IP, once over each data path, each time in a fresh world: a [`Stage`], or one with
+/// more. The script returns the observations of client and endpoint, without those that vary (ports of clients).
 ///
 /// # Errors
+/// Those of the world and of the script; or the observations differ between data paths.
 /// Those of the world and of the script; when the two saw something else over one path than over the other.
 pub fn alike<W, S: PartialEq + Debug>(
     world: impl Fn(DataPath, Family) -> Result<W>,
@@ -59,10 +60,11 @@ pub fn alike<W, S: PartialEq + Debug>(
 }
 
 impl Stage {
-    /// A connection of the stage's client, with bytes both ways and both ends; `carrier` has it on the kernel's path.
+    /// A connection of the stage's client, with bytes both ways and both ends; `carrier` is the expected one in the
+    /// kernel run.
     ///
     /// # Errors
-    /// When something does not arrive, or another has carried it.
+    /// Bytes are lost, or the carrier is another one.
     pub fn talk(&self, carrier: Carrier) -> Result<Seen> {
         self.talk_from(&self.client, self.address, carrier)
     }
@@ -111,10 +113,10 @@ impl Stage {
 }
 
 impl Seen {
-    /// What the ends of a connection see.
+    /// Observations at the ends of a connection.
     ///
     /// # Errors
-    /// When it has ended.
+    /// It has ended.
     pub fn of(pair: &Pair) -> Result<Seen> {
         let Pair { client, origin } = pair;
         Ok(Seen {

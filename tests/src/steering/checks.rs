@@ -1,4 +1,4 @@
-//! Who carries connections, and what is left of them.
+//! Checks of carriers and of remaining state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,11 @@ use crate::stream::Pair;
 use crate::{command, wait};
 
 impl Stage {
-    /// Checks who has made a connection to the backend: the stack takes its ports from one range, the kernel program
-    /// from another.
+    /// Checks which data path opened a connection to the backend: the stack takes its ports from one range, the kernel
+    /// program from another.
     ///
     /// # Errors
-    /// When it is not who should.
+    /// It is the wrong one.
     pub fn check(&self, pair: &Pair) -> Result<()> {
         self.check_port(pair.origin.peer_addr()?.port())
     }
@@ -36,10 +36,10 @@ impl Stage {
         Ok(())
     }
 
-    /// Connections of which the program has decided that the agent takes them, by reason.
+    /// Connections that the program passed to the agent, by reason.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// The counters cannot be read.
     pub fn passed_up(&self) -> Result<HashMap<String, u64>> {
         if !self.steers() {
             return Ok(HashMap::new());
@@ -112,8 +112,7 @@ impl Stage {
         pinned::nothing_is_left(&self.sluice)
     }
 
-    /// TCP sockets of the router's machine that are connected to anybody, as `ss` prints them; without those of which the
-    /// kernel alone remembers the end (TIME-WAIT).
+    /// Connected TCP sockets of the router's machine, as `ss` prints them, without those in TIME-WAIT.
     ///
     /// # Errors
     /// When `ss` fails.

@@ -1,4 +1,4 @@
-//! What a stage is made of.
+//! Settings of a stage.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -79,7 +79,7 @@ pub const FRONT: u8 = 1;
 /// Link of the router and the backend.
 pub const BACK: u8 = 2;
 
-/// What a stage is made of.
+/// Settings of a stage.
 pub struct Setup {
     /// Version of IP on all links.
     pub family: Family,

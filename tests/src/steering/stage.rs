@@ -15,7 +15,7 @@ use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
 use crate::wire::{Plan, Wire};
 
-/// When a stage ends, nobody waits for connections that go on.
+/// At the end of a stage, connections are not drained.
 const DRAIN: [&str; 2] = ["--drain", "0"];
 
 /// A running router between a client and a backend.
@@ -50,7 +50,7 @@ impl Stage {
     pub fn new(data_path: DataPath, mut setup: Setup) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         let family = setup.family;
-        // A host that forwards tells the programs next hops and neighbours; over IPv6 they have to do without.
+        // On a forwarding host, the programs look up next hops and neighbours; over IPv6 they must do without.
         if family == Family::V4 {
             router.set("ipv4/ip_forward", "1")?;
         }
@@ -176,10 +176,10 @@ impl Stage {
         Ok(pair)
     }
 
-    /// A connection whose client sends these pieces, each in a segment of its own, the last being the end of the hello.
+    /// A connection whose client sends these pieces, each in its own segment; the last one completes the hello.
     ///
     /// # Errors
-    /// When it does not come about.
+    /// It cannot be established.
     pub fn connect_in(&self, pieces: &[&[u8]]) -> Result<Pair> {
         let mut client = stream::open(&self.client, self.address)?;
         for piece in pieces {

@@ -1,7 +1,7 @@
 //! One story for each line that the documentation claims; `tests/stories/claims/README.md` says how to write one.
 //!
-//! `cargo test -p tests --test claims openshift/balance` plays one. `UPDATE_GOLDENS=1` writes into the files what came
-//! out; read the difference.
+//! `cargo test -p tests --test claims openshift/balance` plays one. `UPDATE_GOLDENS=1` writes the actual output into
+//! the files; read the diff.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ fn failed(error: anyhow::Error) -> Failed {
     format!("{error:#}").into()
 }
 
-/// Plays a story, and compares what comes out with what its file says.
+/// Plays a story, and compares its output with that in its file.
 fn compare(story: &Story, is_update: bool) -> anyhow::Result<()> {
     let (found, faults) = play(story)?;
     if is_update && found != story.text {

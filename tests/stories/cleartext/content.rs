@@ -1,6 +1,6 @@
-//! Content is content, and a tunnel is a tunnel, whatever its bytes look like; and what stands behind it is a request again.
-//! Each script is played over the kernel's path and the relay, with IPv4 and IPv6, and must show the same to clients and
-//! endpoints. A client whose connection is reset asks again on another one, as clients do.
+//! Content and tunnels are never parsed, whatever their bytes look like; after content, parsing resumes. Each script is
+//! played over the kernel's path and the relay, with IPv4 and IPv6, and must show the same to clients and endpoints. A
+//! client whose connection is reset retries on another one, as clients do.
 
 mod origin;
 
@@ -163,7 +163,7 @@ fn uploads_arrive_whatever_they_look_like() -> Result<()> {
                 } else {
                     pieces.extend(chunks())
                 }
-                // The first head comes alone: what is behind it at once is the relay's.
+                // The first head is sent alone: bytes that follow it at once would make the relay carry it.
                 shown.push(client.once_after_head(&pieces)?);
             }
             shown.extend(client.once(&[&request("/last", "one", "")], 1)?);
@@ -178,7 +178,7 @@ fn uploads_arrive_whatever_they_look_like() -> Result<()> {
 }
 
 impl Client<'_> {
-    /// A request whose head is there before its content comes; its answer.
+    /// A request whose head arrives before its content; returns its response.
     fn once_after_head(&mut self, pieces: &[&[u8]]) -> Result<String> {
         let (head, content) = pieces.split_first().context("a head")?;
         let heads = self.stage.one.heads();
@@ -205,7 +205,7 @@ fn a_tunnel_carries_anything() -> Result<()> {
             client.stream.read_exact(&mut echoed)?;
             ensure!(echoed == piece, "the tunnel has changed something");
         }
-        // On another connection, and with a segment that is no request at all.
+        // On another connection, and with a segment that is not a request at all.
         let mut client = stage.client()?;
         shown.extend(client.once(&[&head], 1)?);
         client.stream.write_all(b"\x81\x05\0\xff\r\n")?;
@@ -276,7 +276,7 @@ fn behind_content_stands_a_request_again() -> Result<()> {
     })
 }
 
-/// Heads that tell their content's end in two ways, or in none that all readers read.
+/// Heads that frame their content in two ways, or in a way that readers interpret differently.
 const UNCLEAR: [&str; 14] = [
     "Content-Length: 5\r\nContent-Length: 5\r\n",
     "Content-Length: 5\r\nContent-Length: 6\r\n",

@@ -1,5 +1,5 @@
-//! Later requests whose segments are lost, come in another order, or come again in others; and those for whose beginnings
-//! there is no room. The client is raw: it sends what it is told, and sends nothing again by itself.
+//! Later requests with lost, reordered or re-segmented segments, and those without room for their beginnings. The
+//! client is raw: it retransmits only explicitly.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -46,12 +46,12 @@ impl Raw {
         Ok(Raw { client, origin, over: first.len() })
     }
 
-    /// Counts these bytes as sent; what becomes of them is another matter.
+    /// Counts these bytes as sent, without sending them.
     fn begin(&mut self, text: &[u8]) -> Result<()> {
         self.client.sent(text.len())
     }
 
-    /// Sends these bytes of what has begun.
+    /// Sends a range of the counted bytes.
     fn send(&mut self, text: &[u8], from: usize, to: usize) -> Result<()> {
         self.client.send_again(self.over + from, text.get(from..to).context("so many bytes")?)
     }
@@ -158,7 +158,7 @@ fn a_full_map_of_later_requests_ends_no_connection() -> Result<()> {
     let (begin, rest) = own.split_at(60);
     let mut heads = LaterHeads::of(&stage.sluice)?;
     let filled = heads.fill()?;
-    // There is no room for what its first segment tells; the client sends that again until there is.
+    // There is no room for the first segment's state; the client retransmits it until there is.
     client.write_all(begin)?;
     client.write_all(rest)?;
     filled.iter().try_for_each(|key| heads.delete(key))?;

@@ -87,7 +87,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The status file of an object, such as `httproute.red.child`; `None`: nothing is told.
+    /// The status file of an object, such as `httproute.red.child`; `None` if it has no status.
     fn status(&self, object: &str) -> Option<String> {
         fs::read_to_string(self.sluice.state().join("status").join(format!("{object}.yaml"))).ok()
     }
@@ -247,7 +247,7 @@ fn a_slot_opens_and_closes_and_goes_while_requests_come() -> Result<()> {
     stage.expect(&[("b.shop.test:8080/store/team10", "blue /team10")])?;
     stage.change(&shop(false, PARENT, &[red.clone(), blue]))?;
     stage.becomes(red_url, "404")?;
-    // Nobody is left in the slot.
+    // The slot has no children any more.
     stage.change(&shop(false, PARENT, std::slice::from_ref(&red)))?;
     stage.becomes(red_url, "500")?;
     stage.expect(&[("a.shop.test:8080/other", "admin /other")])?;

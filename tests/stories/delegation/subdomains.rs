@@ -120,7 +120,7 @@ fn the_wildcard_certificate_serves_what_is_delegated_and_nothing_else() -> Resul
     }
     let open = stage.curl(&ca, &format!("http://{MAIL}:8080/open"))?;
     ensure!(open.status == 200 && open.body.starts_with("nginx owa"), "{open:?}");
-    // The certificate would cover this name, but nobody delegates it.
+    // The certificate would cover this name, but it is not delegated.
     ensure!(stage.curl(&ca, "https://ftp.mycompany.com:8443/").is_err(), "the wildcard certificate is shown for ftp");
     let nobodys = Client::of(&stage.netns, Ipv4Addr::LOCALHOST.into())
         .curl("https://ftp.mycompany.com:8443/", &["--insecure"])?;

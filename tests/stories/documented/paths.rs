@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
 
-/// Folders of the repository whose paths documents name.
+/// Folders of the repository that documents name paths of.
 const FOLDERS: [&str; 8] =
     ["router/", "router-common/", "router-ebpf/", "tests/", "xtask/", "docs/", "examples/", "deploy/"];
 
-/// The documents below a folder, without what is built.
+/// Documents below a folder, without build output.
 fn markdown(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -24,8 +24,8 @@ fn markdown(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Documents with what they name in code: all but the changelog, and of the walks without the column *before*, which name
-/// the files of their time.
+/// Documents with the text that they have in code: all but the changelog; of the walks, without the column *before*,
+/// which names files of their time.
 fn documents() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     markdown(&workspace(), &mut found)?;

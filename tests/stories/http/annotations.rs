@@ -40,10 +40,10 @@ fn balance_hsts_and_limits_are_what_the_annotations_say() -> Result<()> {
         assert_eq!(ask(&same)?.body, first.body);
     }
 
-    // Three are let through in 10 s, whoever serves them.
+    // Three are admitted in 10 s, whichever endpoint serves them.
     let statuses = (0..5).map(|_| Ok(ask(&few)?.status)).collect::<Result<Vec<_>>>()?;
     assert_eq!(statuses, [200, 200, 200, 429, 429]);
-    // What is said in clear text, where the route does not serve, has nothing of it.
+    // Responses in clear text, for which the route does not serve, are not affected.
     let clear = stage.curl(&format!("http://{turns}:{HTTP}/"), &[])?;
     assert_eq!((clear.status, clear.header("strict-transport-security")), (503, None));
     Ok(())

@@ -32,7 +32,7 @@ fn every_event_arrives_before_the_next_one_is_sent() -> Result<()> {
             assert_eq!(stage.curl(&next, &["--request", "POST"])?.status, 200);
         }
         assert_eq!(stage.curl(&open, &[])?.body, "1");
-        // The server learns that nobody listens any more.
+        // The server sees the client's disconnect.
         drop(curl);
         wait_until("the server sees the client go", PATIENCE, || {
             stage.curl(&open, &[]).is_ok_and(|answer| answer.body == "0")

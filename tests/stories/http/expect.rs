@@ -1,4 +1,4 @@
-//! `Expect: 100-continue` (RFC 9110 §10.1.1): who decides whether a body is wanted is the endpoint.
+//! `Expect: 100-continue` (RFC 9110 §10.1.1): the endpoint decides whether it accepts the body.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn a_body_is_sent_when_the_endpoint_wants_it_and_not_when_it_refuses() -> Result
     Content::of(1, LENGTH).send(&mut body, LENGTH, |_| ())?;
     let file = format!("{folder}/body");
     std::fs::write(&file, &body)?;
-    // A client that would wait for ever: it sends nothing unless it is told to.
+    // A client that would wait for ever: it sends nothing without a 100.
     let upload = ["--upload-file", &file, "--header", "Expect: 100-continue", "--expect100-timeout", "50"];
     let upload = [&upload[..], &["--http1.1", "--write-out", "\n%{size_upload}"]].concat();
     for base in [format!("http://{plain}:{HTTP}"), format!("https://{edge}:{HTTPS}")] {
@@ -40,7 +40,7 @@ fn a_body_is_sent_when_the_endpoint_wants_it_and_not_when_it_refuses() -> Result
             assert_eq!(answer.status, status, "{base}: {answer:?}");
             ensure!(answer.body.ends_with("\n0"), "{base}: the client sent a body that was refused: {answer:?}");
         }
-        // What was refused spoils nothing for the next request.
+        // A rejected upload does not affect the next request.
         assert_eq!(stage.curl(&format!("{base}/name"), &[])?.body, "9001");
     }
     Ok(())

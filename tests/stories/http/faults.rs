@@ -18,10 +18,10 @@ use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// For an endpoint to accept.
 const CONNECT: Duration = Duration::from_secs(5);
-/// What an answer may take beyond that on a busy machine.
+/// Extra time for a response on a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// What an endpoint does with a request that it has read.
+/// Action of an endpoint after it has read a request.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Ends the connection.
@@ -34,7 +34,7 @@ enum Fault {
     Stops(&'static [u8]),
 }
 
-/// What a client sees.
+/// Result for a client.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
     /// An answer of the router's.
@@ -64,7 +64,7 @@ const FAULTS: [(&str, Fault, Seen); 10] = [
     ("stops-in-the-body", Fault::Stops(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Seen::Broken([18, 92])),
 ];
 
-/// Serves connections until it is told to stop; every request on one connection gets the same.
+/// Serves connections until it is stopped; every request on one connection gets the same response.
 fn serve(listener: &TcpListener, fault: Fault, stop: &AtomicBool) -> Result<()> {
     let mut silent = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -89,7 +89,7 @@ fn serve(listener: &TcpListener, fault: Fault, stop: &AtomicBool) -> Result<()> 
     Ok(())
 }
 
-/// `curl` without what it prints: its exit code, and the status of the answer (0 without one).
+/// `curl` without output: its exit code, and the status of the response (0 without one).
 fn ask(stage: &Stage, url: &str, arguments: &[&str]) -> Result<(i32, u16)> {
     let mut curl = stage.client().command(url)?;
     curl.args(["--output", "/dev/null", "--write-out", "%{http_code}", "--cacert", &stage.ca()?]).args(arguments);
@@ -168,7 +168,7 @@ fn check(stage: &Stage, name: &str, seen: Seen) -> Result<()> {
     Ok(())
 }
 
-/// A listener whose queue is full: it is there, and nobody ever accepts.
+/// A listener with a full accept queue.
 #[test]
 fn an_endpoint_that_never_accepts_is_given_up_and_the_next_one_serves() -> Result<()> {
     let stage = Stage::new("accepts-not", "")?;
@@ -178,7 +178,7 @@ fn an_endpoint_that_never_accepts_is_given_up_and_the_next_one_serves() -> Resul
         let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
         full.bind(&at(9002).into())?;
         full.listen(0)?;
-        // One is in the queue; the others stay half open, and what they send is dropped.
+        // One connection is in the queue; the others stay half open, and their packets are dropped.
         let mut queued = vec![TcpStream::connect(at(9002))?];
         while let Ok(stream) = TcpStream::connect_timeout(&at(9002), Duration::from_millis(300)) {
             queued.push(stream);

@@ -1,5 +1,5 @@
-//! Clients that ask for work over HTTP/2 without end, each as fast as it can and again as soon as it is cut off: a
-//! polite client is served beside them, and the router's memory stays bounded.
+//! HTTP/2 clients that send requests without end, each as fast as it can, and reconnect when disconnected: a polite
+//! client is served meanwhile, and the router's memory stays bounded.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -22,9 +22,9 @@ use super::stage::{HTTPS, Stage, Tls, at};
 const REQUESTS: usize = 200;
 /// Connections that flood, of each kind.
 const FLOODERS: usize = 2;
-/// What the router's memory may grow by, in bytes: 64 connections' worth of everything that one may hold.
+/// Allowed growth of the router's memory, in bytes: the limit of one connection, for 64 connections.
 const GROWTH: u64 = 64 << 20;
-/// What the slowest of a hundred requests may take beside the floods: those and the router share two processors.
+/// Maximum time of a hundred requests during the floods, which share two processors with the router.
 const P99: Duration = Duration::from_secs(1);
 const BODY: &[u8] = b"still here";
 
@@ -43,10 +43,10 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// What a kind of flood sends as its `turn`-th frames, for a request's fields in HPACK.
+/// The frames of a flood in its `turn`-th round, for a request's fields in HPACK.
 type Frames = fn(turn: u32, fields: &[u8]) -> Vec<u8>;
 
-/// Asks and takes it back (CVE-2023-44487).
+/// Sends requests and resets them (CVE-2023-44487).
 fn rapid_reset(turn: u32, fields: &[u8]) -> Vec<u8> {
     let stream = 2 * turn + 1;
     [frame(HEADERS, END_HEADERS | END_STREAM, stream, fields), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
@@ -79,7 +79,7 @@ const FLOODS: [(&str, Frames); 4] =
 fn connect(config: &Arc<ClientConfig>, host: &str) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let tcp = TcpStream::connect_timeout(&at(HTTPS), PATIENCE)?;
     tcp.set_read_timeout(Some(PATIENCE))?;
-    // Who does not take what it is sent is not waited for.
+    // A client that does not read must not block the test.
     tcp.set_write_timeout(Some(Duration::from_secs(2)))?;
     let session = ClientConnection::new(Arc::clone(config), ServerName::try_from(host.to_owned())?)?;
     Ok(StreamOwned::new(session, tcp))

@@ -60,7 +60,7 @@ fn calls_of_all_kinds_pass_over_reencrypt() -> Result<()> {
     Ok(())
 }
 
-/// What a client library is told when there is nobody to call, or the router does not wait any longer.
+/// The status that a client library gets without an endpoint, or after the router's time-out.
 #[test]
 fn what_the_router_answers_itself_is_a_status_of_grpc() -> Result<()> {
     let stage = Stage::new("grpc-nobody", "")?;

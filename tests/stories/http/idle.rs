@@ -60,7 +60,7 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
         let mut clients = open(&stage, request.as_bytes())?;
         let now = sluice.resident()?;
         ensure!(now <= memory + CLIENTS as u64 * EACH, "round {round}: from {memory} to {now} bytes");
-        // Whoever comes now is served, and so is each of them.
+        // New clients are served, and so is each of the idle ones.
         assert_eq!(stage.curl(&format!("http://{host}:{HTTP}/"), &[])?.status, 200);
         for (number, client) in clients.iter_mut().enumerate() {
             ask(client, request.as_bytes()).with_context(|| format!("round {round}: client {number}, again"))?;
@@ -72,7 +72,7 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
         })?;
     }
     eprintln!("{memory} bytes, with {CLIENTS} clients {rounds:?}");
-    // What the allocator keeps in pieces is all that later rounds add; when it gives back what, is its own affair.
+    // Later rounds add only what the allocator keeps in fragments; when it returns memory is unspecified.
     let before = rounds[..3].iter().copied().max().unwrap_or_default();
     ensure!(rounds[3] <= before + before / 10, "memory rises from round to round: {rounds:?}");
     ask(&mut first, request.as_bytes()).context("the first client")
@@ -93,12 +93,12 @@ fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Re
         stage.serve_with(Options { descriptors: Some(DESCRIPTORS), ..Options::loopback(DataPath::UserSpace) })?;
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let mut clients = (0..MANY).map(|_| stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
-    // Each has said what it wants, and is answered when it has been accepted.
+    // Each has sent its request, and gets a response once it is accepted.
     clients.iter_mut().try_for_each(|client| client.write_all(request.as_bytes()))?;
     let waiting = clients.split_off(100);
     clients.iter_mut().try_for_each(answered).context("who came first")?;
     ensure!(sluice.descriptors()? <= DESCRIPTORS as usize, "more descriptors than there are");
-    // Who is served stays served, though others wait.
+    // Accepted clients stay served, although others wait.
     clients.iter_mut().try_for_each(|client| ask(client, request.as_bytes())).context("who came first, again")?;
     drop(clients);
     for (number, mut next) in waiting.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What goes on under load, from `wrk` and `h2load`: every error is counted, and there are none.
+//! Changes under load, by `wrk` and `h2load`: every error is counted, and there are none.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
-/// How long h2load runs, in seconds; wrk runs until it is told to stop.
+/// Duration of h2load, in seconds; wrk runs until it is stopped.
 const SECONDS: &str = "12";
 
 /// A load on a stage.
@@ -112,7 +112,7 @@ fn a_roll_over_of_all_endpoints_under_load_fails_no_request() -> Result<()> {
         if !load.goes_on() {
             break;
         }
-        // As a Deployment does it: the new one first; then the old one is taken out, and ends when nobody uses it.
+        // As in a Deployment: the new pod first; then the old one is removed, and ends when it has no connections.
         pods.push((at(port), pod(&stage, at(port))?));
         service(&pods)?;
         let (old, ends) = pods.remove(0);
@@ -121,8 +121,8 @@ fn a_roll_over_of_all_endpoints_under_load_fails_no_request() -> Result<()> {
             let has = |address: SocketAddr| endpoints(&sluice).map(|text| text.contains(&format!("\"{address}\"")));
             has(at(port)).unwrap_or(false) && !has(old).unwrap_or(true)
         })?;
-        // nginx resets what waits to be accepted, and what it has not read of a connection that it keeps; whoever sent a
-        // POST there cannot know whether it was seen. So it ends when the router has let go of it.
+        // nginx resets connections that wait to be accepted and unread requests on keep-alive connections; a client
+        // cannot know whether a POST there was processed. So it ends after the router has closed its connections.
         wait_until("the router has no connection to the old endpoint", PATIENCE, || {
             connections_to(&stage, old).is_ok_and(|lines| lines.is_empty())
         })?;
@@ -187,7 +187,7 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
     };
     let mut stays = (0..20).map(|_| tests::stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
     stays.iter_mut().try_for_each(ask)?;
-    // A tunnel: what it echoes shows that it is the one that was opened.
+    // A tunnel: its echo shows that it is the one that was opened.
     let mut ws = tests::stream::open(&stage.netns, at(HTTP))?;
     ws.write_all(
         format!(
@@ -223,7 +223,7 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
         }
     }
     eprintln!("memory: {memory:?}");
-    // The least of many: what a single change needs for a moment does not stay.
+    // The minimum of many samples excludes temporary memory of a change.
     let (early, late) = (memory[9..12].iter().max().copied(), memory[20..].iter().min().copied());
     let early = early.context("memory after a hundred changes")?;
     ensure!(late < Some(early + (4 << 20)), "memory rises with changes: {memory:?}");

@@ -24,7 +24,7 @@ use super::stage::{HTTPS, Stage, at};
 
 const HOST: &str = "renewed.apps.test";
 const ROTATIONS: usize = 1000;
-/// Memory is compared with what it was after so many.
+/// Memory is compared with that after this many rounds.
 const SETTLED: usize = 200;
 /// How much of it may be added after that, in bytes.
 const GROWTH: u64 = 8 << 20;
@@ -169,7 +169,7 @@ fn a_thousand_certificates_of_a_secret_fail_no_handshake_and_end_no_connection()
         let memory = stage.netns.run(|| rotation.rotate(&leaves, &stage, || sluice.resident()));
         rotation.over.store(true, Ordering::SeqCst);
         let counts = clients.map(joined).into_iter().collect::<Result<Vec<_>>>();
-        // A client that has failed says more than what came of it.
+        // The error of a failed client is more useful than its result.
         counts.and_then(|counts| Ok((memory?, counts)))
     })?;
     let took = begun.elapsed();

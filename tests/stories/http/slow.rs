@@ -12,7 +12,7 @@ use tests::wait::PATIENCE;
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
-/// For a whole head, whatever comes of it.
+/// Time-out of a whole request head.
 const HEAD: Duration = Duration::from_secs(10);
 /// For a whole ClientHello.
 const HELLO: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ fn heads_and_hellos_that_never_end_are_given_up_while_others_are_served() -> Res
     for (stream, _) in &mut heads.streams {
         stream.write_all(head.as_bytes())?;
     }
-    // A handshake record whose ClientHello is far from complete.
+    // A handshake record with a ClientHello that is far from complete.
     for (stream, _) in &mut hellos.streams {
         stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])?;
     }
@@ -91,7 +91,7 @@ fn heads_and_hellos_that_never_end_are_given_up_while_others_are_served() -> Res
             hellos.drip(0);
             drips += 1;
         }
-        // Their number harms nobody.
+        // Their number affects no other client.
         for url in [format!("http://{plain}:{HTTP}/name"), format!("https://{edge}:{HTTPS}/name")] {
             let begin = Instant::now();
             assert_eq!(stage.curl(&url, &[])?.body, "9001");

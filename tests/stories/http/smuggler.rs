@@ -1,7 +1,7 @@
-//! The 1,768 spellings of `Transfer-Encoding` that the public tool “smuggler” tries, before nginx, HAProxy, Node's server
-//! and gunicorn: whatever the router makes of them, it and the origin see the same requests, each origin gets only those
-//! of its own host, and everybody gets their own answer. The tool goes by time; here a request is hidden in each, and
-//! every origin tells what it has got.
+//! The 1,768 spellings of `Transfer-Encoding` that the public tool “smuggler” tries, before nginx, HAProxy, Node's
+//! server and gunicorn: router and origin always see the same requests, each origin gets only those of its own host,
+//! and every client gets its own response. The tool measures time; here each probe hides a request, and every origin
+//! reports the requests that it received.
 
 mod mutations;
 mod origins;
@@ -37,7 +37,7 @@ const QUIET: Duration = Duration::from_millis(120);
 /// Where the lenient proxy of the control takes requests.
 const CONTROL: u16 = 8081;
 
-/// What the kernel may carry.
+/// Routes that the kernel may carry.
 const PLAIN: [(&str, &str); 2] = [
     ("haproxy.router.openshift.io/set-forwarded-headers", "never"),
     ("haproxy.router.openshift.io/disable_cookies", "true"),
@@ -126,8 +126,8 @@ fn what_a_lenient_proxy_lets_through_is_found() -> Result<()> {
     Ok(())
 }
 
-/// Each spelling in each shape for each origin; where a request is hidden, it is the next one's. The tool sends what is
-/// beyond ASCII as UTF-8; with a hidden request it is tried as single bytes too.
+/// Each spelling in each shape for each origin; a hidden request is for the next origin. The tool sends non-ASCII
+/// characters as UTF-8; with a hidden request they are also tried as single bytes.
 fn probes(origins: &[Origin], mutations: impl IntoIterator<Item = Mutation>, shapes: &[Shape]) -> Vec<Probe> {
     let mut probes = Vec::new();
     for mutation in mutations {
@@ -148,10 +148,10 @@ fn probes(origins: &[Origin], mutations: impl IntoIterator<Item = Mutation>, sha
 /// How a probe is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
-    /// At once: the proxy has it, as the kernel carries no head that something follows at once.
+    /// All bytes at once: the proxy gets it, as the kernel carries no head that is followed by bytes at once.
     AtOnce,
-    /// In parts, what is behind the request after its answer: where the kernel carries the connection, the origin has it
-    /// as it is, and judges what is one request. Nobody else's is on it.
+    /// In parts, the bytes after the request once it is answered: if the kernel carries the connection, the origin
+    /// alone decides what one request is. No other client's request is on it.
     InParts,
 }
 
@@ -161,11 +161,11 @@ struct Way {
     sending: Sending,
     /// Whether well-formed requests of a client are all on one connection.
     witness_stays: bool,
-    /// What takes longer hangs.
+    /// Time-out of a probe.
     patience: Duration,
 }
 
-/// What came of it.
+/// Results of the probes.
 #[derive(Default)]
 struct Run {
     /// Which requests were answered with 200, with the origin that they were for.
@@ -188,7 +188,7 @@ impl Run {
     }
 }
 
-/// Sends all of them, several at once, and looks at what came back and at what the origins have got.
+/// Sends all probes, several at once, and checks the responses and the requests that the origins received.
 fn attack(netns: &Netns, router: SocketAddr, origins: &[Origin], probes: &[Probe], way: Way) -> Result<Run> {
     let next = AtomicUsize::new(0);
     let mut run = Run::default();
@@ -212,7 +212,7 @@ fn client(router: SocketAddr, probes: &[Probe], next: &AtomicUsize, way: Way) ->
     let mut witness = None;
     while let Some(probe) = probes.get(next.fetch_add(1, Ordering::Relaxed)) {
         let first = ask(router, probe, way);
-        // Of those that are refused at once, which nobody else may see, a part is enough.
+        // For probes that are rejected at once and reach no origin, a sample is enough.
         let refused = first.as_ref().is_ok_and(Vec::is_empty);
         let later = (!refused || probe.number % OTHERS == 0).then(|| {
             let asked = ask_later(&mut witness, router, probe, way.patience);
@@ -338,7 +338,7 @@ fn judge(origins: &[Origin], probes: &[Probe], sending: Sending, run: &mut Run) 
 fn own(origin: &Origin, request: &Request, probes: &HashMap<usize, &Probe>, sending: Sending) -> Result<(usize, Kind)> {
     ensure!(request.host == origin.host(), "the host is another one's");
     let (kind, number) = Kind::of(&request.target).context("nobody sent that")?;
-    // What the origin takes for the end of the one before, where it has that as it was sent, may be part of it.
+    // If the origin received the bytes unchanged, they may be part of the previous request.
     ensure!(sending == Sending::InParts || request.method == kind.method(), "nobody sent that");
     let probe = probes.get(&number).context("nobody sent that")?;
     ensure!(probe.owner(kind) == origin.name, "it was for another one");

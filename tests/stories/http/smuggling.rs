@@ -1,6 +1,6 @@
-//! A thousand odd requests, each with another one behind it for another host: whatever the router makes of them, no
-//! endpoint gets a request of a host that is not its own, none gets one twice, and whoever comes next gets their own
-//! answer. The endpoints are nginx, aiohttp, and one that takes anything.
+//! A thousand odd requests, each followed by another one for another host: no endpoint gets a request of another host,
+//! none gets one twice, and the next client gets its own response. The endpoints are nginx, aiohttp, and one that
+//! accepts anything.
 
 mod requests;
 
@@ -35,7 +35,7 @@ const ORIGINS: [&str; 3] = ["nginx", "aiohttp", "lenient"];
 /// Whom the requests behind the odd ones are for.
 const VICTIM: &str = "victim";
 
-/// What the kernel may carry.
+/// Routes that the kernel may carry.
 const PLAIN: [(&str, &str); 2] = [
     ("haproxy.router.openshift.io/set-forwarded-headers", "never"),
     ("haproxy.router.openshift.io/disable_cookies", "true"),
@@ -47,7 +47,7 @@ struct Origins {
 }
 
 impl Origins {
-    /// Their routes want nothing that would keep the kernel from carrying their clear text.
+    /// Their routes have no setting that would keep the kernel from carrying their clear text.
     fn start(stage: &Stage) -> Result<Origins> {
         let block = format!(
             "log_format story \"$http_host\\t$request_method\\t$request\";\nserver {{ listen {}; access_log file/log story; \
@@ -77,14 +77,14 @@ impl Origins {
         let lines = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
         let others = self.others.iter().map(|(name, process)| {
             let lines = process.output().into_iter().filter(|line| line.matches('\t').count() == 2);
-            // What they complain of goes the same way.
+            // Their error logs have the same form.
             (*name, lines.collect())
         });
         Ok([("nginx", lines)].into_iter().chain(others).collect())
     }
 }
 
-/// Sends bytes on a connection of their own; what comes until nothing more does.
+/// Sends bytes on a connection of their own; returns the bytes received until none follow.
 fn send(stage: &Stage, bytes: &[u8]) -> Result<String> {
     let mut stream = stream::open(&stage.netns, at(HTTP))?;
     // The router may close before it has read all.
@@ -101,7 +101,7 @@ fn send(stage: &Stage, bytes: &[u8]) -> Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A request that is as it should be, from somebody else.
+/// A valid request by another client.
 fn ask(stage: &Stage, origin: &str, target: &str) -> Result<()> {
     let mut stream = stream::open(&stage.netns, at(HTTP))?;
     write!(stream, "GET {target} HTTP/1.1\r\nHost: {origin}.apps.test\r\nConnection: close\r\n\r\n")?;
@@ -176,7 +176,7 @@ fn smuggle(data_path: DataPath) -> Result<()> {
         for line in &lines {
             let (host, rest) = line.split_once('\t').with_context(|| format!("{name}: {line:?}"))?;
             let host = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-            // nginx notes no host of a request whose first line it refuses, such as one with the method "get".
+            // nginx logs no host for a request whose request line it rejects, such as one with the method "get".
             let refused = host == "-" && name == "nginx" && rest.contains("/odd-");
             ensure!(
                 refused || host == format!("{name}.apps.test"),
@@ -196,7 +196,7 @@ fn smuggle(data_path: DataPath) -> Result<()> {
         count("/hidden-")
     );
     if data_path == DataPath::Kernel {
-        // At least those that somebody else has asked.
+        // At least those of other clients.
         let dialed = pinned::dial_counter(&sluice, DialCounter::Dialed)?;
         ensure!(dialed >= 2 * REQUESTS as u64, "the kernel carried {dialed} connections");
     }

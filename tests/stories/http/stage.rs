@@ -23,10 +23,10 @@ pub const fn at(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-/// What becomes of a route's TLS.
+/// TLS of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// There is none.
+    /// Clear text.
     Without,
     /// It ends at the router.
     Edge,
@@ -38,7 +38,7 @@ pub enum Tls {
 pub struct Stage {
     /// Where all of it runs.
     pub netns: Netns,
-    /// Who has signed all certificates.
+    /// Issuer of all certificates.
     pub ca: Ca,
     manifests: TempDir,
     files: TempDir,
@@ -169,10 +169,10 @@ impl Stage {
         text(folder)
     }
 
-    /// Where the CA's certificate is.
+    /// Path of the CA's certificate.
     ///
     /// # Errors
-    /// When the path is no text.
+    /// The path is not UTF-8.
     pub fn ca(&self) -> Result<String> {
         text(self.ca.file())
     }
@@ -180,7 +180,7 @@ impl Stage {
     /// `curl`, which trusts the stage's CA.
     ///
     /// # Errors
-    /// When it fails, with what it says.
+    /// When it fails; the error has its output.
     pub fn curl(&self, url: &str, arguments: &[&str]) -> Result<Answer> {
         let ca = self.ca()?;
         self.client().curl(url, &[&["--cacert", &ca][..], arguments].concat())

@@ -11,7 +11,7 @@ use tests::stream::{self, Checksum, Content};
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
 const LENGTH: u64 = 200 << 20;
-/// What the router may need for a transfer, in bytes, beside what it has at its start.
+/// Maximum memory of the router for a transfer, in bytes, beyond that at its start.
 const MEMORY: u64 = 24 << 20;
 
 /// A file of this length in the folder, and its checksum.
@@ -72,7 +72,7 @@ fn large_bodies_arrive_as_they_were_sent() -> Result<()> {
     Ok(())
 }
 
-/// `curl` sends what comes through a pipe without knowing its length: in chunks, or in frames without a length before.
+/// `curl` sends input from a pipe without a length: in chunks, or in DATA frames.
 #[test]
 fn bodies_of_unknown_length_arrive_as_they_were_sent() -> Result<()> {
     const LENGTH: u64 = 20 << 20;

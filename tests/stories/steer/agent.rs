@@ -80,7 +80,7 @@ fn a_connection_outlives_its_host(data_path: DataPath) -> Result<()> {
     stage.change(OTHER, &endpoints)?;
     wait::wait_for("the new host is served", wait::PATIENCE, || serves(&stage, OTHER).ok().filter(|served| *served))?;
     old.greet()?;
-    // The old host is nobody's now, the old connection is still its client's.
+    // The old host is unclaimed now; the old connection continues.
     ensure!(!serves(&stage, HOST)?, "the old host is still served");
     old.exchange(2, LENGTH, LENGTH)
 }

@@ -1,5 +1,5 @@
-//! The corpora of the parsers, file by file, on real connections: what becomes of each is what its manifest says, whoever
-//! carries it, and the endpoint sees what is its own alone.
+//! The corpora of the parsers, file by file, on real connections: the result of each is that of its manifest on both
+//! data paths, and the endpoint sees only its own bytes.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -22,7 +22,7 @@ on_both_data_paths! {
 const HOST: &str = "a.test";
 /// Its endpoint.
 const ENDPOINT: u16 = 9001;
-/// What the kernel may carry in clear text, and no health checks, which would be connections of nobody's.
+/// Clear text that the kernel may carry, without health checks, which would add connections.
 const PLAIN: [(&str, &str); 3] = [
     ("haproxy.router.openshift.io/set-forwarded-headers", "never"),
     ("haproxy.router.openshift.io/disable_cookies", "true"),
@@ -33,7 +33,7 @@ fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// What is to become of a connection.
+/// Expected result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// The endpoint gets it, byte for byte.
@@ -72,7 +72,7 @@ impl Stage {
         Ok(Stage { netns, endpoint, sluice, _manifests: manifests })
     }
 
-    /// Sends a file to a port of the router, and sees what becomes of it.
+    /// Sends a file to a port of the router, and checks the result.
     fn check(&self, port: u16, bytes: &[u8], fate: Fate) -> Result<()> {
         let mut client = open(&self.netns, at(port))?;
         // The router may have heard enough already.
@@ -99,7 +99,7 @@ impl Stage {
     }
 }
 
-/// What comes until the end, or until it is the router that waits: for the rest of a handshake, or another request.
+/// The bytes received until the end, or until the router waits: for the rest of a handshake, or for another request.
 fn answer(client: &mut TcpStream) -> Result<Vec<u8>> {
     let (mut answer, mut part) = (Vec::new(), [0; 4096]);
     while answer.first() != Some(&22) && !answer.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -151,7 +151,7 @@ fn hellos_reach_whom_they_name_and_nobody_else(data_path: DataPath) -> Result<()
     Ok(())
 }
 
-/// Whether it cannot be told where the content behind a head ends.
+/// True if the end of the content after a head is ambiguous.
 fn is_unclear(head: &[u8]) -> bool {
     let mut parser = HeadParser::new();
     parser.feed(&mut UnreadHost, head);

@@ -25,11 +25,11 @@ on_both_data_paths! {
     ports_come_round_without_timestamps,
 }
 
-/// Nobody listens there.
+/// A closed port.
 const CLOSED_PORT: u16 = BACKEND_PORT + 1;
 /// Longest that going on to another endpoint may take.
 const AT_ONCE: Duration = Duration::from_millis(900);
-/// Longest that a client waits for the end of a connection to which nobody answers.
+/// Maximum time until a connection without an answering endpoint ends.
 const GIVEN_UP: Duration = Duration::from_secs(45);
 
 fn endpoint(family: Family, host: u8, port: u16) -> SocketAddr {
@@ -175,7 +175,7 @@ fn answer(stage: &Stage) -> Result<std::net::TcpStream> {
     Ok(origin)
 }
 
-/// Pods are replaced while clients connect: whoever is being dialed may be gone, and the route has others by then.
+/// Pods are replaced while clients connect: a dialed endpoint may be gone, and the route has others by then.
 #[test]
 fn an_endpoint_that_goes_while_it_is_dialed_gives_way_to_the_one_that_comes() -> Result<()> {
     let family = Family::V4;
@@ -199,8 +199,8 @@ fn an_endpoint_that_goes_while_it_is_dialed_gives_way_to_the_one_that_comes() ->
     .map(drop)
 }
 
-/// The relay gives it 5 s. The kernel path forgets the dial after as long, and what the client sends again after that,
-/// 6.2 s after its hello, is answered with a reset.
+/// The relay waits 5 s. The kernel path forgets the dial after the same time, and answers the client's next
+/// retransmission, 6.2 s after its hello, with a RST.
 fn the_only_endpoint_is_silent(data_path: DataPath) -> Result<()> {
     let family = Family::V6;
     let nobody = endpoint(family, 99, BACKEND_PORT);
@@ -223,7 +223,7 @@ fn ports_come_round_without_timestamps(data_path: DataPath) -> Result<()> {
 /// The backend's machine remembers each connection for a minute (TIME-WAIT): a new one from the same port must look newer.
 fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
     const CONNECTIONS: u32 = 500;
-    // Less than a minimal retransmission timeout (200 ms). What the machine stands still for is not counted.
+    // Less than a minimal retransmission timeout (200 ms). Pauses of the machine are subtracted.
     const STALL: Duration = Duration::from_millis(150);
     let mut setup = Setup::new(Family::V4);
     if data_path == DataPath::Kernel {

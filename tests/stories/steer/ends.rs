@@ -118,14 +118,14 @@ fn a_reset_of_the_backend_reaches_the_client(data_path: DataPath) -> Result<()> 
     Ok(())
 }
 
-/// Closes with a reset: what is unsent does not linger.
+/// Closes with a RST; unsent bytes are discarded.
 fn reset(stream: TcpStream) -> Result<()> {
     SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO))?;
     drop(stream);
     Ok(())
 }
 
-/// The other side's end is seen: the kernel carries a reset as it is, the relay may make an orderly end of it.
+/// The peer sees the end: the kernel forwards a RST as it is, the relay may close in an orderly way.
 fn ended(stage: &Stage, mut stream: TcpStream) -> Result<()> {
     match stream::read_once(&mut stream) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),

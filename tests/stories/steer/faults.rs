@@ -84,8 +84,8 @@ fn every_fate(stage: &Stage, relayed: Relayed) -> Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Relayed {
     None,
-    /// Those of which the program says why: a hello whose segments come in another order is the agent's to read. They
-    /// are few.
+    /// Connections that the program passes with a reason: a hello with reordered segments is for the agent. They are
+    /// few.
     WithReason,
 }
 

@@ -81,7 +81,7 @@ fn a_long_hello_cut_into_many(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// Clients may send early data with their hello. Whoever carries the connection, every byte arrives once.
+/// Clients may send early data with their hello. On both data paths, every byte arrives once.
 fn a_hello_with_what_follows_in_the_same_write(data_path: DataPath) -> Result<()> {
     for offloads in [true, false] {
         let stage = Stage::new(data_path, Setup { offloads, ..Setup::new(Family::V4) })?;

@@ -12,7 +12,7 @@ use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair};
 
-/// A host whose endpoint says nothing.
+/// A host with a silent endpoint.
 const SILENT: &str = "silent.apps.test";
 
 #[test]
@@ -20,7 +20,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     let nobody = SocketAddr::new(Family::V4.address(BACK, 99), BACKEND_PORT);
     let stage = Stage::new(DataPath::Kernel, Setup { other: Some((SILENT, nobody)), ..Setup::new(Family::V4) })?;
     stage.silence(nobody)?;
-    // Dials that nobody answers: of clients that wait, and of one that has gone.
+    // Dials without an answer: of clients that wait, and of one that is gone.
     let mut waiting = Vec::new();
     for _ in 0..3 {
         let mut client = stream::open(&stage.client, stage.address)?;
@@ -71,7 +71,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     // The stage itself: there is something that must go.
     ensure!(Flows::of(&stage.sluice)?.count()? > 0, "nothing lingers, though connections have just ended");
     stage.nothing_is_left()?;
-    // And whoever waited is told when it asks again.
+    // A waiting client gets a RST when it retransmits.
     for mut client in waiting {
         client.set_read_timeout(Some(Duration::from_secs(40)))?;
         match stream::read_once(&mut client) {

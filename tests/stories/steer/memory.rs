@@ -18,8 +18,8 @@ on_both_data_paths! {
 
 const MIB: u64 = 1 << 20;
 const LENGTH: u64 = 48 * MIB;
-/// Most bytes of a socket's buffer on any machine. What is on its way counts with its packets' overhead, so in effect
-/// less.
+/// Maximum size of a socket's buffer on any machine. Packets count with their overhead, so the effective limit is
+/// lower.
 const BUFFER: u64 = MIB;
 
 fn a_stalled_receiver_stops_the_sender(data_path: DataPath) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Ends that no stack would be: sequence numbers and clocks about to wrap, repeated and overlapping segments, small
-//! windows. The client or the backend is raw, the other end is a stack, which drops what is not exactly right.
+//! Ends that behave as no stack does: sequence numbers and timestamps about to wrap, repeated and overlapping segments,
+//! small windows. The client or the backend is raw, the other end is a stack, which drops invalid packets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -34,7 +34,7 @@ on_both_data_paths! {
 
 /// Bytes each way: enough for numbers a few packets before their wrap to wrap, either of the two ends' own.
 const LENGTH: usize = 60_000;
-/// Longest that a client which says nothing waits for the end: what the stack gives it, and then the proxy.
+/// Maximum time until a silent client is disconnected: the time-out of the stack, then that of the proxy.
 const GIVEN_UP: Duration = Duration::from_secs(30);
 /// Payload of a raw end's segments.
 const SEGMENT: usize = 1200;
@@ -57,7 +57,7 @@ fn natures() -> impl Iterator<Item = Nature> {
     })
 }
 
-/// Raw ends read what is on the wire, so links are without offloads.
+/// Raw ends read packets from the wire, so links have no offloads.
 fn setup(family: Family) -> Setup {
     Setup { offloads: false, ..Setup::new(family) }
 }
@@ -93,7 +93,7 @@ fn wrapping_clients(data_path: DataPath, family: Family) -> Result<()> {
     stage.all_ended()
 }
 
-/// Who is to have dialed.
+/// Who must have dialed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dialer {
     /// Who the data path says.
@@ -232,7 +232,7 @@ fn hellos_whose_segments_are_repeated(data_path: DataPath) -> Result<()> {
     stage.all_ended()
 }
 
-/// A first flight in another order may go up to the agent: whoever carries it, not a byte is lost.
+/// A reordered first flight may be passed to the agent: on both data paths, no byte is lost.
 fn hellos_whose_segments_come_in_another_order(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, setup(Family::V6))?;
     let hello = client_hello(HOST)?;
@@ -246,7 +246,7 @@ fn hellos_whose_segments_come_in_another_order(data_path: DataPath) -> Result<()
                 end.send_again(from, &hello[from..to])?;
             }
             end.sent(hello.len())?;
-            // What was not taken is sent again.
+            // The dropped bytes are retransmitted.
             end.send_again(0, &hello[..1000])?;
             end.send_again(1000, &hello[1000..])
         };
@@ -255,7 +255,7 @@ fn hellos_whose_segments_come_in_another_order(data_path: DataPath) -> Result<()
     stage.all_ended()
 }
 
-/// The stack drops what has a wrong checksum, and so must whoever reads it before the stack.
+/// The stack drops segments with a wrong checksum; a program that reads them before the stack must do so too.
 fn hellos_that_are_damaged_on_their_way(data_path: DataPath) -> Result<()> {
     for family in [Family::V4, Family::V6] {
         let stage = Stage::new(data_path, setup(family))?;
@@ -287,7 +287,7 @@ fn a_client_that_says_nothing_is_given_up(data_path: DataPath) -> Result<()> {
     }
 }
 
-/// Whoever only guesses a client's numbers must not end its half of a connection whose other half has ended.
+/// An attacker who guesses a client's sequence numbers must not end its half of a half-closed connection.
 fn a_forged_fin_of_the_past_ends_nothing(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, setup(Family::V4))?;
     let mut end = client(&stage, 20_000, Nature::COMMON)?;
@@ -365,8 +365,8 @@ fn connect_from(stage: &Stage, from: SocketAddr) -> Result<TcpStream> {
     })
 }
 
-/// The backend challenges a reset that is not at the number it expects (RFC 5961 §3.2), and goes on. So does the client,
-/// which has nothing to send but acknowledgements.
+/// The backend answers a RST with another than the expected number by a challenge ACK (RFC 5961 §3.2), and continues.
+/// So does the client, which only sends acknowledgements.
 fn a_forged_reset_ends_no_connection_whose_client_only_acknowledges(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, setup(Family::V4))?;
     let mut end = client(&stage, 20_000, Nature::COMMON)?;

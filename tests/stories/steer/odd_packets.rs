@@ -74,8 +74,8 @@ fn options_that_begin_in_mid_connection(data_path: DataPath) -> Result<()> {
 fn extension_headers_that_begin_in_mid_connection(data_path: DataPath) -> Result<()> {
     // Of 16 bytes: an experimental option that is to be gone past (RFC 4727 §2.2), and padding.
     let options = [0, 1, 0x1e, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0];
-    // Less than a segment: Linux counts the headers of a connection that was accepted in no segment's size, and sends
-    // full ones to nobody.
+    // Less than a segment: Linux leaves the headers of an accepted connection out of the segment size, and never sends
+    // full ones.
     odd(data_path, Family::V6, 1000, |stream| {
         set(stream, libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS, &options)?;
         set(stream, libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS, &options)
@@ -119,8 +119,8 @@ fn fragments_that_come_in_the_wrong_order_over_ipv6(data_path: DataPath) -> Resu
     in_the_wrong_order(data_path, Family::V6)
 }
 
-/// The last fragment always comes first: whose it is nobody can know before the first has come. The relay's host puts them
-/// together. A connection that the kernel carries ends with a reset for both, and the client's next ones are relayed.
+/// The last fragment always comes first: its connection is unknown before the first fragment arrives. The relay's host
+/// reassembles them. A connection in the kernel ends with a RST for both ends, and the client's next ones are relayed.
 fn in_the_wrong_order(data_path: DataPath, family: Family) -> Result<()> {
     let setup = Setup { front: Some(fragmenting(PART, true)), ..Setup::new(family) };
     let stage = Stage::new(data_path, setup)?;

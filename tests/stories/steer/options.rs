@@ -1,5 +1,5 @@
-//! What the two ends may tell each other in the handshake: timestamps, selective acknowledgement, window scaling.
-//! Client, router and backend may each do without.
+//! TCP options of the handshake: timestamps, selective acknowledgement, window scaling. Client, router and backend may
+//! each lack some.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ on_both_data_paths! {
     every_window_shift_on_either_side,
 }
 
-/// What a machine may do without.
+/// Options that a machine may lack.
 const SETTINGS: [&str; 3] = ["ipv4/tcp_timestamps", "ipv4/tcp_sack", "ipv4/tcp_window_scaling"];
 
 /// Bytes each way: more than a window without scaling.
@@ -85,7 +85,7 @@ fn every_window_shift_on_either_side(data_path: DataPath) -> Result<()> {
     stage.all_ended()
 }
 
-/// The window shift that a machine's end of a connection told, by `ss`; `of` is its local or its remote address.
+/// The window shift that a machine's end of a connection announced, from `ss`; `of` is its local or its remote address.
 fn told_shift(machine: &Netns, of: SocketAddr) -> Result<u8> {
     let (address, port) = (of.ip(), of.port());
     let filter = format!("( src {address}:{port} or dst {address}:{port} )");

@@ -26,7 +26,7 @@ fn mtus_that_differ_over_ipv6(data_path: DataPath) -> Result<()> {
     differing(data_path, Family::V6, &[(1500, 1280), (1280, 9000)])
 }
 
-/// Nobody may depend on "packet too big": the router's machine does not forward, so nobody sends it.
+/// "Packet too big" is never sent here, since the router's machine does not forward; nothing may depend on it.
 fn differing(data_path: DataPath, family: Family, mtus: &[(u16, u16)]) -> Result<()> {
     for (i, mtu) in (0..).zip(mtus) {
         for offloads in [true, false] {

@@ -1,4 +1,4 @@
-//! Who connects: told to the backend by the PROXY protocol, and refused by an allow-list.
+//! Client addresses: passed to the backend by the PROXY protocol, and rejected by an allow-list.
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -26,10 +26,9 @@ const CLIENTS: usize = 8;
 const CONTROLS: usize = 4;
 /// Threads of the backend.
 const SERVERS: usize = 4;
-/// What no connection should take, unless one does on the direct way; counted and printed.
+/// Time that no connection should exceed, unless one on the direct path does; counted and printed.
 const STALL: Duration = Duration::from_millis(100);
-/// What fails the test: a lost SYN costs a second. Less is told apart from the machine's own pauses only when nothing
-/// else runs.
+/// Time that fails the test: a lost SYN costs a second. A lower limit would catch pauses of the machine.
 const LOST: Duration = Duration::from_millis(900);
 /// Segments that may be sent again beyond those of the direct way: timers run out on a busy machine.
 const AGAIN: u64 = 20;
@@ -88,7 +87,7 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         ensure!(count == round * CONNECTIONS as u64, "the kernel has made {count} connections in {round} rounds");
         stage.nothing_is_left()?;
     }
-    // An end that found the ring full is told by the sweep, unless its port is needed while the ring is full still.
+    // The sweep reports an end that found the ring full, unless its port is reused while the ring is still full.
     let lost = pinned::dial_counter(&stage.sluice, DialCounter::EndsLost)?;
     ensure!(lost <= CONNECTIONS as u64 / 100, "the full ring lost {lost} ends");
     let mut lines = 0;
@@ -101,8 +100,8 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
     Ok(())
 }
 
-/// More ends than the ring has room for, and nobody who takes them out: each is counted once for its route, and either told
-/// or counted as lost.
+/// More ends than the ring has room for, and no reader: each is counted once for its route, and either reported or
+/// counted as lost.
 #[test]
 fn ends_while_the_agent_stands_still() -> Result<()> {
     let stage = Stage::new()?;
@@ -132,7 +131,7 @@ fn ends_while_the_agent_stands_still() -> Result<()> {
     Ok(())
 }
 
-/// All connections to an address, whose end is the backend.
+/// Opens connections to an address until the deadline; their end is the backend.
 fn churn(stage: &Stage, to: SocketAddr) -> Result<Round> {
     let hello = &short_hello(RAW)?;
     let (begun, over, done) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));

@@ -26,14 +26,14 @@ pub const TRANSFERS: usize = 200;
 
 /// Clients that make new connections, so many at once at most.
 const CLIENTS: u64 = 16;
-/// Bytes of a transfer at a time. Odd, so that what is lost or doubled shows.
+/// Bytes of one write. Odd, so that lost or duplicated bytes show.
 const PIECE: u64 = 65_521;
 /// How often a transfer moves a piece.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Bytes of a download; nginx sends two megabytes a second.
 const DOWNLOAD: u64 = 10 << 20;
 
-/// What a connection through the passthrough route is for: a byte after the hello, and a number.
+/// Purpose of a connection through the passthrough route: a byte after the hello, and a number.
 const UP: u8 = b'u';
 const DOWN: u8 = b'd';
 const SHORT: u8 = b's';
@@ -43,7 +43,7 @@ const SHORT: u8 = b's';
 pub struct Newcomers {
     /// Through the passthrough route, a second.
     pub passthrough: u64,
-    /// Whose TLS ends at the router, a second.
+    /// Connections per second with TLS terminated by the router.
     pub terminated: u64,
     /// Downloads over TLS that ends at the router, at once.
     pub downloads: u64,
@@ -55,7 +55,7 @@ pub struct Load<'s> {
     newcomers: Newcomers,
     https: Https,
     hellos: [Vec<u8>; 2],
-    /// Checksum of what is downloaded.
+    /// Checksum of the downloads.
     sent: Checksum,
     stop: AtomicBool,
     /// All clients have ended.
@@ -99,7 +99,7 @@ impl<'s> Load<'s> {
         })
     }
 
-    /// Tells a story while all goes on, then lets everything come to its end, and checks what has arrived.
+    /// Runs a story under load, then lets all connections end, and checks the received bytes.
     ///
     /// # Errors
     /// Those of the story, and the first of the load.
@@ -194,7 +194,7 @@ impl<'s> Load<'s> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Connects, says hello in one or two segments, and what the connection is for. To be run on the clients' machine.
+    /// Connects, and sends the hello in one or two segments and the purpose. Runs in the clients' namespace.
     fn connect(&self, number: u64, purpose: u8) -> Result<TcpStream> {
         let mut stream = TcpStream::connect_timeout(&ROUTER, PATIENCE).context("connecting")?;
         locked(&self.clients).push(stream.local_addr()?);
@@ -256,7 +256,7 @@ impl<'s> Load<'s> {
         locked(&self.sums).entry(id).or_default().push(sum);
     }
 
-    /// New connections, each at its time: of `CLIENTS` clients, this one makes those whose number has this remainder.
+    /// New connections, each at its time: of `CLIENTS` clients, this one opens those whose number has this remainder.
     fn newcomers(&self, begin: Instant, client: u64) -> Result<()> {
         let Newcomers { passthrough, terminated, .. } = self.newcomers;
         let rate = passthrough + terminated;
@@ -360,7 +360,7 @@ impl<'s> Load<'s> {
     }
 }
 
-/// Counts what is read.
+/// Counts bytes read.
 struct Counted<'r>(&'r TcpStream, &'r AtomicU64);
 
 impl Read for Counted<'_> {

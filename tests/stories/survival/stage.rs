@@ -18,7 +18,7 @@ use tests::wait::{self, PATIENCE};
 
 /// Host of the passthrough route.
 pub const RAW: &str = "raw.apps.localhost";
-/// Host of the route whose TLS ends at the router.
+/// Host of the route with TLS terminated by the router.
 pub const EDGE: &str = "edge.apps.localhost";
 /// Where clients connect.
 pub const ROUTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 82, 1, 1)), 8443);
@@ -85,7 +85,7 @@ impl Stage {
     /// `sluice upgrade`.
     ///
     /// # Errors
-    /// When it fails, with what it says.
+    /// When it fails; the error has its output.
     pub fn upgrade(&self) -> Result<()> {
         let output = sluice::run(&[OsStr::new("upgrade"), OsStr::new("--state"), self.sluice.state().as_os_str()])?;
         ensure!(output.status.success(), "{output:?}");
@@ -158,7 +158,7 @@ impl Stage {
         lines.filter_map(|line| Some(line.split_once(" client=")?.1.split(' ').next()?.to_owned())).collect()
     }
 
-    /// What the kernel program has counted, for whoever looks into a failure.
+    /// Counters of the kernel program, for failure messages.
     pub fn counters(&self) -> String {
         let [dials, reasons] = [names::DIAL_STATS, names::REASON_STATS].map(|map| match self.sluice.dump(map) {
             Ok(counts) => counts.to_string(),

@@ -1,4 +1,4 @@
-//! Ratios by round, and what was promised of them.
+//! Ratios by round, and their targets.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ pub struct Bar {
     pub what: String,
     /// The least or most that will do.
     pub promised: String,
-    /// What was measured; `None` if it was not.
+    /// The measured value; `None` if it was not measured.
     pub figure: Option<(String, bool)>,
 }
 

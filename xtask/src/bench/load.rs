@@ -1,4 +1,4 @@
-//! `bench load`: from nothing to serving 10,000 Routes, and from a written file to the new rule in force.
+//! `bench load`: time from start to serving 10,000 Routes, and from a written file to the new rule in force.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -101,7 +101,7 @@ fn measure(sluice: &Path, work: &Work) -> Result<Results> {
         let host = format!("changed-{number}.bench.test");
         ensure!(!arrived(&host)?, "{host} is served before it is written");
         let text = folder::route(0, &host);
-        // What the change before has set off, its status file for one, is not this one's.
+        // Work caused by the previous change, such as its status file, must not count here.
         running.settle()?;
         let begin = Instant::now();
         fs::write(&file, text)?;

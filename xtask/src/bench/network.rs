@@ -71,7 +71,7 @@ impl Netns {
         let prepare = move || {
             // SAFETY: mounts are a process's own from here on; descriptors and the working folder stay shared.
             unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-            // What is mounted here is not to be seen outside.
+            // Mounts made here must not be visible outside.
             mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
             Ok(mount_bind(hosts.as_c_str(), c"/etc/hosts")?)
         };
@@ -162,7 +162,7 @@ impl Network {
             let other = 77 + 78 - side;
             end.ip(&format!("route add 10.{other}.{number}.0/24 via 10.{side}.{number}.1"))?;
         }
-        // These files are those of the namespace of whoever opens them.
+        // These files belong to the network namespace of the process that opens them.
         netns.run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("switching forwarding on"))?;
         Ok(Middle { netns, number })
     }

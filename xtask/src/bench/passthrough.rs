@@ -1,5 +1,5 @@
-//! `bench passthrough`: what is left of the direct path's speed when a router steers TLS by server name, for Sluice and
-//! its peers side by side.
+//! `bench passthrough`: the share of the direct path's speed that remains when a router steers TLS by server name, for
+//! Sluice and its peers side by side.
 
 use std::fs;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub struct Arguments {
     /// Rounds, of which the middle one counts.
     #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// One short round, whose figures mean little: to see whether everything works. Only the plot is
-    /// written, to the target folder.
+    /// One short round, to see whether everything works; its figures mean little. Writes only the plot, to the target
+    /// folder.
     #[arg(long)]
     quick: bool,
     /// Only these measures: bulk-down, bulk-up, round-trips, new-connections, two-segments, idle; with commas between
@@ -53,7 +53,7 @@ pub struct Arguments {
 const IDLE_ID: &str = "idle";
 
 impl Arguments {
-    /// What was chosen exists.
+    /// Checks that the chosen groups and ways exist.
     fn check(&self) -> Result<()> {
         let check = |option: &str, chosen: &[String], known: Vec<&str>| match chosen
             .iter()
@@ -85,8 +85,8 @@ const TIME: u32 = 100;
 const PARTS: u32 = 5;
 /// The same when quick.
 const QUICK_TIME: u32 = 200;
-/// Before every round: the kernel path keeps what ended for 10 s, and the agent then sweeps it up, which must not be in
-/// the way of what is measured next.
+/// Pause before every round: the kernel path keeps ended connections for 10 s, and the agent's sweep of them must not
+/// disturb the next measurement.
 const PAUSE: Duration = Duration::from_secs(12);
 /// Idle connections through a relay, which has two descriptors for each, and perhaps pipes.
 const IDLE: usize = 6000;

@@ -87,7 +87,7 @@ impl HostMap {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that is free now.
 pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr()?.port())
 }

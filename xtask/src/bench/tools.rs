@@ -1,4 +1,4 @@
-//! What the benchmarks against peers need: release builds, and a folder.
+//! Requirements of the benchmarks against peers: release builds, and a folder.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -20,12 +20,12 @@ pub struct Tools {
     pub build: String,
     /// A folder of the run's own.
     pub work: PathBuf,
-    /// Threads or workers of every router that wants a number.
+    /// Threads or workers of every router with such a setting.
     pub cores: usize,
 }
 
 impl Tools {
-    /// Builds what is to be measured, unless `SLUICE_BINARY` names another build of it, and this program.
+    /// Builds the agent, unless `SLUICE_BINARY` names another build, and this program.
     pub fn new(root: &Path) -> Result<Tools> {
         // As with the end-to-end tests, another build can be measured.
         let (sluice, build) = match std::env::var_os("SLUICE_BINARY").map(PathBuf::from) {

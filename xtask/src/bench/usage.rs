@@ -98,7 +98,7 @@ pub fn family(process: u32) -> Result<Vec<u32>> {
     let mut parents = HashMap::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // One that ends meanwhile is none of a running router.
+        // A process that ends meanwhile does not belong to a running router.
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
         parents.extend(parent.map(|parent| (pid, parent)));
@@ -121,7 +121,7 @@ pub struct Memory {
     pub pss: i64,
     /// Live objects in the machine's slab caches for sockets, their files and map entries.
     pub slab: i64,
-    /// What the kernel says that the router's maps hold.
+    /// Memory of the router's maps, as the kernel reports it.
     pub maps: i64,
     /// Descriptors of the router's processes.
     pub descriptors: i64,
@@ -180,8 +180,8 @@ const CACHES: [&str; 11] = [
     "kmalloc-",
 ];
 
-/// slabinfo(5): live objects of [`CACHES`] times their size, after what can be dropped (names of files that nobody has
-/// open) was dropped. Pages that are kept for the next objects do not count.
+/// slabinfo(5): live objects of [`CACHES`] times their size, after droppable caches (dentries without users) were
+/// dropped. Free pages of the caches do not count.
 fn slab() -> Result<i64> {
     fs::write("/proc/sys/vm/drop_caches", "2").context("dropping the kernel's caches")?;
     Ok(live(&fs::read_to_string("/proc/slabinfo").context("reading /proc/slabinfo")?))

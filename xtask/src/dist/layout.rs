@@ -1,6 +1,6 @@
-//! The last step of the build to ship: its machine code laid out anew by the ways that the load takes (BOLT: Panchenko et
-//! al., CGO 2019; the README of LLVM's `bolt`). The compiler lays out each function before the linker knows them all; here the
-//! blocks that requests run through lie behind one another, across functions, and what they never reach lies elsewhere.
+//! The last step of the shipped build: BOLT reorders its machine code by the profile of the load (Panchenko et al., CGO
+//! 2019; the README of LLVM's `bolt`). The compiler lays out each function before the linker knows them all; here,
+//! blocks on hot paths are placed together across functions, and cold ones elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{install, process};
 
-/// What the linker has to leave in the build for it.
+/// Relocations that BOLT needs in the build.
 pub const LINK: &str = "-Clink-arg=-Wl,--emit-relocs";
 /// Debian's package.
 const PACKAGE: &str = "bolt-19";
@@ -37,7 +37,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The programs, installed if Debian has them. Without them, which is said, the code stays as the compiler laid it out.
+    /// The programs, installed if Debian has them. Without them, which is reported, the code keeps the compiler's
+    /// layout.
     pub fn find() -> Option<Layout> {
         let find = || PROGRAMS.into_iter().find(|(bolt, _)| process::succeeds(Command::new(bolt).arg("--version")));
         if find().is_none()
@@ -78,7 +79,8 @@ impl Layout {
 
     fn bolt<'a>(&self, from: &Path, to: &Path, how: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
         let output = Command::new(self.bolt).arg(from).arg("-o").arg(to).args(how).output().context(self.bolt)?;
-        // It has much to say of assembler code that it leaves as it is: only a failure is worth reading, from its end.
+        // BOLT warns at length about assembler code that it leaves unchanged: only a failure is worth printing, from
+        // its end.
         let said = String::from_utf8_lossy(&output.stderr);
         let first = said.len().saturating_sub(2000);
         let end = said.get(said.ceil_char_boundary(first)..).unwrap_or_default();

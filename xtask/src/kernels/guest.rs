@@ -1,4 +1,4 @@
-//! A kernel in qemu, without KVM: it boots an initramfs, and what it prints on its serial console is kept.
+//! A kernel in qemu, without KVM: boots an initramfs, and records the serial console.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(480);
 /// Lines of the console that are shown when something failed.
 const TAIL: usize = 80;
 
-/// What is booted.
+/// The boot configuration.
 pub struct Guest<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
@@ -28,14 +28,14 @@ pub struct Guest<'a> {
     pub tests: u64,
 }
 
-/// What a guest has printed.
+/// The recorded console.
 pub struct Console(Vec<String>);
 
 impl Guest<'_> {
-    /// Boots it, tells each line that it prints, and waits until it powers off; one that does not in time is ended.
+    /// Boots it, passes each line of the console on, and waits until it powers off; kills it after the time-out.
     ///
     /// # Errors
-    /// When qemu cannot be started.
+    /// qemu cannot be started.
     pub fn boot(&self, mut tell: impl FnMut(&str)) -> Result<Console> {
         let mut command = Command::new("qemu-system-x86_64");
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio"]);
@@ -47,7 +47,7 @@ impl Guest<'_> {
         let output = child.stdout.take().context("stdout is piped")?;
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            // What is no text is shown as far as it is.
+            // Invalid UTF-8 is replaced.
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
                 if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
                     return;

@@ -36,10 +36,10 @@ impl Initramfs {
         Ok(Initramfs { files: BTreeMap::new(), folders: Vec::new(), stripped })
     }
 
-    /// A file as it is.
+    /// Adds a file unchanged.
     ///
     /// # Errors
-    /// When it is not there.
+    /// It does not exist.
     pub fn file(&mut self, to: impl Into<PathBuf>, from: &Path) -> Result<()> {
         let from = fs::canonicalize(from).with_context(|| format!("no {}", from.display()))?;
         self.files.insert(to.into(), from);
@@ -83,10 +83,10 @@ impl Initramfs {
         self.file(Path::new("bin").join(name), &stripped)
     }
 
-    /// Writes the archive, with what is this guest's alone: its first process, and modules, which are loaded in order.
+    /// Writes the archive, with this guest's own files: its init script, and modules, which are loaded in order.
     ///
     /// # Errors
-    /// When a file cannot be read or the archive not be written.
+    /// A file cannot be read, or the archive cannot be written.
     pub fn write(&self, to: &Path, init: &str, modules: &[PathBuf]) -> Result<()> {
         let mut archive = Archive { to: BufWriter::new(File::create(to)?), at: 0, entries: 0 };
         let mut folders: BTreeSet<&Path> = FOLDERS.iter().map(Path::new).collect();

@@ -17,7 +17,7 @@ pub struct Suite {
     pub tcx: bool,
 }
 
-/// Those whose kernels are booted: 6.1, the strictest verifier that is supported; 6.12; and the newest.
+/// Suites whose kernels are booted: 6.1, with the strictest supported verifier; 6.12; and the newest.
 pub const SUITES: [Suite; 3] =
     [Suite { name: "bookworm", tcx: false }, Suite { name: "trixie", tcx: true }, Suite { name: "sid", tcx: true }];
 
@@ -30,19 +30,19 @@ const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A kernel, unpacked.
 pub struct Kernel {
-    /// As `uname -r` has it.
+    /// Release, as `uname -r` prints it.
     pub version: String,
-    /// What is booted.
+    /// The kernel image.
     pub image: PathBuf,
     modules: PathBuf,
 }
 
 impl Kernel {
-    /// The current kernel of a suite, downloaded unless that was done within a week; without a network, the last one that
-    /// was.
+    /// The current kernel of a suite, downloaded unless that was done within a week; without a network, the last
+    /// download.
     ///
     /// # Errors
-    /// When there is none.
+    /// There is none.
     pub fn of(folder: &Path, suite: &Suite) -> Result<Kernel> {
         let folder = folder.join(suite.name);
         let stamp = folder.join("downloaded");
@@ -86,7 +86,7 @@ impl Kernel {
     }
 }
 
-/// The first file below a folder that is wanted.
+/// The first matching file below a folder.
 fn walk(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

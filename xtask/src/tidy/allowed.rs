@@ -1,5 +1,5 @@
-//! `xtask/tidy.toml`: which dependencies the crates may have, what may not import what, and the violations that the tree
-//! still has. A listed violation that no longer exists is a problem as much as one that is not listed.
+//! `xtask/tidy.toml`: allowed dependencies of crates, forbidden imports, and existing violations. A listed violation
+//! that no longer exists is an error, like an unlisted one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -79,7 +79,7 @@ impl Allowed {
         fs::write(&path, document.to_string()).with_context(|| format!("writing {FILE}"))
     }
 
-    /// Removes what the tree no longer has.
+    /// Removes entries that no longer exist in the tree.
     pub fn shrink(&mut self, tree: &Tree) {
         self.unsafe_in.retain(|place, _| unsafe_code(tree).any(|(path, _)| is_below(path, place)));
         self.crates.retain(|name, _| tree.crates.iter().any(|one| one.name == *name));
@@ -209,7 +209,7 @@ fn is_below(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| ["", ".rs"].contains(&rest) || rest.starts_with('/'))
 }
 
-/// A table, which is added if there is none.
+/// A table; added if there is none.
 fn table<'d>(document: &'d mut DocumentMut, name: &str) -> Result<&'d mut Table> {
     let table = document.entry(name).or_insert(Item::Table(Table::new()));
     table.as_table_mut().with_context(|| format!("{FILE}: `{name}` is not a table"))

@@ -1,4 +1,4 @@
-//! The crates of the repository and what they depend on, as cargo reads their manifests.
+//! The crates of the repository and their dependencies, as cargo reads their manifests.
 
 use std::collections::BTreeSet;
 use std::fs;

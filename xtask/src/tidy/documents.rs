@@ -9,7 +9,7 @@ struct Reference<'a> {
     line: usize,
     document: &'a str,
     anchor: Option<&'a str>,
-    /// A Markdown link, which is relative to the file that has it.
+    /// A Markdown link, relative to its file.
     is_link: bool,
 }
 

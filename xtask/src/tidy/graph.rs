@@ -33,7 +33,7 @@ struct Modules {
     contents: Vec<Imports>,
     /// The file that has a module.
     file_of: HashMap<ModulePath, usize>,
-    /// What names of a module stand for, by its `use` declarations.
+    /// What names in a module refer to, by its `use` declarations.
     bound: HashMap<(ModulePath, String), Vec<String>>,
 }
 
@@ -86,7 +86,7 @@ impl Modules {
         Graph { files: self.files, imports }
     }
 
-    /// A path from the root of the crate. `None` for what is not of this crate.
+    /// A path from the root of the crate; `None` for names of other crates.
     fn resolve(&self, module: &[String], segments: &[String], depth: usize) -> Option<ModulePath> {
         let (first, rest) = segments.split_first()?;
         let below = |module: &[String]| Some([module, rest].concat());
@@ -105,7 +105,7 @@ impl Modules {
                 if self.file_of.contains_key(&child) {
                     return below(&child);
                 }
-                // A name may be bound to itself, as by `use anyhow;`: it is none of this crate.
+                // A name may be bound to itself, as by `use anyhow;`: then it is not of this crate.
                 let bound = self.bound.get(&(module.to_vec(), name.to_owned())).filter(|_| depth < 8)?;
                 below(&self.resolve(module, bound, depth + 1)?)
             }

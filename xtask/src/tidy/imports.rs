@@ -1,4 +1,4 @@
-//! What a file of code imports: `use` trees, and paths in code, macros and attributes. Code for tests is left out.
+//! Imports of a source file: `use` trees, and paths in code, macros and attributes. Test code is left out.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
@@ -10,7 +10,7 @@ pub type ModulePath = Vec<String>;
 
 /// A path in code: `crate::a::b`, `super::c`, `d::e`.
 pub struct Reference {
-    /// The module that has it.
+    /// The importing module.
     pub module: ModulePath,
     /// Its names as they are written.
     pub segments: Vec<String>,
@@ -19,19 +19,19 @@ pub struct Reference {
     pub line: usize,
 }
 
-/// A module whose code is in another file: `mod name;`.
+/// A module in another file: `mod name;`.
 pub struct Declared {
     pub module: ModulePath,
     /// Its `#[path = "…"]`.
     pub path: Option<String>,
 }
 
-/// What a file has.
+/// Imports and modules of a file.
 #[derive(Default)]
 pub struct Imports {
     pub references: Vec<Reference>,
     pub declared: Vec<Declared>,
-    /// Modules whose code is in this file, its own first.
+    /// Modules in this file, its own first.
     pub inline: Vec<ModulePath>,
     module: ModulePath,
 }

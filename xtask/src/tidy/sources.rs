@@ -20,7 +20,7 @@ pub struct Sources {
     pub manifests: BTreeMap<String, String>,
 }
 
-/// What the rules need of one file of code.
+/// The parts of a source file that the rules need.
 pub struct Code {
     first_line: String,
     /// Line of the first `unsafe`.
@@ -63,8 +63,8 @@ impl Sources {
         self.code.len() + self.documents.len() + self.manifests.len()
     }
 
-    /// Code begins with `//!`: what the file is. Excepted is what a program wrote (`@generated` in the first line) or a
-    /// test reads (in a folder `fixtures`).
+    /// Files without a `//!` line at their beginning. Exceptions: generated files (`@generated` in the first line) and
+    /// test inputs (in a folder `fixtures`).
     pub fn without_documentation(&self) -> Vec<String> {
         let is_fixture = |path: &str| path.split('/').any(|folder| folder == "fixtures");
         let wanting = self.code.iter().filter(|(path, code)| {
@@ -106,7 +106,7 @@ impl Code {
         Ok(code)
     }
 
-    /// Blanks what is not a comment, which is all tokens but those that stand for a doc comment.
+    /// Blanks everything but comments: all tokens except those of doc comments.
     fn add(&mut self, tokens: TokenStream, text: &str, blanked: &mut [u8]) {
         let mut blank = |range: Range<usize>| {
             if !text[range.clone()].starts_with("//") && !text[range.clone()].starts_with("/*") {

@@ -1,5 +1,5 @@
-//! Each rule on a small tree of its own: without a violation it is silent, with a planted one it names file, line and what
-//! is wrong, and a listed violation that no longer exists is one as well.
+//! Each rule on a small tree of its own: silent without a violation; with a planted one it reports file, line and rule;
+//! and a listed violation that no longer exists is reported as well.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn assert_passes(files: &[(&str, &str)]) {
 }
 
 fn write(root: &Path, freeze: Option<&str>) -> String {
-    // What is left is an error: here only the list is looked at.
+    // The remaining violations are an error; here only the list matters.
     let _ = run(root, &Arguments { write: true, freeze: freeze.map(str::to_owned) });
     fs::read_to_string(root.join(FILE)).unwrap()
 }

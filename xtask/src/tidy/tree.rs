@@ -1,4 +1,4 @@
-//! What the rules look at.
+//! The source tree, as the rules see it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How endpoints are chosen: `strategy` of an IngressRoute's services, `loadBalancerPolicy` of an HTTPProxy.
+//! Load balancing: `strategy` of an IngressRoute's services, `loadBalancerPolicy` of an HTTPProxy.
 
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::{Balance, HashOf, HashedPart};
@@ -7,10 +7,10 @@ use crate::contour::types::{Strategy, Violation};
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
-/// Name of the cookie that Contour gives clients.
+/// Name of Contour's affinity cookie.
 const COOKIE: &str = "X-Contour-Session-Affinity";
 
-/// Reads `strategy` of a service. Contour takes what it does not know for RoundRobin; so does this.
+/// Reads `strategy` of a service. As in Contour, an unknown value means RoundRobin.
 pub fn strategy(fields: &mut Fields<'_>, findings: &mut Findings) -> Strategy {
     let name = fields.text("strategy", findings).unwrap_or_default();
     named(name, &fields.path("strategy"), findings)
@@ -27,14 +27,15 @@ fn named(name: &str, path: &FieldPath, findings: &mut Findings) -> Strategy {
         }
         _ => {
             let known = "RoundRobin, WeightedLeastRequest, Random, Cookie or, in an HTTPProxy's route, RequestHash";
-            findings.warn(path.clone(), format!("{name:?} is no strategy, RoundRobin is used; write {known}"));
+            findings
+                .warn(path.clone(), format!("{name:?} is not a supported strategy, RoundRobin is used; write {known}"));
             Balance::RoundRobin
         }
     };
     Strategy { balance, ..Strategy::default() }
 }
 
-/// Reads `loadBalancerPolicy`. What is no good in a hash policy makes it count for nothing, as Contour has it.
+/// Reads `loadBalancerPolicy`. As in Contour, an invalid hash policy is ignored.
 pub fn policy(holder: &mut Fields<'_>, warnings: &mut Vec<Violation>, findings: &mut Findings) -> Strategy {
     let mut policy = holder.mapping("loadBalancerPolicy", findings);
     let name = policy.text("strategy", findings).unwrap_or_default();
@@ -68,7 +69,7 @@ pub fn policy(holder: &mut Fields<'_>, warnings: &mut Vec<Violation>, findings: 
     Strategy { balance: Balance::Hash, hash: hash.into() }
 }
 
-/// What one of `requestHashPolicies` hashes, or why it does not count.
+/// The hashed part of one of `requestHashPolicies`, or why it is ignored.
 fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, String> {
     let mut parts = Vec::new();
     if fields.truth("hashSourceIP", findings) == Some(true) {
@@ -79,7 +80,7 @@ fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, 
         let name = header.text("headerName", findings).unwrap_or_default().to_ascii_lowercase();
         parts.push(match is_token(&name) {
             true => Ok(HashedPart::Header(name.into())),
-            false => Err(format!("{name:?} is no header name; use letters, digits and -")),
+            false => Err(format!("{name:?} is not a valid header name; use letters, digits and -")),
         });
     }
     header.finish(findings);
@@ -99,7 +100,7 @@ fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, 
     }
 }
 
-/// The warning about a field that counts for nothing.
+/// The warning about an ignored field.
 pub fn ignored(message: String) -> Violation {
     Violation::new("SpecError", "IgnoredField", message)
 }

@@ -1,4 +1,4 @@
-//! What readers of Contour's objects have in common.
+//! Common fields of Contour's objects.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 
-/// Notes members that are written and not done. What is empty or false asks for nothing.
+/// Reports unsupported members that are set. Empty and false values are not reported.
 pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Violation>) {
     for name in names {
         let asks = match fields.value(name) {
@@ -29,7 +29,7 @@ pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &m
     }
 }
 
-/// The fault of a field that is not done.
+/// The violation of an unsupported field.
 pub(crate) fn unsupported(path: &FieldPath, advice: &str) -> Violation {
     Violation::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
 }
@@ -44,7 +44,7 @@ pub(crate) fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings:
     Some(ObjectKey { namespace, name: name?.into() })
 }
 
-/// A prefix in normal form: without a slash at its end, `/` for every path.
+/// A prefix in normal form: without a trailing slash; `/` for every path.
 pub(crate) fn prefix(text: &str) -> Arc<str> {
     match text.trim_end_matches('/') {
         "" => "/".into(),
@@ -52,7 +52,7 @@ pub(crate) fn prefix(text: &str) -> Arc<str> {
     }
 }
 
-/// A timeout: a duration of Go's, `infinity`, or nothing, which 0 stands for as well.
+/// A timeout: a Go duration, `infinity`, or absent, which 0 also means.
 pub(crate) fn timeout(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -66,14 +66,14 @@ pub(crate) fn timeout(
     let parsed = go_duration(text);
     if parsed.is_none() {
         let path = fields.path(name);
-        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
+        let message = format!("{path}: {text:?} is not a valid duration; write one such as 30s or 1m30s, or infinity");
         faults.push(Violation::new("RouteError", "TimeoutPolicyNotValid", message));
     }
     parsed.filter(|duration| !duration.is_zero()).map(Some)
 }
 
-/// The path of a condition as those of requests are compared with it: in normal form, but for slashes next to each other,
-/// which routers may keep. Its own part alone, so that nothing in it leaves what is in front of it.
+/// The path of a condition in the normal form of request paths, except adjacent slashes, which routers may keep. It is
+/// normalised on its own, so that `..` cannot leave the parent's prefix.
 pub(crate) fn compared<'t>(text: &'t str, at: &FieldPath, findings: &mut Findings) -> Cow<'t, str> {
     let normal = PathForm::Normal { merge_slashes: false }.of(text);
     if *normal != *text {

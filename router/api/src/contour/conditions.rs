@@ -2,53 +2,58 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
 use router_model::field::{FieldPath, Findings};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::{Pattern, expression};
 
 use crate::contour::common::{compared, prefix};
 use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
-/// What conditions say.
+/// Parsed conditions.
 #[derive(Debug, Default)]
 pub struct Conditions {
-    /// All of them.
+    /// The conditions, ANDed.
     pub matcher: RequestMatcher,
-    /// In words; empty when there are none.
+    /// In words; empty if there are none.
     pub label: String,
 }
 
-/// How conditions on headers call the method.
+/// Pseudo-header of conditions on the method.
 pub const METHOD: &str = ":method";
 
-/// Where conditions stand.
+/// Parent of conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a route.
+pub enum ConditionsParent {
+    /// A route.
     Route,
-    /// In an include, which can have no path but a prefix.
+    /// An include, which allows prefixes only.
     Include,
 }
 
-impl Place {
+impl ConditionsParent {
     const fn word(self) -> &'static str {
         match self {
-            Place::Route => "route",
-            Place::Include => "include",
+            ConditionsParent::Route => "route",
+            ConditionsParent::Include => "include",
         }
     }
 
-    /// Type and reason of what is wrong with paths.
+    /// Type and reason of violations of paths.
     fn path_fault(self, message: &str) -> Violation {
-        let kind = if self == Place::Include { "IncludeError" } else { "RouteError" };
+        let kind = if self == ConditionsParent::Include { "IncludeError" } else { "RouteError" };
         Violation::new(kind, "PathMatchConditionsNotValid", format!("{}: {message}", self.word()))
     }
 }
 
 /// Reads `conditions`.
-pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Violation>, findings: &mut Findings) -> Conditions {
+pub fn read(
+    holder: &mut Fields<'_>,
+    parent: ConditionsParent,
+    faults: &mut Vec<Violation>,
+    findings: &mut Findings,
+) -> Conditions {
     let mut conditions = Conditions::default();
     let (mut words, mut path_seen) = (Vec::new(), false);
     for (path, item) in holder.list("conditions", findings) {
@@ -57,14 +62,14 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Violation>, 
             let Some(text) = fields.text(name, findings) else { continue };
             if path_seen {
                 let message = "more than one prefix, exact or regex condition is not allowed; keep one of them";
-                faults.push(place.path_fault(message));
+                faults.push(parent.path_fault(message));
                 continue;
             }
             path_seen = true;
             words.push(format!("{name} {text}"));
-            // An expression stands for many paths, and is compared as it is.
+            // A regular expression is not normalised.
             let text = if name == "regex" { text.into() } else { compared(text, &fields.path(name), findings) };
-            match path_condition(name, &text, place) {
+            match path_condition(name, &text, parent) {
                 Ok(matcher) => conditions.matcher.path = matcher,
                 Err(fault) => faults.push(fault),
             }
@@ -101,25 +106,25 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Violation>, 
     conditions
 }
 
-fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Violation> {
-    if place == Place::Include && name != "prefix" {
-        return Err(place.path_fault(&format!("{name} conditions are not allowed in includes; write a prefix")));
+fn path_condition(name: &str, text: &str, parent: ConditionsParent) -> Result<PathMatcher, Violation> {
+    if parent == ConditionsParent::Include && name != "prefix" {
+        return Err(parent.path_fault(&format!("{name} conditions are not allowed in includes; write a prefix")));
     }
     if !text.starts_with('/') {
         let message = format!("{name} conditions must start with /, {text} was supplied; write /{text}");
-        return Err(place.path_fault(&message));
+        return Err(parent.path_fault(&message));
     }
     match name {
         "prefix" => Ok(PathMatcher::Prefix(prefix(text))),
         "exact" => Ok(PathMatcher::Exact(text.into())),
         _ => match expression(text, false) {
             Ok(regex) => Ok(PathMatcher::Regex(regex)),
-            Err(why) => Err(place.path_fault(&format!("regex condition: {why}"))),
+            Err(why) => Err(parent.path_fault(&format!("regex condition: {why}"))),
         },
     }
 }
 
-/// What header and query parameter conditions are called, and what they can say.
+/// Names and operators of header and query parameter conditions.
 struct Values {
     word: &'static str,
     reason: &'static str,
@@ -136,7 +141,7 @@ impl Values {
     }
 }
 
-/// What a second condition on the same name comes to: nothing, where it says the same.
+/// Merges a second condition on the same name; an equal one is dropped.
 fn repeated(
     known: &[(Arc<str>, ValueMatcher)],
     name: &Arc<str>,
@@ -144,7 +149,7 @@ fn repeated(
     values: &Values,
 ) -> Option<Option<Violation>> {
     let (_, first) = known.iter().find(|(other, _)| other == name)?;
-    if same(first, matcher) {
+    if first == matcher {
         return Some(None);
     }
     let word = values.word;
@@ -156,7 +161,7 @@ fn repeated(
     })))
 }
 
-/// What a condition on the method comes to: Envoy has the method among the header fields.
+/// Converts a header condition on `:method`, which Envoy treats as a header.
 fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPath) -> Option<Violation> {
     match (&*method, matcher) {
         (None, ValueMatcher::Exact(wanted)) => *method = Some(wanted),
@@ -169,7 +174,7 @@ fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPat
     None
 }
 
-/// Conditions that are told by what is not there; they are not done.
+/// Negated conditions; unsupported.
 const NEGATIVE: [&str; 4] = ["notpresent", "notcontains", "notexact", "treatMissingAsEmpty"];
 
 fn value_condition(
@@ -188,7 +193,7 @@ fn value_condition(
         Some(name) => {
             findings.error(
                 fields.path("name"),
-                format!("Invalid value: {name:?}: is no header name; use letters, digits and -"),
+                format!("Invalid value: {name:?}: is not a valid header name; use letters, digits and -"),
             );
             return None;
         }
@@ -232,7 +237,7 @@ fn value_condition(
             None
         }
         None => {
-            // What is not done was told; a condition that says nothing is wrong by itself.
+            // Unsupported operators are reported; a condition without an operator is a violation too.
             if faults.is_empty() {
                 faults.push(
                     values.fault(format!("{at}: says nothing about {name}; write exact, contains, regex or present")),
@@ -243,9 +248,9 @@ fn value_condition(
     }
 }
 
-/// The one condition of a block; a second one in it is a fault.
+/// The only condition of a block; a second one is a violation.
 fn single(
-    others: Vec<Result<Regex, String>>,
+    others: Vec<Result<Pattern, String>>,
     name: String,
     matcher: ValueMatcher,
     at: &FieldPath,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
-use router_table::cors::{Cors, OriginPattern};
-use router_table::matchers::expression;
+use router_table::cors::Cors;
+use router_table::pattern::{Pattern, expression};
 
 use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 use crate::header_names::is_token;
 
-/// `Access-Control-Max-Age` where none is written, in seconds: what browsers take then (Fetch, 3.2.3).
+/// Default of `Access-Control-Max-Age`, in seconds: the default of browsers (Fetch, 3.2.3).
 const MAX_AGE: u32 = 5;
 
 /// Reads `corsPolicy`.
@@ -39,7 +39,7 @@ pub(crate) fn policy(
             if is_token(text) {
                 good.push(text.into());
             } else {
-                wrong(format!("{path}: {text:?} is no token; write letters, digits and -"));
+                wrong(format!("{path}: {text:?} is not a valid token; write letters, digits and -"));
             }
         }
         good
@@ -65,11 +65,11 @@ pub(crate) fn policy(
 }
 
 fn no_duration(path: &FieldPath, text: &str) -> String {
-    format!("{path}: {text:?} is no duration; write one such as 10m, or 0 so that browsers keep nothing")
+    format!("{path}: {text:?} is not a valid duration; write one such as 10m, or 0 so that browsers keep nothing")
 }
 
-/// `*` and a whole origin are compared as they are; all else is an expression.
-fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
+/// `*` and a whole origin are literals; other texts are regular expressions.
+fn origin(text: &str) -> Result<Option<Pattern>, String> {
     let is_host = |rest: &str| {
         !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
     };
@@ -77,8 +77,8 @@ fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
     match whole {
         _ if text == "*" => return Ok(None),
         Some(("http" | "https", _)) => return Ok(None),
-        // Such as that of an app, which has no port.
-        Some(_) => return expression(&regex::escape(text), true).map(|regex| Some(OriginPattern(regex))),
+        // For example an app's origin, which has no port.
+        Some(_) => return expression(&regex::escape(text), true).map(Some),
         None => {}
     }
     if text.contains("://*") || text.starts_with('*') {
@@ -86,5 +86,5 @@ fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
             "{text:?} is read as a regular expression; write one such as https://[^.]+\\.example\\.com"
         ));
     }
-    expression(text, false).map(|regex| Some(OriginPattern(regex)))
+    expression(text, false).map(Some)
 }

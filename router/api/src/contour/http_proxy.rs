@@ -1,11 +1,11 @@
-//! What only an HTTPProxy has: includes, conditions and policies.
+//! Fields of HTTPProxy only: includes, conditions and policies.
 
 use std::sync::Arc;
 
 use router_model::field::Findings;
 use router_table::policy::Balance;
 
-use super::conditions::{self, Place};
+use super::conditions::{self, ConditionsParent};
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
 use super::{balance, services};
@@ -20,7 +20,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
         let mut fields = Fields::of(Some(item), path, findings);
         let target = reference(&mut fields, &namespace, findings);
         let mut faults = Vec::new();
-        let conditions = conditions::read(&mut fields, Place::Include, &mut faults, findings);
+        let conditions = conditions::read(&mut fields, ConditionsParent::Include, &mut faults, findings);
         fields.finish(findings);
         vertex.routes.push(RouteSpec {
             label: conditions.label.into(),
@@ -37,7 +37,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
     let mut tcp = spec.mapping("tcpproxy", findings);
     if tcp.is_present() {
         let mut faults = Vec::new();
-        let mut services = services::list(&mut tcp, services::Place::Tcp, &mut faults, findings);
+        let mut services = services::list(&mut tcp, services::ServicesParent::Tcp, &mut faults, findings);
         let mut warnings = Vec::new();
         let mut strategy = balance::policy(&mut tcp, &mut warnings, findings);
         if strategy.balance == Balance::Hash {
@@ -49,7 +49,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
         services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));
         let check = resilience::tcp_health_check(&mut tcp, findings);
         services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
-        // `includes` is the name that the field had at first.
+        // An older name of the field.
         let mut targets = Vec::new();
         for name in ["include", "includes"] {
             let mut include = tcp.mapping(name, findings);
@@ -61,7 +61,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
     tcp.finish(findings);
 }
 
-/// Members of routes that are not done.
+/// Unsupported members of routes.
 const NOT_DONE: [&str; 7] = [
     "authPolicy",
     "cookieRewritePolicies",
@@ -74,8 +74,8 @@ const NOT_DONE: [&str; 7] = [
 
 fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     let mut faults = Vec::new();
-    let conditions = conditions::read(&mut fields, Place::Route, &mut faults, findings);
-    let mut services = services::list(&mut fields, services::Place::Route, &mut faults, findings);
+    let conditions = conditions::read(&mut fields, ConditionsParent::Route, &mut faults, findings);
+    let mut services = services::list(&mut fields, services::ServicesParent::Route, &mut faults, findings);
     let mut warnings = Vec::new();
     let strategy = balance::policy(&mut fields, &mut warnings, findings);
     services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));

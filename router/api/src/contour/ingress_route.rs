@@ -1,4 +1,4 @@
-//! What only an IngressRoute has: routes by prefix with their delegates, and the subdomains of a domain.
+//! Fields of IngressRoute only: routes by prefix with their delegates, and subdomains of a domain.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
     let mut tcp = spec.mapping("tcpproxy", findings);
     if tcp.is_present() {
         let mut faults = Vec::new();
-        let services = services::list(&mut tcp, services::Place::IngressRoute, &mut faults, findings);
+        let services = services::list(&mut tcp, services::ServicesParent::IngressRoute, &mut faults, findings);
         let mut delegate = tcp.mapping("delegate", findings);
         let target = reference(&mut delegate, &namespace, findings);
         delegate.finish(findings);
@@ -52,7 +52,7 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
     }
     let label = label.map(|label| compared(label, &fields.path("match"), findings));
     let mut faults = Vec::new();
-    let services = services::list(&mut fields, services::Place::IngressRoute, &mut faults, findings);
+    let services = services::list(&mut fields, services::ServicesParent::IngressRoute, &mut faults, findings);
     let mut delegate = fields.mapping("delegate", findings);
     let target = reference(&mut delegate, namespace, findings);
     delegate.finish(findings);

@@ -1,4 +1,4 @@
-//! What routes of an HTTPProxy do with their requests: headers, paths, redirects.
+//! Request policies of an HTTPProxy's routes: headers, paths, redirects.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::fields::Fields;
 use crate::header_names::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
 
-/// Longest value of a header, in bytes.
+/// Maximum length of a header value, in bytes.
 const MAX_VALUE: usize = 16_384;
-/// Values that stand for something, as Contour writes them: `%CLIENT_IP%`, `%REQ(X)%`.
+/// Contour's dynamic values: `%CLIENT_IP%`, `%REQ(X)%`.
 const DYNAMIC: &str = "%[A-Z_]+(\\([^)]*\\))?(:[0-9]+)?%";
 
 /// Whether `Host` may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// It may: the request's host is rewritten.
+    /// Yes: it rewrites the request's host.
     Rewritten,
-    /// It may, for one of the route's services: a field as any other, after those of the route.
+    /// Yes, for one of the route's services: as any other field, after those of the route.
     OfService,
-    /// It must stay.
+    /// No.
     Fixed,
 }
 
-/// Reads `requestHeadersPolicy` or `responseHeadersPolicy`: what is done, and the host that is set.
+/// Reads `requestHeadersPolicy` or `responseHeadersPolicy`: the changes, and the new host.
 pub fn headers(
     holder: &mut Fields<'_>,
     name: &'static str,
@@ -53,12 +53,14 @@ pub fn headers(
             match Hostname::parse(value) {
                 Ok(_) if host == Host::OfService => modifier.set.push((name.into(), value.into())),
                 Ok(name) => rewrite = Some(name),
-                Err(_) => fault(format!("{path}: {value:?} is no host name; write one such as www.example.com")),
+                Err(_) => {
+                    fault(format!("{path}: {value:?} is not a valid host name; write one such as www.example.com"))
+                }
             }
         } else if name == "host" {
             fault(format!("{path}: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy"));
         } else if !is_token(&name) {
-            fault(format!("{path}: {name:?} is no header name; use letters, digits and -"));
+            fault(format!("{path}: {name:?} is not a valid header name; use letters, digits and -"));
         } else if OWN.contains(&&*name) {
             fault(format!("{path}: {name} cannot be set, because the router writes it itself; remove it"));
         } else if modifier.set.iter().any(|(known, _)| **known == *name) {
@@ -66,7 +68,9 @@ pub fn headers(
         } else if dynamic.as_ref().is_some_and(|dynamic| dynamic.is_match(value)) {
             fault(format!("{path}: dynamic values (%…%) are not supported; write a value as it is"));
         } else if value.len() > MAX_VALUE || !value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
-            fault(format!("{path}: the value is no header value; use at most {MAX_VALUE} printable ASCII characters"));
+            fault(format!(
+                "{path}: the value is not a valid header value; use at most {MAX_VALUE} printable ASCII characters"
+            ));
         } else {
             modifier.set.push((name.into(), value.into()));
         }
@@ -129,7 +133,7 @@ pub fn redirect(holder: &mut Fields<'_>, faults: &mut Vec<Violation>, findings: 
     let hostname = policy.text("hostname", findings).and_then(|text| {
         let parsed = Hostname::parse(text).ok();
         if parsed.is_none() {
-            fault(format!("{}: {text:?} is no host name", policy.path("hostname")));
+            fault(format!("{}: {text:?} is not a valid host name", policy.path("hostname")));
         }
         parsed
     });

@@ -1,4 +1,4 @@
-//! Retries and health checks: what Contour tells Envoy, with Contour's defaults.
+//! Retries and health checks, with Contour's defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use crate::contour::common::timeout;
 use crate::contour::types::Violation;
 use crate::fields::Fields;
 
-/// Most retries of a request.
+/// Maximum number of retries of a request.
 const MAX_RETRIES: i64 = 100;
 /// Envoy's `retry_back_off.base_interval`.
 const BACKOFF: Duration = Duration::from_millis(25);
-/// What is retried where nothing is said.
+/// Default of `retryOn`.
 const RETRY_ON: &str = "5xx";
-/// Value of `Host` in health checks where none is written.
+/// Default of `Host` in health checks.
 const HOST: &str = "contour-envoy-healthcheck";
 const INTERVAL: i64 = 10;
 const TIMEOUT: i64 = 2;
 const UNHEALTHY: i64 = 3;
 const HEALTHY: i64 = 2;
-/// Longest interval and time-out, in seconds, and most checks in a row.
+/// Maximum interval and timeout, in seconds, and maximum thresholds.
 const MOST: i64 = 86_400;
 
-/// Where a policy stands.
+/// Kind of object that a policy belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// An IngressRoute.
@@ -34,7 +34,7 @@ pub enum Of {
     HttpProxy,
 }
 
-/// Reads `retryPolicy`: when requests are sent again, and what one try has.
+/// Reads `retryPolicy`: the retries, and the timeout of one try.
 pub fn retry(
     holder: &mut Fields<'_>,
     of: Of,
@@ -46,7 +46,7 @@ pub fn retry(
         return (None, None);
     }
     let least = if of == Of::HttpProxy { -1 } else { 0 };
-    // 0 is nothing said; -1 says none.
+    // 0 means the default, -1 no retries.
     let count = match policy.number("count", least, MAX_RETRIES, findings).unwrap_or_default() {
         0 => 1,
         count => u32::try_from(count).unwrap_or_default(),
@@ -79,7 +79,7 @@ pub fn retry(
             "connect-failure" => retry.unreachable = true,
             "retriable-4xx" => retry.statuses.push(409..=409),
             "retriable-status-codes" => retry.statuses.extend(codes.iter().map(|code| *code..=*code)),
-            // Such a request was not looked at; it is always sent again.
+            // The endpoint has not processed such a request; it is always retried.
             "refused-stream" => {}
             _ => {
                 let advice = "write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or \
@@ -124,7 +124,7 @@ pub fn health_check(
             let mut range = Fields::of(Some(item), path.clone(), findings);
             let (start, end) = (range.number("start", 100, 599, findings), range.number("end", 101, 600, findings));
             range.finish(findings);
-            // The end is the first that is not good.
+            // The end is exclusive.
             match start
                 .zip(end)
                 .and_then(|(start, end)| Some((u16::try_from(start).ok()?, u16::try_from(end - 1).ok()?)))
@@ -144,7 +144,7 @@ pub fn health_check(
     Some(Arc::new(HealthCheck { request: Some(request?), ..times }))
 }
 
-/// Reads `healthCheckPolicy` of a `tcpproxy`: a connection is enough.
+/// Reads `healthCheckPolicy` of a `tcpproxy`: a successful connect is healthy.
 pub fn tcp_health_check(holder: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<HealthCheck>> {
     let mut check = holder.mapping("healthCheckPolicy", findings);
     if !check.is_present() {
@@ -155,7 +155,7 @@ pub fn tcp_health_check(holder: &mut Fields<'_>, findings: &mut Findings) -> Opt
     Some(Arc::new(times))
 }
 
-/// What all checks have; 0 is nothing said.
+/// Fields of all checks; 0 means the default.
 fn times(check: &mut Fields<'_>, findings: &mut Findings) -> HealthCheck {
     let mut number = |name, default| match check.number(name, 0, MOST, findings) {
         None | Some(0) => default,

@@ -9,28 +9,28 @@ use crate::contour::common::{refuse, unsupported};
 use crate::contour::types::{ServiceSpec, Violation};
 use crate::fields::Fields;
 
-/// Where services stand.
+/// Parent of services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In an IngressRoute.
+pub enum ServicesParent {
+    /// An IngressRoute.
     IngressRoute,
-    /// In a route of an HTTPProxy.
+    /// A route of an HTTPProxy.
     Route,
-    /// In the `tcpproxy` of an HTTPProxy.
+    /// The `tcpproxy` of an HTTPProxy.
     Tcp,
 }
 
-/// Reads `services`. Ports are checked where their errors are told, in the status.
+/// Reads `services`. Ports are checked later, because the status reports their errors.
 pub fn list(
     holder: &mut Fields<'_>,
-    place: Place,
+    parent: ServicesParent,
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Vec<ServiceSpec> {
     let mut services = Vec::new();
     for (path, item) in holder.list("services", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
-        services.extend(service(&mut fields, place, faults, findings));
+        services.extend(service(&mut fields, parent, faults, findings));
         fields.finish(findings);
     }
     services
@@ -38,7 +38,7 @@ pub fn list(
 
 fn service(
     fields: &mut Fields<'_>,
-    place: Place,
+    parent: ServicesParent,
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<ServiceSpec> {
@@ -59,7 +59,7 @@ fn service(
     if validation.is_present() {
         let secret = validation.text("caSecret", findings).unwrap_or_default();
         let mut names = vec![validation.text("subjectName", findings).unwrap_or_default().into()];
-        if place != Place::IngressRoute {
+        if parent != ServicesParent::IngressRoute {
             names.extend(validation.texts("subjectNames", findings).into_iter().map(|(_, name)| name.into()));
             names.retain(|name: &std::sync::Arc<str>| !name.is_empty());
             names.sort();
@@ -68,7 +68,7 @@ fn service(
         service.validation = Some((secret.into(), names));
     }
     validation.finish(findings);
-    if place == Place::IngressRoute {
+    if parent == ServicesParent::IngressRoute {
         service.strategy = balance::strategy(fields, findings);
         service.health_check = resilience::health_check(fields, "healthCheck", Of::IngressRoute, findings);
         return Some(service);
@@ -79,15 +79,15 @@ fn service(
         findings.error(fields.path("protocol"), message);
     }
     service.mirror = fields.truth("mirror", findings).unwrap_or_default();
-    if place == Place::Tcp && service.mirror {
+    if parent == ServicesParent::Tcp && service.mirror {
         faults.push(unsupported(&fields.path("mirror"), "remove it"));
     }
-    if place == Place::Tcp && !["", "tls"].contains(&&*service.protocol) {
+    if parent == ServicesParent::Tcp && !["", "tls"].contains(&&*service.protocol) {
         let advice = "write tls, or remove it; bytes go to the service as they are";
         faults.push(unsupported(&fields.path("protocol"), advice));
     }
     refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
-    if place == Place::Route {
+    if parent == ServicesParent::Route {
         service.request_headers =
             policies::headers(fields, "requestHeadersPolicy", Host::OfService, faults, findings).0;
         service.response_headers = policies::headers(fields, "responseHeadersPolicy", Host::Fixed, faults, findings).0;

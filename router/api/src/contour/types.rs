@@ -1,9 +1,10 @@
-//! Contour's objects as they were read: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
-//! TLSCertificateDelegation, in one model: a [`ContourProxy`] is a root when it has a virtual host, else it is delegated to.
+//! Parsed objects of Contour: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
+//! TLSCertificateDelegation. A [`ContourProxy`] with a virtual host is a root; others are delegated to.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{Manifest, Meta, ObjectKey, ObjectRef};
@@ -22,11 +23,10 @@ pub struct ContourProxy {
     pub kind: Kind,
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
-    /// It names an ingress class that is not Contour's, so it is for another controller: it is not served, and its
-    /// status is left alone.
-    pub is_foreign: bool,
+    /// The ingress class, if it is another controller's: the object is not served, and its status is not written.
+    pub foreign_class: Option<Box<ForeignClass>>,
     /// `spec.virtualhost`.
     pub virtual_host: Option<VirtualHostSpec>,
     /// `spec.subdomains` (IngressRoute).
@@ -35,18 +35,32 @@ pub struct ContourProxy {
     pub routes: Vec<RouteSpec>,
     /// `spec.tcpproxy`.
     pub tcp: Option<TcpProxy>,
-    /// What is no good, or not done, outside of `routes`: the object is invalid, and nothing of it is served.
+    /// Violations outside of `routes`: the object is invalid, and nothing of it is served.
     pub faults: Vec<Violation>,
 }
 
 impl ContourProxy {
+    /// Whether another controller serves it.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign_class.is_some()
+    }
+
     /// The object.
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.kind, key: self.meta.key.clone() }
     }
 }
 
-/// What is wrong with a vertex.
+/// An ingress class of another controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignClass {
+    /// Its name.
+    pub name: Box<str>,
+    /// The annotation or field that names it.
+    pub path: FieldPath,
+}
+
+/// An invalid or unsupported part of an IngressRoute or HTTPProxy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     /// `type` of an HTTPProxy's sub-condition, e.g. `IncludeError`.
@@ -58,7 +72,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A fault.
+    /// A violation.
     pub fn new(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Violation { kind, reason, message: message.into() }
     }
@@ -100,7 +114,7 @@ pub struct Subdomain {
 pub struct RouteSpec {
     /// IngressRoute: `match` as written, for messages; HTTPProxy: its conditions in words, empty when there are none.
     pub label: Arc<str>,
-    /// The conditions, ANDed. IngressRoute: a prefix, absolute; HTTPProxy: what is appended to the parent's.
+    /// The conditions, ANDed. IngressRoute: an absolute prefix; HTTPProxy: appended to the parent's.
     pub matcher: RequestMatcher,
     /// `services`.
     pub services: Vec<ServiceSpec>,
@@ -110,8 +124,8 @@ pub struct RouteSpec {
     pub websockets: bool,
     /// `permitInsecure`.
     pub permit_insecure: bool,
-    /// `prefixRewrite`, or HTTPProxy's `pathRewritePolicy.replacePrefix`: the prefix that must be matched (`None`: any),
-    /// and what stands in its place.
+    /// `prefixRewrite`, or HTTPProxy's `pathRewritePolicy.replacePrefix`: the matched prefix (`None`: any), and its
+    /// replacement.
     pub rewrites: Vec<(Option<Arc<str>>, Arc<str>)>,
     /// `timeoutPolicy.request` / `.response`; `Some(None)`: `infinity`.
     pub timeout: Option<Option<Duration>>,
@@ -133,9 +147,9 @@ pub struct RouteSpec {
     pub redirect: Option<Redirect>,
     /// `directResponsePolicy.statusCode`.
     pub answer: Option<u16>,
-    /// What is no good in it, or not done.
+    /// Its violations.
     pub faults: Vec<Violation>,
-    /// What is odd about it, and counts for nothing.
+    /// Warnings about ignored fields.
     pub warnings: Vec<Violation>,
 }
 
@@ -156,7 +170,7 @@ pub struct ServiceSpec {
     pub protocol: Arc<str>,
     /// `healthCheck`, or the `healthCheckPolicy` of the route.
     pub health_check: Option<Arc<HealthCheck>>,
-    /// `mirror`: it gets copies.
+    /// `mirror`: it gets copies of requests.
     pub mirror: bool,
     /// `requestHeadersPolicy`.
     pub request_headers: HeaderModifier,
@@ -164,12 +178,12 @@ pub struct ServiceSpec {
     pub response_headers: HeaderModifier,
 }
 
-/// How endpoints are chosen.
+/// Load balancing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    /// The rule; Contour goes round where nothing is said.
+    /// The algorithm; Contour's default is round robin.
     pub balance: Balance,
-    /// What [`Balance::Hash`] goes by; else empty.
+    /// The hashed parts of [`Balance::Hash`]; else empty.
     pub hash: Box<[HashOf]>,
 }
 
@@ -186,9 +200,9 @@ pub struct TcpProxy {
     pub services: Vec<ServiceSpec>,
     /// `delegate` / `include`; the namespace is filled in.
     pub delegate: Option<ObjectKey>,
-    /// What is no good in it, or not done.
+    /// Its violations.
     pub faults: Vec<Violation>,
-    /// What is odd about it, and counts for nothing.
+    /// Warnings about ignored fields.
     pub warnings: Vec<Violation>,
 }
 
@@ -197,10 +211,10 @@ pub struct TcpProxy {
 pub struct TlsCertificateDelegation {
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
-    /// It is of `projectcontour.io/v1`, which has a status.
+    /// Whether it is of `projectcontour.io/v1`, which has a status.
     pub has_status: bool,
-    /// `spec.delegations`: name of a Secret beside it, and the namespaces that may use it (`*`: all).
+    /// `spec.delegations`: name of a Secret in its namespace, and the namespaces that may use it (`*`: all).
     pub delegations: Vec<(Arc<str>, Vec<Arc<str>>)>,
 }

@@ -1,5 +1,4 @@
-//! What the API server fills in before it checks an object (`default` in the API's CustomResourceDefinitions). What is
-//! of the wrong type is left as it is.
+//! API-server defaulting (`default` in the API's CustomResourceDefinitions). Values of the wrong type are not changed.
 
 use router_model::kind::Kind;
 use serde_json::{Map, Value, json};
@@ -8,7 +7,7 @@ use crate::gateway_api::types::GROUP;
 
 type Members = Map<String, Value>;
 
-/// Fills the defaults of its kind into an object.
+/// Sets the defaults of an object's kind.
 pub fn fill(kind: Kind, object: &mut Value) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     match kind {
@@ -57,7 +56,7 @@ fn gateway(spec: &mut Members) {
     }
 }
 
-/// What is the same for all kinds of routes.
+/// Defaults of all kinds of routes.
 fn route(spec: &mut Members) {
     items(spec, "parentRefs").for_each(|parent| reference_to(parent, GROUP, "Gateway"));
     for rule in items(spec, "rules") {
@@ -81,7 +80,7 @@ fn http_matches(rule: &mut Members) {
     }
 }
 
-/// `allowedRoutes` of a listener, a slot or a rule, where it is there.
+/// `allowedRoutes` of a listener, a slot or a rule, if present.
 fn allowed_routes(holder: &mut Members) {
     let Some(allowed) = member(holder, "allowedRoutes") else { return };
     default(allowed, "namespaces", json!({ "from": "Same" }));
@@ -105,7 +104,7 @@ fn reference_to(reference: &mut Members, group: &str, kind: &str) {
     default(reference, "kind", kind);
 }
 
-/// `null` counts as absent, as for the API server where a field has a default.
+/// `null` counts as absent, as in the API server for fields with a default.
 fn default(members: &mut Members, name: &str, value: impl Into<Value>) {
     let entry = members.entry(name).or_insert(Value::Null);
     if entry.is_null() {

@@ -15,7 +15,7 @@ use crate::gateway_api::types::{Filter, MirrorFilter, UrlRewrite};
 use crate::redirect::{PathModifier, Redirect};
 
 const MAX_FILTERS: usize = 16;
-/// Longest path, in bytes.
+/// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 1024;
 
 const REQUEST_HEADERS: &str = "RequestHeaderModifier";
@@ -27,7 +27,7 @@ const EXTENSION: &str = "ExtensionRef";
 const CORS: &str = "CORS";
 const EXTERNAL_AUTH: &str = "ExternalAuth";
 
-/// `type`s with their members. A GRPCRoute has the first four only.
+/// `type`s with their members. A GRPCRoute has only the first four.
 const TYPES: [(&str, &str); 8] = [
     (REQUEST_HEADERS, "requestHeaderModifier"),
     (RESPONSE_HEADERS, "responseHeaderModifier"),
@@ -39,20 +39,20 @@ const TYPES: [(&str, &str); 8] = [
     (EXTERNAL_AUTH, "externalAuth"),
 ];
 
-/// Where filters stand.
+/// Parent of filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a rule.
+pub enum FiltersParent {
+    /// A rule.
     Rule,
-    /// In one of its backends, where only headers can be changed.
+    /// A backend, which supports header filters only.
     Backend,
 }
 
-/// Reads `filters`. One that is not done is left out, and told.
+/// Reads `filters`. Unsupported ones are left out and reported.
 pub fn list(
     holder: &mut Fields<'_>,
     kind: Kind,
-    place: Place,
+    parent: FiltersParent,
     unsupported: &mut Unsupported,
     findings: &mut Findings,
 ) -> Vec<Filter> {
@@ -67,7 +67,7 @@ pub fn list(
         seen.push(name);
         let mut content = fields.mapping(member, findings);
         fields.finish(findings);
-        if place == Place::Backend && !matches!(name, REQUEST_HEADERS | RESPONSE_HEADERS | EXTENSION) {
+        if parent == FiltersParent::Backend && !matches!(name, REQUEST_HEADERS | RESPONSE_HEADERS | EXTENSION) {
             unsupported.add(
                 path.key("type"),
                 format!("{name} is not done for single backends; write it in the rule's filters"),
@@ -83,7 +83,7 @@ pub fn list(
     filters
 }
 
-/// The type of a filter with its member, when exactly that member is there.
+/// The type of a filter with its member, if it has exactly that member.
 fn type_of(
     fields: &mut Fields<'_>,
     types: &[(&'static str, &'static str)],
@@ -215,11 +215,13 @@ fn path_modifier(
     fields.finish(findings);
     let (kind, at, text) = found?;
     let is_prefix = kind == "ReplacePrefixMatch";
-    // The API has no rule for the text; it becomes a part of a request line or of a Location field.
+    // The API does not restrict the text; it becomes part of a request line or of a Location field.
     let is_path = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&byte));
     if !is_path || !(text.starts_with('/') || (is_prefix && text.is_empty())) {
-        unsupported
-            .add(at, format!("{text:?} is no path; write one that begins with a slash and has no ?, # or space"));
+        unsupported.add(
+            at,
+            format!("{text:?} is not a valid path; write one that begins with a slash and has no ?, # or space"),
+        );
         return None;
     }
     Some(if is_prefix { PathModifier::Prefix(text.into()) } else { PathModifier::Full(text.into()) })

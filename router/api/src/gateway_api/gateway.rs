@@ -15,6 +15,7 @@ use crate::fields::Fields;
 use crate::gateway_api::types::{
     AllowedRoutes, FromNamespaces, Gateway, GatewayClass, Listener, ListenerTls, ObjectReference,
 };
+use crate::meta::Annotations;
 use crate::path_settings::path_settings;
 use crate::selector;
 
@@ -31,7 +32,7 @@ pub fn class(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: &m
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
         if dns_names::subdomain_fault(domain).is_some() || path.is_empty() || !path.bytes().all(is_path) {
             let message = format!(
-                "Invalid value: {name:?}: is no domain with a path; write {}",
+                "Invalid value: {name:?}: is not a valid domain with a path; write {}",
                 crate::gateway_api::types::CONTROLLER_NAME
             );
             findings.error(spec.path("controllerName"), message);
@@ -51,7 +52,13 @@ pub fn class(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: &m
 }
 
 /// Reads a Gateway.
-pub fn gateway(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: &mut Findings) -> Option<Gateway> {
+pub fn gateway(
+    meta: Meta,
+    annotations: &Annotations,
+    spec: &mut Fields<'_>,
+    manifest: Manifest,
+    findings: &mut Findings,
+) -> Option<Gateway> {
     let mut unsupported = Unsupported::default();
     let class = read::required(spec, "gatewayClassName", "the name of a GatewayClass", findings);
     let items = read::list(spec, "listeners", 1, MAX_LISTENERS, findings);
@@ -89,7 +96,7 @@ pub fn gateway(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: 
             .add(spec.path("allowedListeners"), "ListenerSets are not read; remove it, and write listeners here");
     }
     let class: Arc<str> = class?.into();
-    let paths = path_settings(&meta.annotations, findings);
+    let paths = path_settings(annotations, findings);
     let unsupported = unsupported.into_texts();
     Some(Gateway { meta, manifest, class, listeners, addresses, has_parameters, paths, unsupported })
 }
@@ -111,7 +118,7 @@ fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<L
     let port = read::port(&mut fields, "port", findings);
     let protocol = read::required(&mut fields, "protocol", "HTTP, HTTPS or TLS", findings);
     if let Some(protocol) = protocol.filter(|protocol| !is_protocol(protocol)) {
-        let message = format!("Invalid value: {protocol:?}: is no protocol; write HTTP, HTTPS or TLS");
+        let message = format!("Invalid value: {protocol:?}: is not a valid protocol; write HTTP, HTTPS or TLS");
         findings.error(fields.path("protocol"), message);
     }
     let tls = listener_tls(fields.mapping("tls", findings), protocol, &mut unsupported, findings);
@@ -141,7 +148,7 @@ fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<L
     })
 }
 
-/// `ProtocolType`: a word, or a domain with a path.
+/// `ProtocolType`: a name, or a domain with a path.
 fn is_protocol(text: &str) -> bool {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match text.split_once('/') {
@@ -188,9 +195,9 @@ fn is_empty_list(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Values of `from` that the API has.
+/// The API's values of `from`.
 pub const UPSTREAM: [&str; 3] = ["Same", "All", "Selector"];
-/// Values of `from` of a RouteSlot: it can be closed.
+/// Values of `from` of a RouteSlot, which can be closed.
 pub const SLOT: [&str; 4] = ["Same", "All", "Selector", "None"];
 
 /// `AllowedRoutes`.
@@ -246,8 +253,8 @@ fn addresses(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(Arc<str>, A
     addresses
 }
 
-/// Whether there is a `parametersRef`. Labels and annotations are for what a controller makes in the cluster; Sluice
-/// makes nothing there.
+/// Whether there is a `parametersRef`. Labels and annotations apply to objects that a controller creates in the
+/// cluster; Sluice creates none.
 fn infrastructure(spec: &mut Fields<'_>, findings: &mut Findings) -> bool {
     let mut fields = spec.mapping("infrastructure", findings);
     for (name, most) in [("labels", 8), ("annotations", 16)] {
@@ -266,7 +273,7 @@ fn infrastructure(spec: &mut Fields<'_>, findings: &mut Findings) -> bool {
     has_parameters
 }
 
-/// `spec.tls`, of which nothing is done.
+/// `spec.tls`, which is unsupported.
 fn tls(spec: &mut Fields<'_>, unsupported: &mut Unsupported, findings: &mut Findings) {
     let mut fields = spec.mapping("tls", findings);
     if fields.value("frontend").is_some() {

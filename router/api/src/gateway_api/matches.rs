@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
 use router_model::field::{FieldPath, Findings};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::{Flags, Pattern};
 use serde_json::Value;
 
 use super::read::{self, Unsupported};
 use crate::fields::Fields;
 
-/// Most `headers`, and most `queryParams`, of a match.
+/// Maximum number of `headers`, and of `queryParams`, of a match.
 const MAX_VALUES: usize = 16;
-/// Longest path, and longest value of a query parameter, in bytes.
+/// Maximum length of a path, and of a query parameter's value, in bytes.
 const MAX_PATH: usize = 1024;
-/// Most memory that one expression takes when it is compiled, in bytes. Enough for every expression a person writes;
-/// `(\w{100}){100}` is what it keeps out.
+/// Maximum size of a compiled regular expression, in bytes. Enough for hand-written ones; rejects `(\w{100}){100}`.
 const MAX_EXPRESSION: usize = 1 << 18;
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 const ONE_OR_EXPRESSION: [&str; 2] = ["Exact", "RegularExpression"];
 
-/// An item of an HTTPRoute's `matches`; `None`: it has errors, or an expression that cannot be used.
+/// An item of an HTTPRoute's `matches`; `None` if it has errors, or an unsupported regular expression.
 pub fn http(
     item: &Value,
     path: FieldPath,
@@ -50,7 +49,7 @@ pub fn grpc(
     Some(RequestMatcher { path: path?, headers: headers?, ..any_grpc() })
 }
 
-/// Every call.
+/// Matches every call.
 pub fn any_grpc() -> RequestMatcher {
     RequestMatcher { method: Some("POST".into()), ..RequestMatcher::default() }
 }
@@ -79,7 +78,7 @@ fn http_path(mut fields: Fields<'_>, unsupported: &mut Unsupported, findings: &m
     })
 }
 
-/// What is wrong with a path of type Exact or PathPrefix.
+/// The fault of a path of type Exact or PathPrefix, if any.
 fn path_fault(path: &str) -> Option<String> {
     if !path.starts_with('/') {
         return Some(format!("a path begins with a slash; write \"/{path}\""));
@@ -127,7 +126,7 @@ fn grpc_path(mut fields: Fields<'_>, unsupported: &mut Unsupported, findings: &m
         if is_exact && !is_name {
             let example = if *at == service_at { "shop.v1.Cart" } else { "AddItem" };
             let message =
-                format!("Invalid value: {text:?}: is no name of protocol buffers; write one such as {example}");
+                format!("Invalid value: {text:?}: is not a valid Protocol Buffers name; write one such as {example}");
             findings.error(at.clone(), message);
             is_good = false;
         }
@@ -143,7 +142,7 @@ fn grpc_path(mut fields: Fields<'_>, unsupported: &mut Unsupported, findings: &m
             expression(&format!("/{any}/{method}"), method_at, unsupported).map(PathMatcher::Regex)
         }
         _ => {
-            // Each is looked at by itself, so that neither can reach into the other with an unpaired bracket.
+            // Each is compiled on its own, so that an unpaired bracket cannot reach into the other.
             let mut part = |text: Option<&str>, at: FieldPath| match text {
                 None => Some(any.clone()),
                 Some(text) => expression(text, at, unsupported).map(|_| format!("(?:{text})")),
@@ -159,10 +158,10 @@ fn is_identifier(text: &str) -> bool {
         && text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
 }
 
-/// What differs between `headers` and `queryParams`.
+/// The differences between `headers` and `queryParams`.
 struct ValueRules {
     list: &'static str,
-    /// Names without regard to case.
+    /// Whether names are case-insensitive.
     folds_case: bool,
     /// Reads `value`.
     value: for<'v> fn(&mut Fields<'v>, &mut Findings) -> Option<&'v str>,
@@ -177,7 +176,7 @@ const QUERY: ValueRules = ValueRules {
 
 type Values = Vec<(Arc<str>, ValueMatcher)>;
 
-/// Reads one of the two lists; `None`: an expression in it cannot be used.
+/// Reads one of the two lists; `None` if it has an unsupported regular expression.
 fn values(
     fields: &mut Fields<'_>,
     rules: &ValueRules,
@@ -214,23 +213,19 @@ fn values(
 }
 
 /// An expression that the whole text must match. The API server takes any text; what cannot be used is refused later.
-fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Option<Regex> {
-    // By itself first: in the group, `)(` would be well-formed.
-    let compiled = build(text).and_then(|_| build(&format!("^(?:{text})$")));
-    match compiled {
+fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Option<Pattern> {
+    match Pattern::new(text, Flags::default(), MAX_EXPRESSION) {
         Ok(expression) => Some(expression),
         Err(regex::Error::CompiledTooBig(_)) => {
             unsupported.add(at, "the expression is too large; write a shorter one, or smaller numbers of repetitions");
             None
         }
         Err(_) => {
-            unsupported
-                .add(at, format!("{text:?} is no regular expression (RE2 syntax); correct it, or write another type"));
+            unsupported.add(
+                at,
+                format!("{text:?} is not a valid regular expression (RE2 syntax); correct it, or write another type"),
+            );
             None
         }
     }
-}
-
-fn build(text: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(text).size_limit(MAX_EXPRESSION).dfa_size_limit(MAX_EXPRESSION).build()
 }

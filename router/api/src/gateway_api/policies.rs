@@ -1,4 +1,4 @@
-//! ReferenceGrant, BackendTLSPolicy, RouteSlot, and what a CustomResourceDefinition says about HTTPRoute.
+//! ReferenceGrant, BackendTLSPolicy, RouteSlot, and CustomResourceDefinition.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::read::{self, Unsupported};
 use super::references;
 use crate::fields::Fields;
 use crate::gateway_api::types::{BUNDLE_VERSION, BackendTlsPolicy, GROUP, ObjectReference, ReferenceGrant, RouteSlot};
-use crate::object::CustomResourceDefinition;
+use crate::meta::Annotations;
+use crate::object::{BundleVersion, CustomResourceDefinition};
 
 const MAX_GRANTS: usize = 16;
 const MAX_TARGETS: usize = 16;
@@ -164,7 +165,7 @@ fn alternative_names(validation: &mut Fields<'_>, findings: &mut Findings) -> Ve
     names
 }
 
-/// `AbsoluteURI`: a scheme, a colon and more (RFC 3986 §4.3), of characters that a URI may have.
+/// `AbsoluteURI`: a scheme, a colon and a rest of URI characters (RFC 3986 §4.3).
 fn absolute_uri(text: &str, path: FieldPath, findings: &mut Findings) -> Option<Arc<str>> {
     let is_scheme = |scheme: &str| {
         let others = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -186,15 +187,13 @@ pub fn route_slot(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, finding
     RouteSlot { meta, manifest, allowed }
 }
 
-/// Reads a CustomResourceDefinition, of which nothing is checked. Of the annotations the version alone is kept: `kubectl
-/// apply` keeps a copy of the whole schema in one.
-pub fn definition(mut meta: Meta, object: &Value) -> CustomResourceDefinition {
-    let version = meta.annotations.get(BUNDLE_VERSION).map(|version| (BUNDLE_VERSION.to_owned(), version.to_owned()));
-    meta.annotations = version.into_iter().collect();
+/// Reads a CustomResourceDefinition without checks.
+pub fn definition(meta: Meta, annotations: &Annotations, object: &Value) -> CustomResourceDefinition {
     let is_http_route = *meta.key.name == *format!("httproutes.{GROUP}");
     let versions = object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let mut stored = versions.filter(|version| version.get("storage") == Some(&Value::Bool(true)));
     const RULE: &str = "/schema/openAPIV3Schema/properties/spec/properties/rules/items/properties/allowedRoutes";
     let has_inclusions = is_http_route && stored.any(|version| version.pointer(RULE).is_some_and(Value::is_object));
-    CustomResourceDefinition { meta, has_inclusions }
+    let bundle_version = annotations.get(BUNDLE_VERSION).map(|text| BundleVersion::new(text));
+    CustomResourceDefinition { meta, bundle_version, has_inclusions }
 }

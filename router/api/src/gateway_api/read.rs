@@ -1,4 +1,4 @@
-//! Fields as the API's schemas write them: lists with bounds, words of an enumeration, names, durations.
+//! Common field types of the API's schemas: bounded lists, enumerations, names, durations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use serde_json::Value;
 use crate::fields::{Fields, describe};
 use crate::header_names::is_token;
 
-/// Longest text of most fields, in bytes.
+/// Maximum length of most strings, in bytes.
 pub const MAX_TEXT: usize = 253;
-/// Longest value of a header, in bytes.
+/// Maximum length of a header value, in bytes.
 pub const MAX_HEADER: usize = 4096;
 
-/// What the API allows and Sluice does not do, each with its field and what to write instead.
+/// Valid values that Sluice does not support, each with its field and what to write instead.
 #[derive(Debug, Default)]
 pub struct Unsupported(Vec<String>);
 
 impl Unsupported {
-    /// Notes a field.
+    /// Adds a field.
     pub fn add(&mut self, path: FieldPath, message: impl Into<String>) {
         self.0.push(FieldError::new(path, message).to_string());
     }
 
-    /// All of them, in order.
+    /// The messages, in order.
     pub fn into_texts(self) -> Vec<String> {
         self.0
     }
 }
 
-/// A list of at least `least` and at most `most` items; further items are not looked at.
+/// A list of `least` to `most` items; further items are not read.
 pub fn list<'v>(
     fields: &mut Fields<'v>,
     name: &'static str,
@@ -54,7 +54,7 @@ pub fn list<'v>(
     items
 }
 
-/// A text of at most [`MAX_TEXT`] bytes that must be there; `what` says what it is.
+/// A required string of at most [`MAX_TEXT`] bytes; `what` says what to write.
 pub fn required<'v>(
     fields: &mut Fields<'v>,
     name: &'static str,
@@ -64,7 +64,7 @@ pub fn required<'v>(
     required_within(fields, name, what, MAX_TEXT, findings)
 }
 
-/// A text of at most `most` bytes that must be there.
+/// A required string of at most `most` bytes.
 pub fn required_within<'v>(
     fields: &mut Fields<'v>,
     name: &'static str,
@@ -75,7 +75,7 @@ pub fn required_within<'v>(
     fields.required(name, what, findings).filter(|text| fits(text, most, fields.path(name), findings))
 }
 
-/// Whether a text is short enough; says so when it is not.
+/// Whether a string has at most `most` bytes; reports an error if not.
 pub fn fits(text: &str, most: usize, path: FieldPath, findings: &mut Findings) -> bool {
     let fits = text.len() <= most;
     if !fits {
@@ -84,7 +84,7 @@ pub fn fits(text: &str, most: usize, path: FieldPath, findings: &mut Findings) -
     fits
 }
 
-/// One of these words.
+/// An optional value of an enumeration.
 pub fn word(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -99,7 +99,7 @@ pub fn word(
     known.copied()
 }
 
-/// One of these words, which must be there.
+/// A required value of an enumeration.
 pub fn required_word(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -122,7 +122,7 @@ pub fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// A text that may be empty, which is not the same as absent.
+/// A string; empty does not count as absent.
 pub fn maybe_empty<'v>(fields: &mut Fields<'v>, name: &'static str, findings: &mut Findings) -> Option<&'v str> {
     match fields.value(name)? {
         Value::String(text) => Some(text),
@@ -166,7 +166,7 @@ pub fn section(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findi
     }
 }
 
-/// A text as `Hostname` of the API: a name, with `*.` in front of it for all names below it.
+/// The API's `Hostname`: a name, or `*.` and a name for all names below it.
 pub fn host_pattern(text: &str, path: &FieldPath, findings: &mut Findings) -> Option<HostPattern> {
     let (domain, wrap): (_, fn(Hostname) -> HostPattern) = match text.strip_prefix("*.") {
         Some(domain) => (domain, HostPattern::Suffix),
@@ -180,7 +180,7 @@ pub fn host_pattern(text: &str, path: &FieldPath, findings: &mut Findings) -> Op
     precise_host(domain, text, path, findings).map(wrap)
 }
 
-/// A text as `PreciseHostname` of the API, which is a part of `written`.
+/// The API's `PreciseHostname`, which is a part of `written`.
 pub fn precise_host(text: &str, written: &str, path: &FieldPath, findings: &mut Findings) -> Option<Hostname> {
     let name = Hostname::parse(text);
     let fault = if text.parse::<std::net::IpAddr>().is_ok() {
@@ -219,7 +219,7 @@ fn read_duration(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let (digits, after) = rest.split_at_checked(rest.find(|c: char| !c.is_ascii_digit())?)?;
         let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 5)?;
-        // `ms` first: it begins as `m` does.
+        // `ms` first, because `m` is its prefix.
         let (unit, after) = [("ms", 1), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
             .into_iter()
             .find_map(|(unit, milliseconds)| Some((milliseconds, after.strip_prefix(unit)?)))?;

@@ -10,11 +10,10 @@ use super::read;
 use crate::fields::Fields;
 use crate::gateway_api::types::{ObjectReference, ParentRef};
 
-/// Most `parentRefs`.
+/// Maximum number of `parentRefs`.
 const MAX_PARENTS: usize = 32;
 
-/// A reference that may name another namespace: `group`, `kind`, `namespace`, `name`. Absent groups and kinds were
-/// filled in before.
+/// A reference with an optional namespace: `group`, `kind`, `namespace`, `name`. Groups and kinds have their defaults.
 pub fn object(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<ObjectReference> {
     let group = group(fields, findings);
     let kind = kind(fields, findings);
@@ -23,7 +22,7 @@ pub fn object(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Object
     Some(ObjectReference { group: group?, kind: kind?, namespace, name: name?.into() })
 }
 
-/// A reference to an object of the same namespace, with nothing filled in: `group`, `kind`, `name`.
+/// A reference to an object of the same namespace, without defaults: `group`, `kind`, `name`.
 pub fn local(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<ObjectReference> {
     if fields.value("group").is_none() {
         findings.error(fields.path("group"), "Required value: write the group of the kind, \"\" for the core group");
@@ -52,7 +51,10 @@ pub fn kind(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
     if !is_word || kind.len() > dns_names::MAX_LABEL {
-        findings.error(fields.path("kind"), format!("Invalid value: {kind:?}: is no kind; write one such as Service"));
+        findings.error(
+            fields.path("kind"),
+            format!("Invalid value: {kind:?}: is not a valid kind; write one such as Service"),
+        );
         return None;
     }
     Some(kind.into())

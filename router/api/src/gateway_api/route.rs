@@ -10,7 +10,7 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
 use serde_json::Value;
 
-use super::filters::{self, Place};
+use super::filters::{self, FiltersParent};
 use super::gateway::{SLOT, allowed_routes};
 use super::read::{self, Unsupported};
 use super::{matches, references};
@@ -22,14 +22,14 @@ const MAX_HOSTNAMES: usize = 16;
 const MAX_TLS_HOSTNAMES: usize = 1024;
 const MAX_RULES: usize = 16;
 const MAX_MATCHES: usize = 64;
-/// Most matches of all rules together.
+/// Maximum number of matches of all rules together.
 const MAX_ALL_MATCHES: usize = 128;
 const MAX_BACKENDS: usize = 16;
 const MAX_WEIGHT: i64 = 1_000_000;
-/// Most retries of a request, and how many there are where nothing is said.
+/// Maximum number of retries of a request, and the default.
 const MAX_RETRIES: i64 = 100;
 const RETRIES: u32 = 1;
-/// Longest wait before the first retry where nothing is said.
+/// Default of the maximum backoff before the first retry.
 const BACKOFF: Duration = Duration::from_millis(25);
 
 /// Reads a route of one of the three kinds.
@@ -46,7 +46,7 @@ pub fn route(
     for (path, item) in read::list(spec, "hostnames", least, most, findings) {
         match item {
             Value::String(text) => hostnames.extend(read::host_pattern(text, &path, findings)),
-            _ => findings.error(path, "is no text; write a host name, such as www.example.com"),
+            _ => findings.error(path, "is not a string; write a host name, such as www.example.com"),
         }
     }
     if read::word(spec, "useDefaultGateways", &["All", "None"], findings) == Some("All") {
@@ -90,7 +90,7 @@ fn rule(kind: Kind, item: &Value, path: &FieldPath, findings: &mut Findings) -> 
         rule.matches = vec![RequestMatcher::default()];
     } else {
         rule.matches = all_matches(kind, &mut fields, &mut unsupported, findings);
-        rule.filters = filters::list(&mut fields, kind, Place::Rule, &mut unsupported, findings);
+        rule.filters = filters::list(&mut fields, kind, FiltersParent::Rule, &mut unsupported, findings);
         if fields.value("sessionPersistence").is_some() {
             let message = "sessions are not kept with one backend; remove it";
             unsupported.add(fields.path("sessionPersistence"), message);
@@ -111,7 +111,7 @@ fn rule(kind: Kind, item: &Value, path: &FieldPath, findings: &mut Findings) -> 
     rule
 }
 
-/// What the API says of a rule as a whole.
+/// The API's checks of a whole rule.
 fn check(rule: &RouteRule, fields: &Fields<'_>, findings: &mut Findings) {
     let redirects = rule.filters.iter().any(|filter| matches!(filter, Filter::Redirect(_)));
     if redirects && !rule.backends.is_empty() {
@@ -132,7 +132,7 @@ fn check(rule: &RouteRule, fields: &Fields<'_>, findings: &mut Findings) {
         matches!(path, Some(PathModifier::Prefix(_)))
     });
     let is_one_prefix = matches!(rule.matches.as_slice(), [RequestMatcher { path: PathMatcher::Prefix(_), .. }]);
-    // A match that could not be read has been told of; the count would be wrong.
+    // A match that could not be read already has an error; the count would be wrong.
     if replaces && !is_one_prefix && findings.errors.is_empty() {
         let message = "Invalid value: replacePrefixMatch needs to know the prefix; write exactly one match, with a path \
                        of type PathPrefix";
@@ -171,7 +171,7 @@ fn backends(
         let weight = entry.number("weight", 0, MAX_WEIGHT, findings).and_then(|weight| u32::try_from(weight).ok());
         let filters = match kind {
             Kind::TlsRoute => Vec::new(),
-            _ => filters::list(&mut entry, kind, Place::Backend, unsupported, findings),
+            _ => filters::list(&mut entry, kind, FiltersParent::Backend, unsupported, findings),
         };
         entry.finish(findings);
         let (Some((object, port)), Some(weight)) = (reference, weight) else { continue };
@@ -180,7 +180,7 @@ fn backends(
     backends
 }
 
-/// `retry` (GEP-1731): responses with one of `codes`, and requests that nobody answers.
+/// `retry` (GEP-1731): on responses with one of `codes`, and on requests without a response.
 fn retry(mut fields: Fields<'_>, findings: &mut Findings) -> Option<Retry> {
     if !fields.is_present() {
         return None;

@@ -1,5 +1,5 @@
-//! Gateway API objects as they were read: every field that has an effect, in types that cannot be wrong. What is read
-//! and cannot be done stands in `unsupported` of whatever it belongs to, and is refused by condition, never ignored.
+//! Parsed Gateway API objects: every field that has an effect, in validated types. Unsupported values are listed in
+//! `unsupported` of their parent, and rejected by condition; they are never ignored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub const CONTROLLER_NAME: &str = "sluice.dev/gateway-controller";
 pub struct GatewayClass {
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
     /// `spec.controllerName`.
     pub controller: Arc<str>,
@@ -45,7 +45,7 @@ pub struct GatewayClass {
 pub struct Gateway {
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
     /// `spec.gatewayClassName`.
     pub class: Arc<str>,
@@ -55,9 +55,9 @@ pub struct Gateway {
     pub addresses: Vec<(Arc<str>, Arc<str>)>,
     /// `spec.infrastructure.parametersRef` is there; no kind of parameters is known.
     pub has_parameters: bool,
-    /// Annotations that say how paths are compared on its listeners; `None`: as on their routers.
+    /// Path normalisation on its listeners, from annotations; `None`: as on their routers.
     pub paths: Option<PathSettings>,
-    /// Fields that are not done, each with what to write instead.
+    /// Unsupported fields, each with what to write instead.
     pub unsupported: Vec<String>,
 }
 
@@ -70,13 +70,13 @@ pub struct Listener {
     pub hostname: HostPattern,
     /// `port`.
     pub port: u16,
-    /// `protocol` as written: `HTTP`, `HTTPS`, `TLS`, or one that is not done.
+    /// `protocol` as written: `HTTP`, `HTTPS`, `TLS`, or an unsupported one.
     pub protocol: Arc<str>,
     /// `tls`.
     pub tls: Option<ListenerTls>,
     /// `allowedRoutes`.
     pub allowed: AllowedRoutes,
-    /// Fields that are not done.
+    /// Unsupported fields.
     pub unsupported: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct ListenerTls {
 /// `AllowedRoutes`: of a listener, a [`RouteSlot`] or (carrier B) a rule.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedRoutes {
-    /// `kinds`: group and kind; `None`: nothing was written.
+    /// `kinds`: group and kind; `None` if absent.
     pub kinds: Option<Vec<(Arc<str>, Arc<str>)>>,
     /// `namespaces`.
     pub from: FromNamespaces,
@@ -112,14 +112,14 @@ pub enum FromNamespaces {
     Selector(LabelSelector),
 }
 
-/// A reference to an object, with the defaults of its field filled in.
+/// A reference to an object, with the defaults of its field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectReference {
     /// `group`; empty for the core group.
     pub group: Arc<str>,
     /// `kind`.
     pub kind: Arc<str>,
-    /// `namespace`, when it was written.
+    /// `namespace`; `None` if absent.
     pub namespace: Option<Arc<str>>,
     /// `name`.
     pub name: Arc<str>,
@@ -136,14 +136,14 @@ pub struct ParentRef {
     pub port: Option<u16>,
 }
 
-/// An HTTPRoute, GRPCRoute or TLSRoute. What GRPCRoute says is put in terms of HTTP: a method match is a path, and so on.
+/// An HTTPRoute, GRPCRoute or TLSRoute. A GRPCRoute is converted to HTTP: a method match is a path, and so on.
 #[derive(Clone, Debug)]
 pub struct GatewayRoute {
     /// [`Kind::HttpRoute`], [`Kind::GrpcRoute`] or [`Kind::TlsRoute`].
     pub kind: Kind,
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
     /// `spec.parentRefs`, in order as written.
     pub parents: Vec<ParentRef>,
@@ -154,7 +154,7 @@ pub struct GatewayRoute {
 }
 
 impl GatewayRoute {
-    /// The route, among all objects.
+    /// Kind and key.
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.kind, key: self.meta.key.clone() }
     }
@@ -179,7 +179,7 @@ pub struct RouteRule {
     pub retry: Option<Retry>,
     /// Carrier B: `allowedRoutes` of the overlay.
     pub allowed: Option<AllowedRoutes>,
-    /// Fields and values that are not done: the rule is refused with UnsupportedValue and these words.
+    /// Unsupported fields and values: the rule is rejected with UnsupportedValue and these messages.
     pub unsupported: Vec<String>,
 }
 
@@ -211,7 +211,7 @@ pub enum Filter {
     Mirror(MirrorFilter),
     /// `CORS`.
     Cors(Cors),
-    /// `ExtensionRef`: none is known, so requests of the rule are answered 500.
+    /// `ExtensionRef`: none is supported, so requests of the rule get 500.
     Extension(ObjectReference),
 }
 
@@ -231,11 +231,11 @@ pub struct MirrorFilter {
     pub object: ObjectReference,
     /// Its port.
     pub port: Option<u16>,
-    /// `percent` or `fraction`: of how many requests (numerator, denominator).
+    /// `percent` or `fraction`: share of requests (numerator, denominator).
     pub share: (u32, u32),
 }
 
-/// `ReferenceGrant.spec.to[]`: group, kind, and a name where not all objects of the kind are meant.
+/// `ReferenceGrant.spec.to[]`: group, kind, name (`None`: all objects of the kind).
 pub type GrantedTo = (Arc<str>, Arc<str>, Option<Arc<str>>);
 
 /// `ReferenceGrant`.
@@ -254,7 +254,7 @@ pub struct ReferenceGrant {
 pub struct BackendTlsPolicy {
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
     /// `spec.targetRefs`: the object and `sectionName`, a port's name.
     pub targets: Vec<(ObjectReference, Option<Arc<str>>)>,
@@ -266,17 +266,17 @@ pub struct BackendTlsPolicy {
     pub hostname: Hostname,
     /// `spec.validation.subjectAltNames`: one of these must be in the certificate.
     pub names: Vec<SubjectName>,
-    /// Fields that are not done.
+    /// Unsupported fields.
     pub unsupported: Vec<String>,
 }
 
-/// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend
+/// `RouteSlot`, Sluice's own kind: an attachment point of child routes, which a rule names as its only backend
 /// (docs/delegation.md#carrier-a).
 #[derive(Clone, Debug)]
 pub struct RouteSlot {
     /// Metadata.
     pub meta: Meta,
-    /// As it was written.
+    /// The manifest as written.
     pub manifest: Manifest,
     /// `spec.allowedRoutes`.
     pub allowed: AllowedRoutes,

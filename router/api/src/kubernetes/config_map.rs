@@ -1,58 +1,54 @@
-//! ConfigMaps: what IngressControllers name in them, a CA for clients' certificates and error pages, and the CA that a
-//! BackendTLSPolicy names.
+//! ConfigMaps: client CAs and error pages of IngressControllers, and CAs of BackendTLSPolicies.
 
 use std::sync::Arc;
 
-use router_model::certificate;
-use router_model::certificate::MaterialCache;
+use router_model::certificate::{self, MaterialCache, TrustRoots};
 use router_model::field::Findings;
 use router_model::object::Meta;
 use router_table::policy::error_page::ErrorPage;
-use rustls::RootCertStore;
 
 use crate::fields::Fields;
 
-/// Key of the CA that `clientTLS.clientCA` names.
+/// Key of the CA of `clientTLS.clientCA`.
 pub const CLIENT_CA: &str = "ca-bundle.pem";
-/// Key of the CA that a BackendTLSPolicy names.
+/// Key of the CA of a BackendTLSPolicy.
 pub const CA_CERTIFICATE: &str = "ca.crt";
-/// Key of the page for 503 that `httpErrorCodePages` names.
+/// Key of the 503 page of `httpErrorCodePages`.
 pub const UNAVAILABLE_PAGE: &str = "error-page-503.http";
-/// Key of the page for 404.
+/// Key of the 404 page of `httpErrorCodePages`.
 pub const NOT_FOUND_PAGE: &str = "error-page-404.http";
 
-/// A ConfigMap; what else it holds is not kept.
+/// A ConfigMap; other keys are dropped.
 #[derive(Clone, Debug)]
 pub struct ConfigMap {
-    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    /// Metadata.
     pub meta: Meta,
     /// [`CLIENT_CA`], or why it cannot be used.
     pub client_ca: Option<Result<ClientCa, String>>,
     /// [`CA_CERTIFICATE`], or why it cannot be used.
-    pub ca: Option<Result<Arc<RootCertStore>, String>>,
+    pub ca: Option<Result<TrustRoots, String>>,
     /// [`UNAVAILABLE_PAGE`], or why it cannot be used.
     pub unavailable: Option<Result<Arc<ErrorPage>, String>>,
     /// [`NOT_FOUND_PAGE`], or why it cannot be used.
     pub not_found: Option<Result<Arc<ErrorPage>, String>>,
 }
 
-/// Who may have signed clients' certificates.
+/// CAs of clients' certificates.
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     /// The certificates.
-    pub roots: Arc<RootCertStore>,
-    /// Whether one of them names a list of revoked certificates (RFC 5280, section 4.2.1.13).
+    pub roots: TrustRoots,
+    /// Whether one of them has CRL distribution points (RFC 5280, section 4.2.1.13).
     pub names_revocation_lists: bool,
 }
 
-/// Reads a ConfigMap. Content that cannot be used is warned of; whoever names it is told too.
+/// Reads a ConfigMap. Invalid content is a warning here, and is reported again by the objects that refer to it.
 pub(crate) fn config_map(
-    mut meta: Meta,
+    meta: Meta,
     mut object: Fields<'_>,
     materials: &mut MaterialCache,
     findings: &mut Findings,
 ) -> ConfigMap {
-    meta.annotations.clear();
     object.ignore(&["immutable", "binaryData"]);
     let data_path = object.path("data");
     let data = object.text_map("data", findings);

@@ -1,46 +1,51 @@
 //! Services and EndpointSlices.
 
 pub mod protocol;
+pub mod upstream_protocol;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
-use router_model::object::{Meta, Texts};
+use router_model::object::{Interner, Meta};
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 use crate::kubernetes::endpoints::protocol::AppProtocol;
+use crate::kubernetes::endpoints::upstream_protocol::UpstreamProtocols;
+use crate::meta::Annotations;
 use crate::openshift::route::backends::TargetPort;
 
-/// Label that ties a slice to its service.
+/// Label with the name of a slice's service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// Most endpoints of one slice, as the API server allows.
+/// Maximum number of endpoints of a slice, as in the API server.
 const MAX_ENDPOINTS: usize = 1000;
-/// Most ports of one slice, as the API server allows.
+/// Maximum number of ports of a slice, as in the API server.
 const MAX_PORTS: usize = 20_000;
 
-/// A Service. Routes ask only whether it exists; other kinds name one of its ports.
+/// A Service. For Routes only its existence matters; other kinds refer to one of its ports.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Metadata.
     pub meta: Meta,
-    /// `spec.type: ExternalName`: a name in the DNS, without endpoints.
+    /// `spec.type: ExternalName`: a DNS alias without endpoints.
     pub is_external: bool,
     /// `spec.ports`, in order.
     pub ports: Box<[ServicePort]>,
+    /// Contour's annotations; `None` if there are none.
+    pub upstream_protocols: Option<Box<UpstreamProtocols>>,
 }
 
 /// `Service.spec.ports[]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePort {
-    /// `name`; empty where the Service has one port. Slices know the port by it.
+    /// `name`, which slices use for the port; may be empty if the Service has one port.
     pub name: Arc<str>,
     /// `port`.
     pub number: u16,
     /// `protocol` is TCP.
     pub is_tcp: bool,
-    /// `targetPort`, by default `port`; only of a port without a name, which may be known to slices by nothing else.
+    /// `targetPort`, by default `port`. Set only for a port without a name: slices may identify it by nothing else.
     pub target: Option<TargetPort>,
     /// `appProtocol`.
     pub protocol: Option<AppProtocol>,
@@ -51,13 +56,13 @@ pub struct ServicePort {
 pub struct EndpointSlice {
     /// Metadata.
     pub meta: Meta,
-    /// Service it belongs to; `None`: none, and nobody uses it.
+    /// Its service; `None`: the slice is unused.
     pub service: Option<Arc<str>>,
-    /// Endpoints that are ready, or draining.
+    /// Ready and draining endpoints.
     pub endpoints: Vec<SliceEndpoint>,
-    /// How many are neither.
+    /// Number of all other endpoints.
     pub unready: u32,
-    /// `addressType: FQDN`: the endpoints are names, which are not used.
+    /// `addressType: FQDN`: the endpoints are names, which are not supported.
     pub is_of_names: bool,
     /// TCP ports that every endpoint has.
     pub ports: Vec<SlicePort>,
@@ -68,7 +73,7 @@ pub struct EndpointSlice {
 pub struct SliceEndpoint {
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// `serving` and `terminating`, and not `ready`: it finishes what it has, and gets new work only where no endpoint
+    /// `serving` and `terminating`, and not `ready`: it finishes its connections, and gets new ones only if no endpoint
     /// is ready (Kubernetes, `EndpointConditions`).
     pub is_draining: bool,
     /// Name of its pod.
@@ -88,8 +93,14 @@ pub struct SlicePort {
     pub h2c: bool,
 }
 
-/// Reads a Service, as far as routing goes: endpoints come from slices.
-pub(crate) fn service(mut meta: Meta, mut object: Fields<'_>, texts: &mut Texts, findings: &mut Findings) -> Service {
+/// Reads a Service. Its endpoints come from slices.
+pub(crate) fn service(
+    mut meta: Meta,
+    annotations: &Annotations,
+    mut object: Fields<'_>,
+    texts: &mut Interner,
+    findings: &mut Findings,
+) -> Service {
     let mut spec = object.mapping("spec", findings);
     let is_external = spec.text("type", findings) == Some("ExternalName");
     if is_external {
@@ -99,10 +110,10 @@ pub(crate) fn service(mut meta: Meta, mut object: Fields<'_>, texts: &mut Texts,
     let ports = items.into_iter().filter_map(|(path, item)| service_port(item, path, texts, findings)).collect();
     object.finish(findings);
     meta.share(texts);
-    Service { meta, is_external, ports }
+    Service { meta, is_external, ports, upstream_protocols: UpstreamProtocols::parse(annotations) }
 }
 
-fn service_port(item: &Value, path: FieldPath, texts: &mut Texts, findings: &mut Findings) -> Option<ServicePort> {
+fn service_port(item: &Value, path: FieldPath, texts: &mut Interner, findings: &mut Findings) -> Option<ServicePort> {
     let mut fields = Fields::of(Some(item), path, findings);
     if fields.value("port").is_none() {
         findings.error(fields.path("port"), "Required value: write a number from 1 to 65535");
@@ -237,9 +248,9 @@ fn protocol<'v>(fields: &mut Fields<'v>, findings: &mut Findings) -> &'v str {
     protocol
 }
 
-/// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3). `appProtocol` alone decides
-/// where it is written: `h2c` and `kubernetes.io/h2c` are the ones. Else the port's name does: `h2c`, `http2` and
-/// `grpc`, alone or before a `-`, such as `grpc-api`.
+/// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3): if `appProtocol` is set, it
+/// must be `h2c` or `kubernetes.io/h2c`; else the port's name must be `h2c`, `http2` or `grpc`, alone or before a `-`,
+/// such as `grpc-api`.
 fn is_h2c(name: &str, app_protocol: Option<&AppProtocol>) -> bool {
     match app_protocol {
         Some(protocol) => protocol.is_h2c(),

@@ -1,15 +1,12 @@
-//! Secrets of type `kubernetes.io/tls`, and Namespaces.
+//! Secrets and Namespaces.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use router_model::certificate::{MaterialCache, Part};
+use router_model::certificate::{Certificate, MaterialCache, PemText, TrustRoots};
 use router_model::field::{FieldPath, Findings};
 use router_model::object::{Meta, REDACTED};
-use rustls::RootCertStore;
-use rustls::sign::CertifiedKey;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
@@ -19,42 +16,31 @@ const TLS_TYPE: &str = "kubernetes.io/tls";
 /// A Secret.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    /// Metadata.
     pub meta: Meta,
     /// `type`.
     pub kind: Arc<str>,
     /// Certificate and key, when the type is `kubernetes.io/tls`.
-    pub pair: Option<TlsPair>,
+    pub pair: Option<Certificate>,
     /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
     /// with.
-    pub ca: Option<Arc<RootCertStore>>,
+    pub ca: Option<TrustRoots>,
 }
 
-/// A certificate with its key.
-#[derive(Clone)]
-pub struct TlsPair(pub Arc<CertifiedKey>);
-
-impl fmt::Debug for TlsPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsPair(..)")
-    }
-}
-
-/// A Namespace; its labels are what counts.
+/// A Namespace; only its labels are used.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     /// Metadata.
     pub meta: Meta,
 }
 
-/// Reads a Secret. Of other types only `ca.crt` is looked at.
+/// Reads a Secret. Of other types than `kubernetes.io/tls` only `ca.crt` is read.
 pub(crate) fn secret(
-    mut meta: Meta,
+    meta: Meta,
     mut object: Fields<'_>,
     materials: &mut MaterialCache,
     findings: &mut Findings,
 ) -> Secret {
-    meta.annotations.clear();
     let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
     object.ignore(&["immutable", "data", "stringData"]);
     let mut data = object.mapping("data", findings);
@@ -80,9 +66,9 @@ pub(crate) fn secret(
     object.finish(findings);
     let pair = match (certificate, key) {
         (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
-            Ok(pair) => Some(TlsPair(pair)),
+            Ok(pair) => Some(pair),
             Err(error) => {
-                let path = if error.part == Part::Key { key_path } else { certificate_path };
+                let path = if error.part == PemText::Key { key_path } else { certificate_path };
                 findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
                 None
             }
@@ -92,8 +78,8 @@ pub(crate) fn secret(
     Secret { meta, kind, pair, ca }
 }
 
-/// The CA of a Secret. One that is no good is as if it were not there: whoever needs it says so.
-fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
+/// The CA of a Secret. An invalid one counts as absent; the objects that refer to it report it.
+fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<TrustRoots> {
     const NAME: &str = "ca.crt";
     let mut unheard = Findings::default();
     let plain = texts.value(NAME).and_then(Value::as_str).map(str::to_owned);
@@ -112,7 +98,7 @@ fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Op
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     if decoded.is_none() {
-        let message = format!("Invalid value: {REDACTED}: is no base64 text; encode the PEM text, or use stringData");
+        let message = format!("Invalid value: {REDACTED}: is not valid base64; encode the PEM text, or use stringData");
         findings.error(path, message);
     }
     decoded

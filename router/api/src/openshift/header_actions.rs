@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::fields::{Fields, no_text};
 
-/// Most actions on requests, and most on responses.
+/// Maximum number of actions on requests, and on responses.
 const MAX_ACTIONS: usize = 20;
-/// Longest header name, in bytes.
+/// Maximum length of a header name, in bytes.
 const MAX_NAME: usize = 255;
-/// Longest value as written, in bytes.
+/// Maximum length of a value as written, in bytes.
 const MAX_VALUE: usize = 16_384;
-/// Headers that have settings of their own, or that a router must not touch.
+/// Headers that have their own settings, or that a router must not change.
 const FORBIDDEN: [(&str, &str); 4] = [
     (
         "strict-transport-security",
@@ -53,7 +53,7 @@ fn list(
     let mut actions = Vec::new();
     for (path, item) in items {
         let Some(action) = action(item, &path, direction, findings) else { continue };
-        // As the API server does, and so as it is stored: names that differ in case only are two names.
+        // As in the API server: names that differ only in case are different names.
         if !names.insert(action.name.clone()) {
             let message = format!("Duplicate value: {:?}; keep one action for each header", action.name);
             findings.error(path.key("name"), message);
@@ -108,7 +108,9 @@ fn header_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<s
     } else if name.len() > MAX_NAME {
         format!("Too long: has {} bytes; use at most {MAX_NAME}", name.len())
     } else if !is_token(name) {
-        format!("Invalid value: {name:?}: is no header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)")
+        format!(
+            "Invalid value: {name:?}: is not a valid header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)"
+        )
     } else {
         if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             findings.warn(path, "the action has no effect: the router writes this field itself; remove the action");

@@ -1,4 +1,4 @@
-//! IngressControllers: `operator.openshift.io/v1`. Each is a router.
+//! IngressControllers (`operator.openshift.io/v1`). Each is one router.
 
 pub mod http;
 pub mod logging;
@@ -18,6 +18,7 @@ use router_table::policy::tls_profile::TlsProfile;
 use serde_json::Value;
 
 use crate::fields::{Fields, NO_EFFECT};
+use crate::meta::Annotations;
 use crate::openshift::ingress_controller::http::HttpPolicy;
 use crate::openshift::ingress_controller::logging::AccessLog;
 use crate::openshift::ingress_controller::publishing::Publishing;
@@ -26,7 +27,7 @@ use crate::openshift::ingress_controller::tuning::Tuning;
 use crate::path_settings::path_settings;
 use crate::selector;
 
-/// An IngressController, as far as a data plane is concerned.
+/// The data plane's part of an IngressController.
 #[derive(Clone, Debug)]
 pub struct IngressController {
     /// Metadata; the name is the router's name.
@@ -49,15 +50,15 @@ pub struct IngressController {
     pub tls_profile: TlsProfile,
     /// `spec.clientTLS`; `None`: clients need no certificate.
     pub client_tls: Option<ClientTls>,
-    /// `spec.httpHeaders` and other members about HTTP.
+    /// `spec.httpHeaders` and other HTTP settings.
     pub http: HttpPolicy,
     /// `spec.tuningOptions`.
     pub tuning: Tuning,
     /// `spec.logging.access`.
     pub logging: AccessLog,
-    /// Annotations that say how paths are compared.
+    /// Path normalisation, from annotations.
     pub paths: PathSettings,
-    /// Fields that ask for something that is not done yet, in order; their warnings say so too.
+    /// Fields with unsupported values, in order; each has a warning.
     pub without_effect: Vec<FieldPath>,
     /// The whole object.
     pub manifest: Manifest,
@@ -74,7 +75,7 @@ pub enum NamespaceOwnership {
 }
 
 impl NamespaceOwnership {
-    /// As the API writes it.
+    /// The API's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             NamespaceOwnership::Strict => "Strict",
@@ -86,7 +87,7 @@ impl NamespaceOwnership {
 /// `spec.routeAdmission.wildcardPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WildcardAdmission {
-    /// Routes with `wildcardPolicy: Subdomain` are refused.
+    /// Routes with `wildcardPolicy: Subdomain` are rejected.
     #[default]
     WildcardsDisallowed,
     /// They are admitted.
@@ -94,7 +95,7 @@ pub enum WildcardAdmission {
 }
 
 impl WildcardAdmission {
-    /// As the API writes it.
+    /// The API's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             WildcardAdmission::WildcardsDisallowed => "WildcardsDisallowed",
@@ -103,21 +104,26 @@ impl WildcardAdmission {
     }
 }
 
-/// What the API makes of a `hostNetwork` without `statsPort`.
+/// The API's default of `hostNetwork.statsPort`.
 const DEFAULT_STATS_PORT: u16 = 1936;
-/// Which ports there are.
+/// The field with the ports.
 const PUBLISHING: &str = "endpointPublishingStrategy";
-/// Fields that say how and where OpenShift runs its router.
+/// Fields about the deployment of OpenShift's router.
 const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion"];
-/// What only OpenShift's own router has.
+/// Overrides of OpenShift's own router.
 const OVERRIDES: &str = "unsupportedConfigOverrides";
-/// `true` is what Sluice does in any case: HTTP/2 is offered on every terminated host (docs/openshift.md#http2).
+/// Always `true` in Sluice: HTTP/2 is offered on every terminated host (docs/openshift.md#http2).
 const ENABLE_HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
-/// How long connections may last after a change of the configuration, which ends none here.
+/// Limit of connections after a reload. Sluice does not reload, so it has no effect.
 const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
 
 /// Reads an IngressController. Its manifest is filled in by the caller.
-pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Option<IngressController> {
+pub(crate) fn parse(
+    meta: Meta,
+    annotations: &Annotations,
+    mut object: Fields<'_>,
+    findings: &mut Findings,
+) -> Option<IngressController> {
     let mut spec = object.mapping("spec", findings);
     let domain = spec.text("domain", findings);
     if let Some(domain) = domain {
@@ -139,7 +145,7 @@ pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let http = http::parse(&mut spec, findings);
     let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
     let logging = logging::parse(spec.mapping("logging", findings), findings);
-    let paths = path_settings(&meta.annotations, findings).unwrap_or_default();
+    let paths = path_settings(annotations, findings).unwrap_or_default();
     spec.ignore(DEPLOYMENT);
     let has_overrides = spec.value(OVERRIDES).and_then(Value::as_object).is_some_and(|members| !members.is_empty());
     let mut controller = IngressController {
@@ -158,13 +164,13 @@ pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         logging,
         paths,
         without_effect: Vec::new(),
-        manifest: Manifest::new(&Value::Null),
+        manifest: Manifest::none(),
     };
-    controller.without_effect = without_effect(&controller, &spec);
+    controller.without_effect = without_effect(&controller, annotations, &spec);
     if has_overrides {
         controller.without_effect.push(spec.path(OVERRIDES));
     }
-    // What was found while reading a value has been told with the reason.
+    // Paths found while reading a value already have a warning with the reason.
     let told = [&controller.http.without_effect, &controller.logging.format_without_effect];
     for path in controller.without_effect.iter().filter(|path| !told.iter().any(|told| told.contains(path))) {
         findings.warn(path.clone(), NO_EFFECT);
@@ -174,21 +180,22 @@ pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     Some(controller)
 }
 
-/// What the controller asks for beside the defaults, and the data plane does not do yet.
-fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<FieldPath> {
+/// Fields with non-default values that the data plane does not support.
+fn without_effect(controller: &IngressController, annotations: &Annotations, spec: &Fields<'_>) -> Vec<FieldPath> {
     let http = &controller.http;
     let tuning = controller.tuning.without_effect();
     let mut paths: Vec<FieldPath> = tuning.map(|name| spec.path("tuningOptions").key(name)).collect();
-    // There is nothing yet that such a port would serve. The API's default nobody has asked for.
+    // No statistics are served on this port. The API's default was not requested.
     let stats = controller.publishing.stats_port.filter(|port| *port != DEFAULT_STATS_PORT);
     let stats = stats.map(|_| spec.path(PUBLISHING).key("hostNetwork").key("statsPort"));
     paths.extend(stats);
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);
     paths.extend_from_slice(&controller.logging.format_without_effect);
-    let annotation = |name: &'static str| controller.meta.annotations.get(name).map(|text| (name, text));
-    let asked = [annotation(ENABLE_HTTP2).filter(|(_, text)| *text != "true"), annotation(HARD_STOP_AFTER)];
-    paths.extend(asked.into_iter().flatten().map(|(name, _)| FieldPath::of(&["metadata", "annotations", name])));
+    let disables_http2 = annotations.get(ENABLE_HTTP2).is_some_and(|text| text != "true");
+    let unused = [(ENABLE_HTTP2, disables_http2), (HARD_STOP_AFTER, annotations.contains_key(HARD_STOP_AFTER))];
+    let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
+    paths.extend(unused.map(|(name, _)| FieldPath::of(&["metadata", "annotations", name])));
     paths
 }
 

@@ -8,49 +8,55 @@ pub mod traffic;
 
 use std::sync::Arc;
 
-use annotations::TrafficOptions;
+use annotations::RouteAnnotations;
+use annotations::allowlist::AllowList;
 use router_model::certificate::MaterialCache;
 use router_model::dns_names;
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
-use router_model::object::{Manifest, Meta, Texts};
+use router_model::object::{Interner, Manifest, Meta};
 use router_model::one_or_many::OneOrMany;
 use router_table::policy::header_actions::HeaderActions;
 
 use crate::defaults::Defaults;
 use crate::fields::Fields;
+use crate::meta::Annotations;
 use crate::openshift::header_actions;
 use crate::openshift::route::backends::{Backend, TargetPort};
 use crate::openshift::route::traffic::Traffic;
 
-/// A Route as the API server would store it, with types for what the API writes as texts.
+/// A Route as the API server would store it, with parsed values.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// Metadata.
     pub meta: Meta,
-    /// `spec.host`, given or generated; empty when the route has a subdomain instead.
+    /// `spec.host`, written or generated; empty if the route has a subdomain instead.
     pub host: Arc<str>,
     /// Whether the host was generated here (docs/openshift.md#generated-host).
     pub host_generated: bool,
+    /// `openshift.io/host.generated` is `true`: the API server generated the host.
+    pub host_generated_earlier: bool,
     /// `spec.subdomain`; ignored when there is a host.
     pub subdomain: Box<str>,
     /// `spec.wildcardPolicy`.
     pub wildcard_policy: WildcardPolicy,
-    /// What it carries.
+    /// `spec.path` and `spec.tls`.
     pub traffic: Traffic,
-    /// `to` and `alternateBackends`, each service once.
+    /// `spec.to` and `spec.alternateBackends`, each service once.
     pub backends: OneOrMany<Backend>,
     /// `spec.port.targetPort`; `None`: every port of the endpoints.
     pub target_port: Option<TargetPort>,
     /// `spec.httpHeaders.actions`; `None` when there are none.
     pub header_actions: Option<Arc<HeaderActions>>,
+    /// Annotations that configure the traffic; `None` if they change nothing.
+    pub annotations: Option<Box<RouteAnnotations>>,
     /// The whole object.
     pub manifest: Manifest,
 }
 
 impl Route {
-    /// Gives back spare room, and shares texts that other routes have too.
-    pub(crate) fn share(&mut self, texts: &mut Texts) {
+    /// Shares texts with other routes.
+    pub(crate) fn share(&mut self, texts: &mut Interner) {
         self.meta.share(texts);
         self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
         if let Some(port) = &mut self.target_port {
@@ -61,7 +67,12 @@ impl Route {
         }
     }
 
-    /// Why its TLS material cannot be used; empty when it can, or when there is none.
+    /// The clients that may connect; `None`: all.
+    pub fn allow_list(&self) -> Option<&AllowList> {
+        self.annotations.as_ref()?.allow.as_ref()
+    }
+
+    /// Errors of its TLS material.
     pub fn material_errors(&self) -> &[FieldError] {
         match &self.traffic {
             Traffic::Http { tls: Some(tls), .. } => tls.material.as_ref().err().map_or(&[], Vec::as_slice),
@@ -80,7 +91,7 @@ pub enum WildcardPolicy {
 }
 
 impl WildcardPolicy {
-    /// As the API writes it.
+    /// The API's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             WildcardPolicy::None => "None",
@@ -89,13 +100,14 @@ impl WildcardPolicy {
     }
 }
 
-/// Annotation of routes whose host nobody wrote.
+/// Annotation of routes whose host was generated.
 pub(crate) const HOST_GENERATED: &str = "openshift.io/host.generated";
 const ALLOW_BAD_LABELS: &str = "route.openshift.io/allow-non-dns-compliant-host";
 
-/// Reads a Route; `old` is the stored version that it replaces. Its manifest is filled in afterwards.
+/// Reads a Route; `old` is the stored version that it replaces. The caller sets the manifest.
 pub(crate) fn parse(
     meta: Meta,
+    annotations: &Annotations,
     mut object: Fields<'_>,
     old: Option<&Route>,
     defaults: &Defaults,
@@ -104,7 +116,7 @@ pub(crate) fn parse(
 ) -> Option<Route> {
     let mut spec = object.mapping("spec", findings);
     let wildcard_policy = wildcard_policy(&mut spec, findings);
-    let mut host = host(&mut spec, &meta, old, findings);
+    let mut host = host(&mut spec, annotations, old, findings);
     let subdomain = subdomain(&mut spec, findings);
     if !host.is_empty() && !subdomain.is_empty() {
         findings.warn(spec.path("subdomain"), "is ignored, because spec.host is set; remove one of the two");
@@ -127,22 +139,22 @@ pub(crate) fn parse(
     let target_port = backends::target_port(&mut spec, findings);
     let traffic = tls::parse(&mut spec, path, materials, findings);
     let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
-    for fault in traffic.iter().flat_map(|traffic| TrafficOptions::read(&meta.annotations, traffic).1) {
-        findings.warn(FieldPath::of(&["metadata", "annotations", &fault.annotation]), fault.message);
-    }
+    let parsed = traffic.as_ref().and_then(|traffic| RouteAnnotations::parse(annotations, traffic, findings));
     spec.finish(findings);
     object.finish(findings);
     Some(Route {
         meta,
         host: host.into(),
         host_generated,
+        host_generated_earlier: annotations.get(HOST_GENERATED).is_some_and(|text| text == "true"),
         subdomain: subdomain.into(),
         wildcard_policy: wildcard_policy?,
         traffic: traffic?,
         backends: backends.into(),
         target_port,
         header_actions,
-        manifest: Manifest::new(&serde_json::Value::Null),
+        annotations: parsed,
+        manifest: Manifest::none(),
     })
 }
 
@@ -165,10 +177,10 @@ fn header_actions(
     Some(Arc::new(actions))
 }
 
-/// Suffix of generated hosts in a cluster that names no domain.
+/// Suffix of generated hosts in a cluster without a domain.
 const NO_CLUSTER_DOMAIN: &str = "router.default.svc.cluster.local";
 
-/// The host of a route that names neither host nor subdomain (docs/openshift.md#generated-host).
+/// The host of a route with neither host nor subdomain (docs/openshift.md#generated-host).
 pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> String {
     let cluster_domain = if cluster_domain.is_empty() { NO_CLUSTER_DOMAIN } else { cluster_domain };
     format!("{}-{namespace}.{cluster_domain}", name.replace('.', "-"))
@@ -177,7 +189,8 @@ pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> Stri
 fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
     let fault = dns_names::subdomain_fault(host).or_else(|| dns_names::label_faults(host).into_iter().next());
     if let Some(fault) = fault {
-        let message = format!("the generated host {host:?} is no host: {fault}; write spec.host or spec.subdomain");
+        let message =
+            format!("the generated host {host:?} is not a valid host: {fault}; write spec.host or spec.subdomain");
         findings.error(path, message);
     }
 }
@@ -194,10 +207,10 @@ fn wildcard_policy(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Wil
     }
 }
 
-fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut Findings) -> String {
+fn host(spec: &mut Fields<'_>, annotations: &Annotations, old: Option<&Route>, findings: &mut Findings) -> String {
     let Some(host) = spec.text("host", findings) else { return String::new() };
     let mut faults: Vec<String> = dns_names::subdomain_fault(host).into_iter().collect();
-    let annotated = meta.annotations.get(ALLOW_BAD_LABELS) == Some("true");
+    let annotated = annotations.get(ALLOW_BAD_LABELS).is_some_and(|text| text == "true");
     let was_bad = old.is_some_and(|old| *old.host == *host || !dns_names::label_faults(&old.host).is_empty());
     if !annotated && !was_bad && faults.is_empty() {
         faults = dns_names::label_faults(host);

@@ -214,7 +214,7 @@ fn secrets_are_read_from_data_and_string_data_and_never_shown() {
     }
     let refusals = refusals(secret("data", "not base64!", &STANDARD.encode("no key")));
     assert_eq!(refusals.len(), 1);
-    assert!(refusals[0].starts_with("data[tls.crt]: Invalid value: (redacted): is no base64 text"), "{refusals:?}");
+    assert!(refusals[0].starts_with("data[tls.crt]: Invalid value: (redacted): is not valid base64"), "{refusals:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which connections that the kernel carries this host would not let go on.
+//! Carried connections that rules of this host stop.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -14,18 +14,18 @@ use crate::host::state::Host;
 use crate::netfilter::firewall::{Leg, Outcome};
 use crate::netfilter::{Link, Loss};
 
-/// A connection that is to end.
+/// A connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Key of the client's entry.
     pub client: FlowKey,
     /// Monotonic nanoseconds of its dial.
     pub started_ns: u64,
-    /// Its client hears nothing of it: a rule drops what it sends.
+    /// The client gets no reset: a rule drops its packets.
     pub silent: bool,
 }
 
-/// Goes through all connections. Of each client's address, listener and endpoint it is judged once, unless ports count.
+/// Checks all connections, once for each client's address, listener and endpoint, unless rules depend on ports.
 ///
 /// # Errors
 /// The system call's.
@@ -47,7 +47,7 @@ pub fn lost(walk: &mut Walk<FlowKey, Flow>, host: &Host, link: impl Fn(u32) -> L
     Ok(found)
 }
 
-/// The side that packets of an entry leave to.
+/// The receiver of an entry's packets.
 fn leg(flow: &Flow) -> Leg {
     let to = &flow.rewrite.to;
     Leg {
@@ -67,7 +67,7 @@ struct Judge<'h, L> {
 }
 
 impl<L: Fn(u32) -> Link> Judge<'_, L> {
-    /// Whether a connection ends, and then whether its client hears nothing.
+    /// `Some` if a connection is to end; then whether its client gets no reset.
     fn ends(&mut self, leg: Leg) -> Option<bool> {
         let (why, silent) = match self.outcome(leg) {
             Outcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),

@@ -1,4 +1,4 @@
-//! What was read last of the host, and what follows from it for packets.
+//! The last reading of the host's rules, and its consequences for packets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use crate::netfilter::firewall::{Firewall, Leg, Outcome};
 use crate::netlink::{Direction, Policies, RoutingRules};
 use crate::obstacles::{AgentAlone, Obstacle};
 
-/// What was read last.
+/// The last reading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
     /// IPsec policies.
     pub policies: Policies,
-    /// Rules of routing that look at more than addresses.
+    /// Routing rules that match more than addresses.
     pub routing: RoutingRules,
-    /// Rules of netfilter; `None` if they are not looked at.
+    /// Rules of netfilter; `None` if they are not read.
     pub firewall: Option<Arc<Firewall>>,
 }
 
 impl Host {
-    /// What IPsec does with packets of a dial.
+    /// The treatment of a dial's packets by IPsec.
     pub fn ipsec(&self, source: IpAddr, endpoint: IpAddr) -> Option<Obstacle> {
         if self.policies.concern(Direction::Out, source, endpoint) {
             Some(Obstacle::Ipsec)
@@ -31,8 +31,8 @@ impl Host {
         }
     }
 
-    /// Why connections to a listener are the agent's, if the host may have others get them, or lead its answers by other
-    /// ways than the programs do.
+    /// Why connections to a listener are relayed: the host may redirect them, or route its answers differently than the programs
+    /// do.
     pub fn takes(&self, listener: SocketAddr) -> Option<AgentAlone> {
         if self.policies.concern_source(listener.ip()) {
             return Some(AgentAlone::Ipsec);
@@ -46,12 +46,12 @@ impl Host {
         self.firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
     }
 
-    /// What becomes of one side of a connection that is under way.
+    /// The treatment of one direction of a carried connection.
     pub(super) fn outcome(&self, leg: Leg, link: Link) -> Outcome {
         self.firewall.as_ref().map_or(Outcome::Passes, |firewall| firewall.outcome(leg, link))
     }
 
-    /// Whether IPsec does not let packets of a connection that is under way pass as they are.
+    /// True if IPsec transforms or blocks packets of a carried connection.
     pub(super) fn protects(&self, leg: Leg) -> bool {
         self.policies.stop(Direction::Out, leg.ours, leg.theirs)
             || self.policies.stop(Direction::In, leg.theirs, leg.ours)

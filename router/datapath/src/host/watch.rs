@@ -1,5 +1,5 @@
-//! The thread that looks at the host: twenty thousand rules are read in a second, and everything that is known of ways to
-//! endpoints is judged by them, while the data path's own thread sweeps and writes.
+//! The thread that inspects the host: reading twenty thousand rules and judging every route to an endpoint by them takes a
+//! second, during which the data path's own thread sweeps and writes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -19,19 +19,19 @@ use crate::netlink::Policies;
 use crate::netlink::queries::Netlink;
 use crate::obstacles::{AgentAlone, Obstacle};
 
-/// What is asked of the thread.
+/// An order to the thread.
 #[derive(Debug)]
 pub enum Order {
-    /// To look whether something has changed.
+    /// Check whether the host has changed.
     Look(Question),
-    /// Which connections the host would not let go on, by what was read last.
+    /// Find connections that the host's rules stop, by the last reading.
     Carried,
 }
 
-/// What there is to look at.
+/// What to inspect.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// The ways are asked for also if the host is as it was.
+    /// Look up the routes to endpoints even if the host is unchanged.
     pub ways: bool,
     /// Addresses of this host.
     pub local: BTreeSet<IpAddr>,
@@ -39,35 +39,35 @@ pub struct Question {
     pub attached: BTreeMap<u32, u32>,
     /// Names of interfaces, by index.
     pub names: BTreeMap<u32, String>,
-    /// Where endpoints are.
+    /// Addresses of endpoints.
     pub endpoints: Vec<SocketAddr>,
-    /// Where it is listened.
+    /// Listening addresses.
     pub listeners: Vec<SocketAddr>,
 }
 
-/// What the thread says.
+/// A result of the thread.
 #[derive(Debug)]
 pub enum Told {
-    /// Nothing has changed, or could.
+    /// No change.
     Nothing,
-    /// How it is now.
+    /// The new state.
     Looked(Answer),
-    /// These end.
+    /// Connections to end.
     Lost(Vec<Lost>),
 }
 
-/// How it is.
+/// State of the host, as far as the data path depends on it.
 #[derive(Debug)]
 pub struct Answer {
-    /// What the host does to packets; the same as before if it is the same pointer.
+    /// How the host treats packets; unchanged if the pointer is.
     pub host: Arc<Host>,
-    /// The ways to the endpoints that were asked for.
+    /// The routes to the endpoints asked about.
     pub ways: HashMap<SocketAddr, Result<Path, Obstacle>>,
-    /// Why the agent takes all connections to a listener, of those that were asked for.
+    /// Why all connections to a listener are relayed, for the listeners asked about.
     pub taken: HashMap<SocketAddr, Option<AgentAlone>>,
 }
 
-/// The thread, from outside. It ends when this goes.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch {
     orders: mpsc::Sender<Order>,
@@ -100,18 +100,18 @@ impl Watch {
         Ok(Watch { orders, told, come })
     }
 
-    /// Gives an order. Each is answered.
+    /// Sends an order. Each has one result.
     pub fn order(&self, order: Order) {
-        // The thread ends before this only if it panics, which was printed.
+        // The thread ends earlier only by a panic, which was printed.
         let _ = self.orders.send(order);
     }
 
-    /// Blocks until the next answer is there; `None` if there will be none.
+    /// Blocks until the next result; `None` if the thread has ended.
     pub fn wait(&self) -> Option<Told> {
         self.told.recv().ok()
     }
 
-    /// Waits for the next answer.
+    /// Waits for the next result.
     pub async fn told(&self) -> Told {
         loop {
             match self.told.try_recv() {
@@ -124,7 +124,7 @@ impl Watch {
 }
 
 struct Looker {
-    /// `None`: rules are not looked at.
+    /// `None`: rules are not read.
     firewall: Option<netfilter::Watch>,
     paths: KernelPaths,
     flows: Walk<FlowKey, Flow>,
@@ -165,7 +165,7 @@ impl Looker {
         Told::Looked(Answer { host, ways, taken })
     }
 
-    /// Reads what the host does to packets. `false` if it is as it was.
+    /// Reads how the host treats packets. `false` if it is unchanged.
     fn read(&mut self, local: &BTreeSet<IpAddr>) -> bool {
         let last = Arc::clone(&self.paths.host);
         let policies = or_as_before(Policies::read(), "the IPsec policies", &last.policies);

@@ -16,19 +16,19 @@ use crate::redirect_peer::PeerRedirect;
 /// Inputs of the data path.
 #[derive(Clone)]
 pub struct Inputs {
-    /// What to route.
+    /// The routing table.
     pub tables: watch::Receiver<Arc<RoutingTable>>,
-    /// Where it is listened.
+    /// Listening addresses.
     pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
-    /// Where the maps are pinned.
+    /// Folder of the pinned maps.
     pub pins: PinFolder,
-    /// Where ends of connections are told.
+    /// Access log, for ends of connections.
     pub access: AccessLog,
     /// Source ports of dials; `None`: see [`crate::ports::choose`].
     pub ports: Option<PortRange>,
-    /// Whether packets are handed to the other ends of interfaces.
+    /// Whether `bpf_redirect_peer` may be used.
     pub peers: PeerRedirect,
-    /// Whether rules of the host hold.
+    /// Whether the host's firewall rules apply.
     pub firewall: HostFirewall,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,

@@ -1,53 +1,53 @@
-//! What the kernel has taken of what was intended.
+//! State of the kernel data path, as the agent's views show it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::flow_log::Relayed;
 use crate::image::MapImage;
 
-/// What the kernel has taken of what was intended.
+/// State of the kernel data path: what was written, and what failed.
 #[derive(Clone, Debug, Default)]
 pub struct Programmed {
     /// Revision of the table that was last written.
     pub revision: u64,
-    /// Entries that the maps should hold.
+    /// Intended entries of the maps.
     pub entries: usize,
     /// Listening addresses among them.
     pub listeners: usize,
     /// Endpoints that the kernel can dial.
     pub endpoints: usize,
-    /// Host entries that have no room; the agent serves them.
+    /// Host entries that do not fit; the agent serves these hosts.
     pub left_out: usize,
-    /// Writes that failed and are tried again.
+    /// Failed writes, which are retried.
     pub failed: usize,
     /// The first of those failures.
     pub error: Option<String>,
-    /// Interfaces that the program is attached to.
+    /// Interfaces with the programs.
     pub interfaces: Vec<String>,
-    /// How it is attached to them.
+    /// How the programs are attached.
     pub attached_by: &'static str,
-    /// Interfaces that it is not attached to, and why.
+    /// Interfaces without the programs, and why.
     pub left_alone: Vec<(String, String)>,
-    /// Those of the attached whose other ends packets are handed to at once.
+    /// Attached interfaces that permit `bpf_redirect_peer`.
     pub peers: Vec<String>,
-    /// Connections that the kernel carries, by the last sweep.
+    /// Connections that the kernel carries, as of the last sweep.
     pub connections: usize,
-    /// With [`Mode::Drain`](crate::kernel::Mode::Drain): the kernel carries none any more.
+    /// With [`Mode::Drain`](crate::kernel::Mode::Drain): the kernel carries no connection any more.
     pub drained: bool,
     /// Another agent writes the maps now.
     pub superseded: bool,
-    /// Connections that the agent took over, by route and reason.
+    /// Relayed connections, by route and reason.
     pub relayed: Relayed,
     pub(super) wanted: Arc<Mutex<MapImage>>,
 }
 
 impl Programmed {
-    /// Looks at what the maps should hold, while nobody writes to them.
+    /// Reads the intended content of the maps under its lock.
     pub fn look<T>(&self, look: impl FnOnce(&MapImage) -> T) -> T {
         look(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the maps should hold now.
+    /// The intended content of the maps.
     pub fn intended(&self) -> MapImage {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What the thread knows of the maps, and how it leads them to what is intended.
+//! State of the reconciler: the maps' content, the intended content, and the writes between them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,30 +43,30 @@ struct Lowered {
 
 pub(super) struct State {
     maps: KernelMaps,
-    /// What the maps hold.
+    /// Content of the maps.
     now: MapImage,
-    /// What they should hold.
+    /// Intended content.
     wanted: Arc<Mutex<MapImage>>,
     lowered: Option<Lowered>,
-    /// The last round left nothing undone, so `now` is what `wanted` was.
+    /// The last round completed all writes, so `now` equals the `wanted` of that round.
     clean: bool,
     ids: RouteIds,
     pools: Pools<PathCache<KernelPaths>>,
     ports: PortRange,
     peers: Peers,
     taken: Taken,
-    /// Who looks at the host.
+    /// The thread that inspects the host.
     watch: Watch,
-    /// The first look has been answered.
+    /// The first inspection has completed.
     looked: bool,
-    /// Why the agent takes all connections to a listener, as far as it was asked.
+    /// Why all connections to a listener are relayed, for the listeners asked about.
     intercepted: HashMap<SocketAddr, Option<AgentAlone>>,
     interfaces: Interfaces,
     local: Vec<IpAddr>,
-    /// The listeners have told once where they listen.
+    /// The listeners have reported their addresses.
     listening: bool,
     retry: Duration,
-    /// Who tells of connections.
+    /// Reports connections to the access log and the counters.
     pub reporter: Rc<RefCell<Reporter>>,
 }
 
@@ -103,7 +103,7 @@ impl State {
         })
     }
 
-    /// Makes the maps ours, and learns what they hold. Ids above `highest` (of routes, and of endpoints) are new.
+    /// Claims the maps for this process, and reads their content. New ids are above `highest` (of routes, of endpoints).
     pub fn claim(&mut self, (route, endpoint): (u32, u32), dial: bool) -> io::Result<()> {
         let revision = self.maps.revision()?;
         self.maps.set_revision(revision)?;
@@ -119,7 +119,7 @@ impl State {
         Ok(())
     }
 
-    /// The settings of the programs. The secret stays: clocks that endpoints have seen must go on.
+    /// Writes the settings of the programs. The secret is kept: sequence numbers and timestamps towards endpoints must continue.
     pub fn configure(&mut self, dial: bool) -> io::Result<()> {
         let old = self.maps.config()?;
         let secret = if old.secret == [0; 2] { random_secret()? } else { old.secret };
@@ -127,25 +127,25 @@ impl State {
         self.maps.set_config(Config { secret, dial: dial.into(), first_port, ports })
     }
 
-    /// The process that has taken the maps over. A failed look is none: the next one tells.
+    /// The process that has claimed the maps, if another one has. `None` also if reading fails: it is read again.
     pub fn other_writer(&self) -> Option<u32> {
         self.maps.writer().ok().filter(|pid| *pid != std::process::id())
     }
 
-    /// How long to wait before what failed is tried again.
+    /// Delay before failed writes are retried.
     pub fn retry(&self) -> Duration {
         self.retry
     }
 
-    /// Whether the intention is complete. Before the listeners have told where they listen, it is not: what an earlier
-    /// agent left goes on until then.
+    /// True if the inputs are complete. They are not before the listeners have reported their addresses: until then the content
+    /// of an earlier agent stays.
     pub fn may_write(&mut self, table: &RoutingTable, listeners: &[ListenerState]) -> bool {
         self.listening |= !listeners.is_empty() || table.routers.is_empty();
         self.listening
     }
 
-    /// Attaches to interfaces that have come, learns addresses, and has the ways to endpoints looked at. `false` if nothing
-    /// changed yet.
+    /// Attaches to new interfaces, reads addresses, and orders a look-up of the routes to endpoints. `false` if nothing changed
+    /// yet.
     pub fn look(&mut self, kernel: &mut Kernel) -> bool {
         let paths = &mut self.pools.paths;
         match paths.source.netlink().interfaces() {
@@ -167,7 +167,7 @@ impl State {
             Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
         }
         self.look_at_host(true);
-        // Nothing is steered before it is known what the host does.
+        // Nothing is steered before the host has been inspected.
         if !self.looked
             && let Some(Told::Looked(answer)) = self.watch.wait()
         {
@@ -179,7 +179,7 @@ impl State {
         self.lowered.is_none()
     }
 
-    /// Has the host looked at; if `ways`, also how endpoints are reached when it is as it was.
+    /// Orders an inspection of the host; if `ways`, also a look-up of the routes to endpoints if the host is unchanged.
     pub fn look_at_host(&self, ways: bool) {
         let paths = &self.pools.paths;
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,17 +194,17 @@ impl State {
         }));
     }
 
-    /// Has looked for connections that the host would not let go on.
+    /// Orders a search for connections that the host's rules stop.
     pub fn look_at_carried(&self) {
         self.watch.order(Order::Carried);
     }
 
-    /// What has come of looks.
+    /// Waits for the next result of an inspection.
     pub async fn told(&self) -> Told {
         self.watch.told().await
     }
 
-    /// Takes what has come of a look. Whether the host does something else to packets than before.
+    /// Applies the result of an inspection. True if the host treats packets differently than before.
     pub fn follow_host(&mut self, answer: Answer) -> bool {
         let Answer { host, ways, mut taken } = answer;
         self.looked = true;
@@ -226,34 +226,34 @@ impl State {
         changed
     }
 
-    /// Looks which ports others' connections have.
+    /// Reads which ports other connections of this host use.
     pub fn look_at_taken(&mut self) {
         self.taken.settle_clashes();
         self.taken.look(&self.pools, self.ports);
     }
 
-    /// Whether something is to be written.
+    /// True if there is something to write.
     pub fn has_changed(&self) -> bool {
         self.lowered.is_none()
     }
 
-    /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
+    /// Updates the interfaces that permit `bpf_redirect_peer`. `false` if nothing changed.
     pub fn look_at_peers(&mut self, kernel: &Kernel) -> bool {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
     }
 
-    /// Interfaces that the programs are not attached to, and why.
+    /// Interfaces without the programs, and why.
     pub fn left_alone(&self, kernel: &Kernel) -> Vec<(String, String)> {
         let left = self.interfaces.left_alone.iter().map(|(name, why)| (name.clone(), why.text().to_owned()));
         left.chain(kernel.failed().map(|(name, why)| (name.to_owned(), why.to_owned()))).collect()
     }
 
-    /// Names of the interfaces whose other ends are reached at once.
+    /// Names of the interfaces that permit `bpf_redirect_peer`.
     pub fn peers(&self) -> Vec<String> {
         self.peers.names().to_vec()
     }
 
-    /// Leads the maps to what is intended, as far as they let.
+    /// Writes the differences between the maps and the intended content.
     pub fn write(&mut self, table: &Arc<RoutingTable>, listeners: &Arc<Vec<ListenerState>>) -> Programmed {
         let shared = Arc::clone(&self.wanted);
         let mut wanted = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -288,7 +288,7 @@ impl State {
         }
     }
 
-    /// Brings `wanted` up to date; the changes that did it, where only routes changed.
+    /// Updates `wanted`; returns the changes if only routes changed.
     fn lower(
         &mut self,
         wanted: &mut MapImage,
@@ -321,7 +321,7 @@ impl State {
         image.relayed = Arc::clone(self.pools.relayed());
         let (host, taken) = (&self.pools.paths.source.host, &mut self.intercepted);
         image.leave_to_agent(|listener| taken.entry(listener).or_insert_with(|| host.takes(listener)).clone());
-        // What the maps held before this agent's first table counts as well.
+        // Also the routes that the maps held before this agent's first table.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
         let removed = before.routes.iter().filter(|(id, _)| !image.routes.contains_key(id));
         self.reporter.borrow_mut().follow(table, removed.map(|(id, label)| (*id, label)));
@@ -332,9 +332,9 @@ impl State {
 
 fn random_secret() -> io::Result<[u64; 2]> {
     let mut bytes = [0; 16];
-    // At most 256 bytes are given whole (random(7)).
+    // Up to 256 bytes are returned completely (random(7)).
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     let number = u128::from_ne_bytes(bytes);
-    // Zero stands for no secret.
+    // Zero means no secret.
     Ok([(number >> 64) as u64, number as u64 | 1])
 }

@@ -1,4 +1,4 @@
-//! Why clients refuse a certificate that is served all the same: its names (RFC 9525), and the dates of its chain.
+//! Why clients reject a served certificate: its names (RFC 9525), and the dates of its chain.
 
 use jiff::Timestamp;
 use rustls::sign::CertifiedKey;
@@ -6,12 +6,12 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::certificate::subject::covers;
 
-/// Most names of a certificate that are written into a message.
+/// Maximum number of certificate names in a message.
 const SHOWN_NAMES: usize = 5;
 
-/// Why clients that ask for a name refuse a certificate at a moment, each with what to do; empty when they take it.
-/// Who signed it is not looked at: whom clients trust is not known here. `name`: as clients ask, `None` for every name;
-/// `shown`: as messages write it; `now`: `None` leaves dates out.
+/// Why clients of host `name` (`None`: of every host) reject a certificate at `now` (`None`: dates are not checked), each
+/// with a remedy; empty if they accept it. The issuer is not checked, because the clients' trust roots are not known here.
+/// Messages call the host `shown`.
 pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Option<Timestamp>) -> Vec<String> {
     let mut refusals = Vec::new();
     for (i, certificate) in pair.cert.iter().enumerate() {
@@ -21,7 +21,7 @@ pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Optio
         }
         let Some(now) = now else { break };
         let subject = parsed.subject().to_string();
-        // A CA that is its own issuer is the client's to judge, and it has its own copy.
+        // A client judges a self-signed CA by its own copy.
         if i > 0 && parsed.subject() == parsed.issuer() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Names that a certificate is made out for.
+//! Subject names of certificates.
 
 use rustls::client::verify_server_name;
 use rustls::pki_types::ServerName;
@@ -6,14 +6,14 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Whether the leaf is made out for a name, as clients check it (RFC 6125 §6.4). A text that is no name is not checked.
+/// Whether the leaf is valid for a name, as clients check it (RFC 6125 §6.4); true if the text is not a name.
 pub fn covers(pair: &CertifiedKey, name: &str) -> bool {
     let Ok(name) = ServerName::try_from(name) else { return true };
     let leaf = pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
     leaf.is_some_and(|leaf| verify_server_name(&leaf, &name).is_ok())
 }
 
-/// Whether the leaf names a host itself, and not by a wildcard.
+/// Whether the leaf names the host exactly, not by a wildcard.
 pub fn names(pair: &CertifiedKey, host: &str) -> bool {
     let leaf = pair.cert.first().and_then(|leaf| X509Certificate::from_der(leaf).ok());
     let names = leaf.as_ref().and_then(|(_, leaf)| leaf.subject_alternative_name().ok().flatten());

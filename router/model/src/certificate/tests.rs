@@ -74,16 +74,16 @@ fn what_is_wrong_is_named_and_never_quoted() {
     let (certificate, key) = leaf(&one, |_| {});
     let (_, other_key) = leaf(&one, |_| {});
     let cases = [
-        (refusal("nonsense", Some(&key), None), Part::Certificate, "holds no certificate"),
-        (refusal(&certificate, Some("nonsense"), None), Part::Key, "holds no private key"),
-        (refusal(&certificate, None, None), Part::Key, "holds no private key"),
-        (refusal(&certificate, Some(&other_key), None), Part::Key, "does not belong"),
-        (refusal(&certificate, Some(&key), Some(&other.pem)), Part::CaCertificate, "did not sign"),
-        (refusal(&certificate, Some(&key), Some("nonsense")), Part::CaCertificate, "holds no certificate"),
-        (refusal(&certificate[..certificate.len() / 2], Some(&key), None), Part::Certificate, ""),
+        (refusal("nonsense", Some(&key), None), PemText::Certificate, "holds no certificate"),
+        (refusal(&certificate, Some("nonsense"), None), PemText::Key, "holds no private key"),
+        (refusal(&certificate, None, None), PemText::Key, "holds no private key"),
+        (refusal(&certificate, Some(&other_key), None), PemText::Key, "does not belong"),
+        (refusal(&certificate, Some(&key), Some(&other.pem)), PemText::CaCertificate, "did not sign"),
+        (refusal(&certificate, Some(&key), Some("nonsense")), PemText::CaCertificate, "holds no certificate"),
+        (refusal(&certificate[..certificate.len() / 2], Some(&key), None), PemText::Certificate, ""),
         (
             refusal(&certificate.replace("CERTIFICATE", "CERTIFICATE REQUEST"), Some(&key), None),
-            Part::Certificate,
+            PemText::Certificate,
             "PEM block",
         ),
     ];
@@ -102,7 +102,7 @@ fn roots_are_loaded_once_and_refused_when_there_are_none() {
     let roots = cache.roots(&ca.pem).unwrap();
     assert_eq!(roots.len(), 1);
     assert!(Arc::ptr_eq(&roots, &cache.roots(&ca.pem).unwrap()));
-    assert_eq!(cache.roots("").unwrap_err().part, Part::CaCertificate);
+    assert_eq!(cache.roots("").unwrap_err().part, PemText::CaCertificate);
 }
 
 #[test]
@@ -113,4 +113,23 @@ fn what_nobody_holds_is_forgotten() {
         cache.roots(&ca.pem).unwrap();
     }
     assert!(cache.roots.len() < 100, "{} entries", cache.roots.len());
+}
+
+#[test]
+fn certificates_are_equal_by_their_chains_and_trust_by_its_anchors() {
+    let (one, other) = (ca("one"), ca("other"));
+    let load = |(certificate, key): &(String, String)| {
+        MaterialCache::new().pair(certificate, Some(key), Some(&one.pem)).unwrap()
+    };
+    let [first, second] = [leaf(&one, |_| {}), leaf(&one, |_| {})];
+    let pair = load(&first);
+    assert!(pair == load(&first) && pair == pair.clone());
+    assert_ne!(pair, load(&second));
+    assert_ne!(pair, MaterialCache::new().pair(&first.0, Some(&first.1), None).unwrap(), "without the CA");
+    assert_eq!(format!("{pair:?}"), "Certificate(..)");
+
+    let trust = |pem: &str| MaterialCache::new().roots(pem).unwrap();
+    let both = trust(&format!("{}{}", one.pem, other.pem));
+    assert_eq!(trust(&one.pem), trust(&one.pem));
+    assert!(trust(&one.pem) != trust(&other.pem) && both != trust(&one.pem) && both == both.clone());
 }

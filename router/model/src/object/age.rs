@@ -1,6 +1,6 @@
-//! Which of two objects comes first. What has no `creationTimestamp` is younger than all that have one: API servers give
-//! one to every object, so such an object was written by hand, and takes nothing from those that are there. Objects
-//! without one come in order of namespace and name, whatever their uid.
+//! Precedence of objects by age. An object without `creationTimestamp` is younger than all that have one: API servers set
+//! it on every object, so such an object was written by hand, and must not displace existing ones. Objects without one
+//! are ordered by namespace and name, regardless of their uid.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::uid::Uid;
 use crate::kind::Kind;
 
-/// `creationTimestamp`; orders from the oldest to the youngest.
+/// `creationTimestamp`, ordered from oldest to youngest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Created(pub Option<Timestamp>);
 
@@ -23,7 +23,7 @@ impl Ord for Created {
 }
 
 impl Created {
-    /// Why what was created then comes before another object, when it does.
+    /// Why an object of this time precedes another one, given that it does.
     pub fn seniority(self, other: Created) -> Seniority {
         match self.cmp(&other) {
             Ordering::Equal if self.0.is_none() => Seniority::ByName,
@@ -43,25 +43,25 @@ impl PartialOrd for Created {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age<'m> {
     pub(super) created: Created,
-    /// Of what has a time.
+    /// `metadata.uid`; `None` without a time.
     pub(super) uid: Option<&'m Uid>,
     pub(super) namespace: &'m str,
     pub(super) name: &'m str,
 }
 
-/// Why an object comes before another one, for messages.
+/// Why an object precedes another one, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seniority {
-    /// It was created before it, or the other one has no time.
+    /// It was created earlier, or the other one has no time.
     Older,
-    /// Both were created at the same time.
+    /// Both have the same time.
     SameTime,
-    /// Neither has a time, and names decide.
+    /// Neither has a time; names decide.
     ByName,
 }
 
 impl Seniority {
-    /// `is older`, or what is true instead.
+    /// `is older`, or the wording of the other cases.
     pub const fn words(self) -> &'static str {
         match self {
             Seniority::Older => "is older",
@@ -70,7 +70,7 @@ impl Seniority {
         }
     }
 
-    /// `an older Route`, or what is true instead.
+    /// `an older Route`, or the wording of the other cases.
     pub fn named(self, kind: Kind) -> String {
         let article = if matches!(kind, Kind::HttpRoute | Kind::HttpProxy | Kind::IngressRoute) { "an" } else { "a" };
         match self {
@@ -79,7 +79,7 @@ impl Seniority {
         }
     }
 
-    /// `is older than other`, or what is true instead.
+    /// `is older than other`, or the wording of the other cases.
     pub fn than(self, other: &str) -> String {
         match self {
             Seniority::Older => format!("is older than {other}"),
@@ -99,7 +99,6 @@ mod tests {
         Meta {
             key: ObjectKey::new(namespace, name),
             labels: Default::default(),
-            annotations: Default::default(),
             created: Created(second.map(|second| Timestamp::from_second(second).expect("a time"))),
             uid: uid.into(),
             generation: 0,

@@ -1,22 +1,22 @@
-//! What every object holds, in little room: labels and annotations, and the text of manifests.
+//! Compact storage of labels and of the text of manifests.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::texts::Texts;
+use super::interner::Interner;
 
-/// Texts by text, such as labels, in order. Kept as one text that equal maps share: each key and each text with its
-/// length in front, `3:app4:shop`.
+/// A map of texts, such as labels, in order of key. Stored as one text that equal maps share, in which the length
+/// precedes each key and value: `3:app4:shop`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TextMap(Arc<str>);
 
 impl TextMap {
-    /// The text of a key.
+    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find_map(|(known, text)| (known == key).then_some(text))
     }
 
-    /// Keys and texts, in order of key.
+    /// Keys and values, in order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {
@@ -27,26 +27,21 @@ impl TextMap {
         })
     }
 
-    /// Takes everything out.
-    pub fn clear(&mut self) {
-        self.0 = Arc::default();
-    }
-
-    /// Shares the whole with equal maps.
-    pub fn share(&mut self, texts: &mut Texts) {
+    /// Shares the storage with equal maps.
+    pub fn share(&mut self, texts: &mut Interner) {
         if !self.0.is_empty() {
             texts.share(&mut self.0);
         }
     }
 
-    /// The same with one text set.
+    /// A copy with one value set.
     pub fn with(&self, key: &str, text: &str) -> Self {
         let others = self.iter().filter(|(known, _)| *known != key);
         others.chain([(key, text)]).map(|(key, text)| (key.to_owned(), text.to_owned())).collect()
     }
 }
 
-/// The first text of a packed map, and what follows it.
+/// The first text of a packed map, and the rest.
 fn take(packed: &str) -> Option<(&str, &str)> {
     let (length, rest) = packed.split_once(':')?;
     rest.split_at_checked(length.parse().ok()?)
@@ -71,8 +66,8 @@ impl fmt::Debug for TextMap {
     }
 }
 
-/// What nearly every manifest says. An index into this list stands for its piece in packed text; JSON text has no
-/// control characters, so a byte below 0x20 can be nothing else. The longer piece stands before the shorter.
+/// Frequent pieces of manifests. In packed text the byte `index + 1` stands for a piece; JSON text has no control
+/// characters, so bytes below 0x20 are unambiguous. A longer piece comes before its prefixes.
 const PIECES: [&str; 29] = [
     "{\"apiVersion\":\"route.openshift.io/v1\",\"kind\":\"Route\",\"metadata\":{",
     "{\"apiVersion\":\"operator.openshift.io/v1\",\"kind\":\"IngressController\",\"metadata\":{",
@@ -105,33 +100,63 @@ const PIECES: [&str; 29] = [
     "},",
 ];
 
-/// JSON text in which frequent pieces are single bytes; about half of the room.
-#[derive(Clone, PartialEq, Eq)]
+/// JSON text in which single bytes replace frequent pieces; about half the size.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct PackedJson(Arc<str>);
+
+/// For each byte, the pieces that have it as their first and as their second: one bit each, that of the first piece
+/// lowest.
+const BEGINNINGS: [[u32; 256]; 2] = {
+    let mut beginnings = [[0; 256]; 2];
+    let mut at = 0;
+    while at < PIECES.len() {
+        let piece = PIECES[at].as_bytes();
+        beginnings[0][piece[0] as usize] |= 1 << at;
+        beginnings[1][piece[1] as usize] |= 1 << at;
+        at += 1;
+    }
+    beginnings
+};
+
+/// The piece that a text begins with: its index and its length.
+fn piece_of(text: &[u8]) -> Option<(u8, usize)> {
+    let [first, second, ..] = text else { return None };
+    let [firsts, seconds] = &BEGINNINGS;
+    let mut candidates = firsts[usize::from(*first)] & seconds[usize::from(*second)];
+    while candidates != 0 {
+        let at = candidates.trailing_zeros();
+        let piece = PIECES.get(at as usize)?;
+        if text.starts_with(piece.as_bytes()) {
+            return Some((u8::try_from(at).ok()?, piece.len()));
+        }
+        candidates &= candidates - 1;
+    }
+    None
+}
 
 impl PackedJson {
     /// Packs text that `serde_json` wrote.
     pub fn new(json: &str) -> Self {
         let mut packed = String::with_capacity(json.len());
-        let mut rest = json;
-        while let Some(first) = rest.chars().next() {
-            // Every piece begins with one of these, and few other characters do.
-            let pieces = matches!(first, '"' | '{' | '}' | 'p' | 'R').then_some(PIECES.iter()).into_iter().flatten();
-            match pieces.zip(1u8..).find_map(|(piece, code)| Some((rest.strip_prefix(piece)?, code))) {
-                Some((tail, code)) => {
-                    packed.push(char::from(code));
-                    rest = tail;
+        // Only these characters begin a piece.
+        let (mut start, mut at) = (0, 0);
+        let bytes = json.as_bytes();
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match piece_of(rest) {
+                Some((index, len)) => {
+                    packed.push_str(json.get(start..at).unwrap_or_default());
+                    packed.push(char::from(index + 1));
+                    at += len;
+                    start = at;
                 }
-                None => {
-                    packed.push(first);
-                    rest = rest.get(first.len_utf8()..).unwrap_or_default();
-                }
+                None => at += 1,
             }
         }
+        packed.push_str(json.get(start..).unwrap_or_default());
         PackedJson(packed.into())
     }
 
-    /// The text as it was.
+    /// The original text.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.0.len() * 2);
         for letter in self.0.chars() {
@@ -165,10 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_found_by_their_first_letter_and_never_hidden_by_a_shorter_one() {
+    fn pieces_are_never_hidden_by_a_shorter_one() {
         assert!(PIECES.len() < 0x20);
         for (i, piece) in PIECES.iter().enumerate() {
-            assert!(piece.starts_with(['"', '{', '}', 'p', 'R']), "{piece}");
+            assert!(piece.len() > 1 && piece.is_ascii(), "{piece}");
+            assert_eq!(PackedJson::new(piece).0.len(), 1, "{piece}");
             assert!(!PIECES[..i].iter().any(|earlier| piece.starts_with(earlier)), "{piece} can never be taken");
         }
     }

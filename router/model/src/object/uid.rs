@@ -1,43 +1,43 @@
-//! `metadata.uid` in little room: what API servers give is always a UUID.
+//! Compact `metadata.uid`: API servers assign UUIDs.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a UUID's text before its dashes.
+/// Bytes per group of a UUID's text, between its dashes.
 const GROUPS: [usize; 5] = [4, 2, 2, 2, 6];
 
-/// A uid; ordered and shown as its text.
+/// A uid; ordered and displayed as its text.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Uid(Stored);
+pub struct Uid(UidRepr);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Stored {
-    /// The bytes of a UUID in its one form of RFC 9562 section 4, lower-case.
+enum UidRepr {
+    /// The bytes of a UUID in canonical form: RFC 9562 section 4, lower case.
     Uuid([u8; 16]),
     /// Any other text; empty when absent.
     Text(Arc<str>),
 }
 
 impl Uid {
-    /// Whether the object has none.
+    /// Whether the object has no uid.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Stored::Text(text) if text.is_empty())
+        matches!(&self.0, UidRepr::Text(text) if text.is_empty())
     }
 }
 
 impl Default for Uid {
     fn default() -> Self {
-        Uid(Stored::Text(Arc::default()))
+        Uid(UidRepr::Text(Arc::default()))
     }
 }
 
 impl From<&str> for Uid {
     fn from(text: &str) -> Self {
         match uuid(text) {
-            Some(bytes) => Uid(Stored::Uuid(bytes)),
+            Some(bytes) => Uid(UidRepr::Uuid(bytes)),
             None if text.is_empty() => Uid::default(),
-            None => Uid(Stored::Text(text.into())),
+            None => Uid(UidRepr::Text(text.into())),
         }
     }
 }
@@ -69,8 +69,8 @@ fn digit(byte: u8) -> Option<u8> {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = match &self.0 {
-            Stored::Text(text) => return f.write_str(text),
-            Stored::Uuid(bytes) => bytes,
+            UidRepr::Text(text) => return f.write_str(text),
+            UidRepr::Uuid(bytes) => bytes,
         };
         let mut bytes = bytes.iter();
         for (i, length) in GROUPS.into_iter().enumerate() {
@@ -92,9 +92,9 @@ impl fmt::Debug for Uid {
 impl Ord for Uid {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            // Lower-case digits of equal length are in the order of the bytes that they stand for.
-            (Stored::Uuid(one), Stored::Uuid(other)) => one.cmp(other),
-            (Stored::Text(one), Stored::Text(other)) => one.cmp(other),
+            // Lower-case hexadecimal texts of equal length have the order of their bytes.
+            (UidRepr::Uuid(one), UidRepr::Uuid(other)) => one.cmp(other),
+            (UidRepr::Text(one), UidRepr::Text(other)) => one.cmp(other),
             _ => self.to_string().cmp(&other.to_string()),
         }
     }
@@ -134,6 +134,6 @@ mod tests {
                 assert_eq!(Uid::from(a) == Uid::from(b), a == b, "{a} {b}");
             }
         }
-        assert!(matches!(Uid::from(texts[2]).0, Stored::Uuid(_)));
+        assert!(matches!(Uid::from(texts[2]).0, UidRepr::Uuid(_)));
     }
 }

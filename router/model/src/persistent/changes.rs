@@ -1,4 +1,4 @@
-//! How two versions differ: both are walked side by side, and what they share is passed over as a whole.
+//! Difference of two versions: a parallel walk of both trees that skips shared nodes.
 
 use std::cmp::Ordering;
 
@@ -42,7 +42,7 @@ fn next<'m, K: Ord, V: Same>(old: &mut Cursor<'m, K, V>, new: &mut Cursor<'m, K,
                     new.skip();
                     continue;
                 }
-                // Whoever is behind, or reaches further down, is opened: so shared nodes come to stand side by side.
+                // Descend into the node with the smaller key, or else the higher one, so that shared nodes align.
                 let order = a.cmp(b).then_with(|| other.height().cmp(&one.height()));
                 if order != Ordering::Greater {
                     old.open();
@@ -70,14 +70,14 @@ fn next<'m, K: Ord, V: Same>(old: &mut Cursor<'m, K, V>, new: &mut Cursor<'m, K,
     }
 }
 
-/// A place in a tree.
+/// A position in a tree.
 struct Cursor<'m, K, V> {
-    /// What follows, outermost level first.
+    /// Remaining items per level, outermost first.
     after: Vec<&'m [(K, Node<K, V>)]>,
     entries: &'m [(K, V)],
 }
 
-/// What stands at a place.
+/// The node or entry at a position.
 enum Item<'m, K, V> {
     /// A node, with its smallest key.
     Node(&'m K, &'m Node<K, V>),
@@ -110,7 +110,7 @@ impl<'m, K, V> Cursor<'m, K, V> {
         }
     }
 
-    /// Goes past the present entry or node.
+    /// Skips the current entry or node.
     fn skip(&mut self) {
         if let [_, rest @ ..] = self.entries {
             self.entries = rest;
@@ -121,7 +121,7 @@ impl<'m, K, V> Cursor<'m, K, V> {
         }
     }
 
-    /// Goes to the first item of the present node.
+    /// Descends to the first item of the current node.
     fn open(&mut self) {
         if let Some(Item::Node(_, node)) = self.peek() {
             self.skip();

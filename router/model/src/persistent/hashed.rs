@@ -1,30 +1,31 @@
-//! A map by hash that is cloned in no time, and in which a look-up waits for memory once: for the line of a table that
-//! has the hash with its value. In the tree of [`Sorted`](super::Sorted) it waits on every level but the first ones.
+//! A persistent hash map in which a look-up has one cache miss, on the line that holds both hash and value. The tree of
+//! [`Sorted`](super::Sorted) has one on each of its lower levels.
 //!
-//! Chunks are tables with linear probing (Knuth, TAOCP 3, 6.4, algorithms L and R). Which one has a hash, the hash's
-//! first bits say, and where in it, the last ones. A change copies the chunk that it touches and the list of chunks.
+//! Chunks are tables with linear probing (Knuth, TAOCP 3, 6.4, algorithms L and R). The first bits of a hash select the
+//! chunk, the last bits the slot. A change copies one chunk and the list of chunks.
 
 use std::sync::Arc;
 
-/// Entries of a chunk, on average, from which on there are twice as many chunks.
+/// Mean number of entries per chunk at which the number of chunks doubles.
 const LARGE: usize = 384;
 /// Slots of the smallest table.
 const SMALLEST: usize = 4;
 
-/// See the module. Hashes must be evenly spread and not for others to choose. Values should be cheap to clone.
+/// See the module. Hashes must be uniformly distributed and not under an attacker's control. Values should be cheap to
+/// clone.
 pub struct Hashed<V> {
-    /// 2^`bits` of them.
+    /// 2^`bits` chunks.
     chunks: Arc<[Chunk<V>]>,
     bits: u32,
     len: usize,
 }
 
-/// Aligned so that those of half a line lie in one line each: what counts the references to a table stands before it.
+/// Aligned so that no slot of half a cache line crosses lines: the reference counts of the `Arc` precede the slots.
 #[derive(Clone)]
 #[repr(align(32))]
 struct Slot<V>(Option<(u64, V)>);
 
-/// A table of 2^n slots, of which at least a quarter is free, or none at all.
+/// A table of 2^n slots, at least a quarter of them free; or of no slots.
 struct Chunk<V> {
     slots: Arc<[Slot<V>]>,
     used: usize,
@@ -65,12 +66,12 @@ impl<V: Clone> Hashed<V> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts a value in the place of whatever the hash had.
+    /// Inserts a value, or replaces the hash's value.
     pub fn insert(&mut self, hash: u64, value: V) {
         if self.len >= LARGE << self.bits {
             self.rebuild(self.bits + 1);
@@ -81,9 +82,9 @@ impl<V: Clone> Hashed<V> {
         }
     }
 
-    /// Forgets a hash.
+    /// Removes a hash.
     pub fn remove(&mut self, hash: u64) {
-        // Whoever looks for what is not there must not copy anything.
+        // A hash that is absent must not cause copies.
         if self.get(hash).is_none() {
             return;
         }
@@ -98,7 +99,7 @@ impl<V: Clone> Hashed<V> {
     }
 
     fn chunk_of(&self, hash: u64) -> usize {
-        // In two steps, as there may be no bits.
+        // Two shifts: with `bits` of 0 a single one would overflow.
         (hash >> 1 >> (63 - self.bits)) as usize
     }
 
@@ -148,7 +149,7 @@ impl<V: Clone> Chunk<V> {
         let slots = Arc::make_mut(&mut self.slots);
         let mask = slots.len() - 1;
         self.used -= usize::from(slots.get_mut(free).and_then(|slot| slot.0.take()).is_some());
-        // What was put behind the slot because it was taken moves there.
+        // Moves back an entry that was displaced by the removed one.
         let mut at = free;
         loop {
             at = (at + 1) & mask;
@@ -174,7 +175,7 @@ impl<V: Clone> Chunk<V> {
     }
 }
 
-/// Where a hash is, or the free slot where it would be put.
+/// The slot of a hash, or the free slot for it.
 fn position<V>(slots: &[Slot<V>], hash: u64) -> Option<usize> {
     let mask = slots.len().checked_sub(1)?;
     let mut places = (0..=mask).map(|step| (hash as usize).wrapping_add(step) & mask);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few different hashes that stand close to each other, so that they get in each other's way, around the end too.
+        /// Few hashes with adjacent slots, so that they collide, also around the end of the table.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), 0..40_u64, 0..3_u64), 0..300)) {
             let (mut hashed, mut model) = (Hashed::default(), HashMap::new());

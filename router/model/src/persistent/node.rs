@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::slice;
 use std::sync::Arc;
 
-/// Most entries of a leaf, and most children of an inner node. One change copies one node of each level.
+/// Maximum number of entries of a leaf and of children of an inner node. A change copies one node per level.
 const MAX: usize = 32;
-/// A node with fewer is joined with a neighbour, where that has room.
+/// A node with fewer is merged with a neighbour that has room.
 const MIN: usize = MAX / 4;
 
-/// A part of the tree, shared among versions. Vectors have no spare room.
+/// A subtree, shared between versions. Vectors have no spare capacity.
 pub enum Node<K, V> {
     /// Entries, in order.
     Leaf(Arc<Vec<(K, V)>>),
@@ -27,7 +27,7 @@ impl<K, V> Clone for Node<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// Whether both are one and the same.
+    /// Whether both are the same node.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Node::Leaf(one), Node::Leaf(other)) => Arc::ptr_eq(one, other),
@@ -53,7 +53,7 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// A tree of entries that are in order, every node but the last ones full.
+    /// A tree of sorted entries; every node except the last of each level is full.
     pub fn build(entries: Vec<(K, V)>) -> Self {
         let mut level: Vec<(K, Node<K, V>)> = Vec::with_capacity(entries.len().div_ceil(MAX));
         chunks(entries, |key, chunk| level.push((key, Node::Leaf(Arc::new(chunk)))));
@@ -81,7 +81,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Whether the key is a new one.
+    /// Inserts or replaces; true if the key is new.
     pub fn insert_into_root(&mut self, key: K, value: V) -> bool {
         let mut is_new = false;
         if let Some(right) = self.insert(key, value, &mut is_new)
@@ -92,7 +92,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         is_new
     }
 
-    /// What no longer fits becomes a node of its own, to the right of this one.
+    /// Inserts or replaces; returns the right half if the node was split.
     fn insert(&mut self, key: K, value: V, is_new: &mut bool) -> Option<(K, Self)> {
         match self {
             Node::Leaf(entries) => {
@@ -125,7 +125,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Takes out a key that is there.
+    /// Removes a key, which must be present.
     pub fn remove_from_root<Q: Ord + ?Sized>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
@@ -173,13 +173,13 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     }
 }
 
-/// The child that has the key, if any has.
+/// Index of the child whose range contains the key.
 fn child_of<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[(K, Node<K, V>)], key: &Q) -> usize {
     children.partition_point(|(smallest, _)| smallest.borrow() <= key).saturating_sub(1)
 }
 
-/// Inserts into a vector that holds at most `MAX`; returns the right part if that is too much. What grows at its end
-/// is likely to go on so, and what is left behind stays full.
+/// Inserts into a vector of at most `MAX` items; returns the right part of a split. An insertion at the end splits off
+/// one item only: appends mostly continue, and the left node stays full.
 fn insert_at<T>(items: &mut Vec<T>, i: usize, item: T) -> Option<Vec<T>> {
     if items.len() < MAX {
         items.reserve_exact(1);
@@ -199,7 +199,7 @@ fn insert_at<T>(items: &mut Vec<T>, i: usize, item: T) -> Option<Vec<T>> {
     Some(right)
 }
 
-/// Joins child `i` with a neighbour if it has become small and both fit into one node.
+/// Merges child `i` with a neighbour if it is small and both fit into one node.
 fn join_small<K: Ord + Clone, V: Clone>(children: &mut Vec<(K, Node<K, V>)>, i: usize) {
     let size = |i: usize| children.get(i).map(|(_, child)| child.size());
     let Some(own) = size(i).filter(|size| *size < MIN) else { return };
@@ -234,15 +234,15 @@ fn chunks<K: Clone, T>(items: Vec<(K, T)>, mut take: impl FnMut(K, Vec<(K, T)>))
     }
 }
 
-/// Entries of a map, in order of key.
+/// Iterator over the entries of a map, in order of key.
 pub struct Entries<'m, K, V> {
-    /// What follows, outermost level first.
+    /// Remaining children per level, outermost first.
     after: Vec<slice::Iter<'m, (K, Node<K, V>)>>,
     entries: slice::Iter<'m, (K, V)>,
 }
 
 impl<'m, K, V> Entries<'m, K, V> {
-    /// The entries of a tree from the first one that is not before.
+    /// The entries from the first for which `is_before` is false.
     pub(super) fn from(root: &'m Node<K, V>, is_before: impl Fn(&K) -> bool) -> Self {
         let mut after = Vec::new();
         let mut node = root;

@@ -1,10 +1,10 @@
-//! When a value of a later version is the one of an earlier version.
+//! Identity of values between versions.
 
 use std::sync::Arc;
 
-/// Whether two values are one and the same. What is made anew is another value, even if it says the same.
+/// Identity of values. An equal value in a new allocation is a different value.
 pub trait Same {
-    /// Whether `other` is this very value.
+    /// Whether both are the same value.
     fn same(&self, other: &Self) -> bool;
 }
 

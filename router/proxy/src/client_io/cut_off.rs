@@ -1,5 +1,5 @@
-//! The end of an HTTP/2 connection whose client sends frames without end: it is told so by a GOAWAY (RFC 9113 §6.8, §7),
-//! which hyper does not send for a stream that fails.
+//! Ends an HTTP/2 connection whose client floods it with frames: sends a GOAWAY (RFC 9113 §6.8, §7), which hyper does
+//! not do when its stream fails.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::ClientIo;
 use super::frames::TooManyFrames;
 
-/// Of a frame.
+/// Frame type.
 const GOAWAY: u8 = 7;
-/// For whoever debugs the client.
+/// Debug data of the GOAWAY.
 const WHY: &[u8] = b"too_many_frames";
 
-/// `GOAWAY` behind this stream, the last one that may have been served.
+/// `GOAWAY` with the last stream that may have been processed.
 pub fn goaway(last_stream: u32) -> Bytes {
     let payload = [&last_stream.to_be_bytes()[..], &u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes(), WHY].concat();
     let head = [0, 0, payload.len() as u8, GOAWAY, 0, 0, 0, 0, 0];
@@ -25,14 +25,14 @@ pub fn goaway(last_stream: u32) -> Bytes {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
-    /// Nothing more is read of the client.
+    /// Stops reading from the client.
     pub(super) fn cut_off(&mut self) {
         let last_stream = self.meter.as_ref().map_or(0, |meter| meter.last_stream());
         self.goaway = Some(goaway(last_stream));
         self.clock.cut_off();
     }
 
-    /// How many of so many bytes go to the client: all, or of one that is cut off the rest of the frame that has begun.
+    /// How many of `bytes` may be written: all, or, after a cut-off, the rest of the current frame.
     pub(super) fn room(&self, bytes: usize) -> usize {
         match (&self.goaway, &self.meter) {
             (Some(_), Some(meter)) => meter.of_begun_frame(bytes),
@@ -40,10 +40,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         }
     }
 
-    /// Says why, ends the stream, and lets the client take it. Behind a frame that has begun.
+    /// Writes the GOAWAY after the current frame, closes the stream, and lets the client read it.
     pub(super) fn poll_cut_off(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.room(usize::MAX) > 0 {
-            // Whoever writes it is woken when it can go on.
+            // A pending write registers the waker.
             return Poll::Pending;
         }
         Poll::Ready(match ready!(self.poll_goaway(cx)) {

@@ -1,7 +1,8 @@
-//! HTTP/1 input, given to hyper message by message: heads whole and checked, nothing of the next message while one is
-//! in flight. What comes behind an upgrade request is thus held until it is known to be a tunnel's or a request.
+//! HTTP/1 input for hyper, message by message: heads are complete and validated, and nothing of the next message is
+//! passed on while one is in progress. Data after an upgrade request is held until it is known whether it belongs to a
+//! tunnel.
 //!
-//! A request that comes alone and whole, as nearly all do, is read into hyper's own buffer and looked at there.
+//! A request that arrives alone and complete, as nearly all do, is read directly into hyper's buffer and parsed there.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,15 +16,15 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::connection_state::ConnectionState;
 use crate::http::message_framing::{HeadStep, MessageFraming};
 
-/// Stands for a request that is refused: the service answers it in its turn, after those before it.
+/// A stand-in for a rejected request: the service answers it after the preceding requests.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
 
-/// Whether a body has said how long it will be.
+/// Whether the length of a body is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// By Content-Length.
+    /// Content-Length.
     Known,
-    /// Chunked: it may last as long as it likes.
+    /// Chunked: the duration is not limited.
     Unknown,
 }
 
@@ -31,29 +32,29 @@ pub enum BodyLength {
 #[derive(Debug)]
 pub struct FramedInput {
     gate: MessageFraming,
-    /// Read, but not yet taken by hyper from `taken` on.
+    /// Bytes that were read; hyper has taken those before `taken`.
     input: Vec<u8>,
     taken: usize,
-    /// Up to here `input` is let through.
+    /// End of the bytes in `input` that may be passed on.
     through: usize,
-    /// Of the bytes behind that, so many of a head in progress were looked at.
+    /// Number of bytes after `through` that were parsed as an incomplete head.
     seen: usize,
-    /// Messages whose heads were let through.
+    /// Number of messages whose heads were passed on.
     messages: usize,
     /// The body in progress is malformed from here on.
     broken: Option<ContentError>,
-    /// The client has ended its side while a message is in flight.
+    /// The client has closed its side while a message is in progress.
     ended: bool,
-    /// Nothing more is let through.
+    /// Nothing more is passed on.
     closed: bool,
-    /// Nothing was there when the stream was last read: it wakes whoever reads when something is.
+    /// The last read found nothing, so the reader's waker is registered.
     told: bool,
-    /// Whether a connection without a request has an answer.
+    /// Whether a connection without a request is answered.
     answer_empty: bool,
 }
 
 impl FramedInput {
-    /// `limit` is the longest head, in bytes; `answer_empty`: whether a connection without a request has an answer.
+    /// `limit`: longest head in bytes. `answer_empty`: whether a connection without a request is answered.
     pub fn new(limit: u32, answer_empty: bool) -> Self {
         FramedInput {
             gate: MessageFraming::new(limit),
@@ -70,23 +71,23 @@ impl FramedInput {
         }
     }
 
-    /// Whether a head has begun and is not complete.
+    /// Whether a head is incomplete.
     pub fn mid_head(&self) -> bool {
         !self.closed && self.gate.at_head() && !self.held().is_empty()
     }
 
-    /// Whether a body has begun and is not complete; if so, whether it has said how long it will be.
+    /// Whether a body is incomplete, and if so whether its length is known.
     pub fn in_body(&self) -> Option<BodyLength> {
         let known = if self.gate.in_sized_body() { BodyLength::Known } else { BodyLength::Unknown };
         (!self.closed && !self.gate.at_head()).then_some(known)
     }
 
-    /// Whether the client has ended its side while a message is in flight.
+    /// Whether the client has closed its side while a message is in progress.
     pub fn has_ended(&self) -> bool {
         self.ended && !self.closed
     }
 
-    /// Whether whoever reads is woken by the next thing that there is for it.
+    /// Whether the reader's waker is registered.
     pub fn will_be_told(&self) -> bool {
         self.told
             && self.gate.at_head()
@@ -96,22 +97,22 @@ impl FramedInput {
             && !self.closed
     }
 
-    /// Whether a client that sends nothing more is told so: one that has begun a head, or never has.
+    /// Whether a client that times out is answered: after an incomplete head, or without any request.
     pub fn has_answer_for_silence(&self) -> bool {
         self.mid_head() || (!self.closed && self.is_empty())
     }
 
-    /// Whether nothing has come yet, and that has an answer.
+    /// Whether nothing was received, and such a connection is answered.
     fn is_empty(&self) -> bool {
         self.answer_empty && self.messages == 0 && self.held().is_empty()
     }
 
-    /// Gives up on waiting for the current head: the service will answer with this status, and the connection ends.
+    /// Abandons the current head: the service answers with this status, and the connection ends.
     pub fn refuse(&mut self, clock: &ConnectionState, status: StatusCode) {
         self.stand_in(clock, status, self.messages == 0 && self.held().is_empty());
     }
 
-    /// Has the service answer with this status in the place of a head; `empty`: nothing has come on the connection.
+    /// Passes on a stand-in that the service answers with this status. `empty`: nothing was received on the connection.
     fn stand_in(&mut self, clock: &ConnectionState, status: StatusCode, empty: bool) {
         clock.refuse(status, empty);
         self.input.truncate(self.through);
@@ -136,7 +137,7 @@ impl FramedInput {
                 return Poll::Ready(Ok(()));
             }
             if self.closed {
-                // An end would be the client's, and take the answer with it that is being given.
+                // hyper would abort the response at an end of file.
                 clock.wake_when_free(cx.waker());
                 return if self.holds(clock) && !clock.is_tunnel() { Poll::Pending } else { Poll::Ready(Ok(())) };
             }
@@ -159,8 +160,9 @@ impl FramedInput {
                 continue;
             }
             if self.holds(clock) {
-                // Read on for a reset or an end, but let nothing through. An end alone may be of a client that only
-                // has no more to send: it is told later, or when the answer is not taken up either.
+                // Continues to read to detect a reset or the end of the stream, without passing anything on. The client
+                // may only have finished sending, so the end is reported later, or when the response cannot be sent
+                // either.
                 if self.held().is_empty()
                     && !self.ended
                     && let Poll::Ready(read) = self.poll_more(inner.as_mut(), cx)
@@ -180,7 +182,7 @@ impl FramedInput {
                 continue;
             }
             if self.seen == self.held().len() && ready!(self.poll_more(inner.as_mut(), cx))? == 0 {
-                // hyper knows what an end within a head means.
+                // hyper handles an end within a head.
                 self.through = self.input.len();
                 self.closed = true;
                 continue;
@@ -205,7 +207,7 @@ impl FramedInput {
         }
     }
 
-    /// Reads a new message straight into hyper's buffer. Returns whether something is there for hyper, or the end.
+    /// Reads a new message directly into hyper's buffer. Returns whether there is something for hyper, or the end.
     fn poll_message<S: AsyncRead>(
         &mut self,
         inner: Pin<&mut S>,
@@ -229,7 +231,7 @@ impl FramedInput {
                 self.messages += 1;
                 let rest = read.get(length..).unwrap_or_default();
                 if let Some(rewritten) = self.gate.take_rewritten() {
-                    // It is longer, mostly: hyper's buffer may have no room for it.
+                    // The rewritten head is usually longer, and may not fit into hyper's buffer.
                     self.input.extend_from_slice(&rewritten);
                     self.through = self.input.len();
                     self.input.extend_from_slice(rest);
@@ -237,7 +239,7 @@ impl FramedInput {
                     return Poll::Ready(Ok(false));
                 }
                 let body = if self.gate.at_head() || rest.is_empty() { Ok(0) } else { self.gate.body(rest) };
-                // The head goes on its way all the same: its request is what the error is told about.
+                // The head is passed on, because the error is reported to its request.
                 self.broken = body.err();
                 length + body.unwrap_or(0)
             }
@@ -256,12 +258,12 @@ impl FramedInput {
         Poll::Ready(Ok(passed > 0))
     }
 
-    /// Whether a message that was let through has not ended, or was not even taken up yet.
+    /// Whether a message that was passed on has not ended, or was not taken up by hyper yet.
     pub fn holds(&self, clock: &ConnectionState) -> bool {
         clock.busy() || clock.begun() != self.messages
     }
 
-    /// Reads body bytes straight into hyper's buffer.
+    /// Reads body bytes directly into hyper's buffer.
     fn poll_body<S: AsyncRead>(
         &mut self,
         inner: Pin<&mut S>,
@@ -272,15 +274,15 @@ impl FramedInput {
         ready!(self.poll_inner(inner, cx, buf))?;
         let read = buf.filled().get(before..).unwrap_or_default();
         let belongs = self.gate.body(read).map_err(malformed)?;
-        // What was read too much is the next message.
+        // Excess bytes belong to the next message.
         self.hold(read.get(belongs..).unwrap_or_default());
         buf.set_filled(before + belongs);
         Poll::Ready(Ok(()))
     }
 
-    /// Reads more into `input`; the bytes read, 0 at the end.
+    /// Reads more into `input`; returns the number of bytes, 0 at the end.
     fn poll_more<S: AsyncRead>(&mut self, inner: Pin<&mut S>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // Mostly there is nothing to read: cleared bytes would be work for every request.
+        // Usually there is nothing to read, so the buffer is not cleared in advance.
         let mut scratch = [MaybeUninit::uninit(); 8192];
         let mut part = ReadBuf::uninit(&mut scratch);
         ready!(self.poll_inner(inner, cx, &mut part))?;
@@ -299,7 +301,7 @@ impl FramedInput {
         polled
     }
 
-    /// A refused head: an answer if it can be given one, and the end.
+    /// Handles an invalid head: a response if possible, and the end of the connection.
     fn end(&mut self, clock: &ConnectionState, status: Option<StatusCode>) {
         match status {
             Some(status) => self.stand_in(clock, status, false),
@@ -307,7 +309,7 @@ impl FramedInput {
         }
     }
 
-    /// What is read and not let through.
+    /// Bytes that were read and not passed on.
     fn held(&self) -> &[u8] {
         self.input.get(self.through..).unwrap_or_default()
     }
@@ -325,7 +327,7 @@ impl FramedInput {
             return;
         }
         if self.through == self.input.len() {
-            // An idle connection keeps no room.
+            // An idle connection keeps no buffer.
             self.input = Vec::new();
         } else {
             self.input.drain(..self.through);

@@ -1,28 +1,28 @@
-//! How much of what an HTTP/2 client sends is not about requests: h2 bounds what frames make it keep, not how many
-//! PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames it takes and answers (CVE-2019-9512, -9513, -9515). Frames are
-//! counted here as they come in; h2 alone reads what they say.
+//! Limits HTTP/2 frames that are unrelated to requests. h2 bounds the memory that frames take, but not how many PING,
+//! SETTINGS, PRIORITY and WINDOW_UPDATE frames it processes and answers (CVE-2019-9512, -9513, -9515). Frames are
+//! counted here as they arrive; h2 alone parses them.
 //!
-//! A client that is sent something answers it: with a WINDOW_UPDATE for the stream and one for the connection (RFC 9113
-//! §5.2), and many with a PING that measures the path. So each part of a response earns it some frames. A part is what
-//! the endpoint has sent, not a frame of DATA: into how many of these it is cut is for the client's window to say, and a
-//! client that opens it byte by byte would earn more than it spends.
+//! A client answers response data with a WINDOW_UPDATE for the stream and one for the connection (RFC 9113 §5.2), and
+//! often with a PING that measures the round trip. So each part of a response earns credit for some frames. A part is
+//! what was received from the endpoint, not a DATA frame: the client's window determines how many DATA frames a part
+//! becomes, and a client that opens it byte by byte would earn more credit than it spends.
 
 use std::time::Instant;
 
-/// Bytes of a frame's header (RFC 9113 §4.1).
+/// Size of a frame header in bytes (RFC 9113 §4.1).
 const HEADER: usize = 9;
-/// What the client has before the first frame.
+/// Length of the client connection preface in bytes.
 const PREFACE: u64 = 24;
-/// Most frames in a row that are about no request: with what the answers to them earn, less than a thousand. Nor is
-/// more ever in hand, whatever was earned.
+/// Most frames in a row that are unrelated to requests: with the credit for their answers, less than a thousand. Also
+/// the largest credit.
 const MOST: u64 = 900;
-/// How many are earned by a frame that carries a request's fields or content.
+/// Credit for a frame with a request's fields or content.
 const FOR_REQUESTS: u64 = 8;
-/// How many are earned by a part of a response: two WINDOW_UPDATE, a PING, and one to spare.
+/// Credit for a part of a response: two WINDOW_UPDATE, a PING, and one to spare.
 const FOR_PARTS: u64 = 4;
-/// How many bytes to the client earn one: it may read less at a time than it is sent.
+/// Bytes to the client for a credit of one: the client may read in smaller steps than were sent.
 const BYTES_SENT: u64 = 1024;
-/// How many a second are always good.
+/// Credit per second.
 const EACH_SECOND: u64 = 10;
 
 const DATA: u8 = 0;
@@ -30,9 +30,9 @@ const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const CONTINUATION: u8 = 9;
-/// Of DATA: its content begins with the length of its padding (RFC 9113 §6.1).
+/// DATA flag: the content begins with the length of its padding (RFC 9113 §6.1).
 const PADDED: u8 = 8;
-/// Of SETTINGS and PING (RFC 9113 §6.5, §6.7).
+/// Flag of SETTINGS and PING (RFC 9113 §6.5, §6.7).
 const ACK: u8 = 1;
 
 /// Counts the frames of one connection.
@@ -46,9 +46,9 @@ pub struct FrameMeter {
     last_stream: u32,
 }
 
-/// The client sends frames without end.
+/// The client floods the connection with frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many frames that are about no request")]
+#[error("too many frames unrelated to requests")]
 pub struct TooManyFrames;
 
 impl Default for FrameMeter {
@@ -65,10 +65,10 @@ impl Default for FrameMeter {
 }
 
 impl FrameMeter {
-    /// Looks at bytes from the client, for which h2 has had so many parts of responses since the last ones.
+    /// Parses bytes from the client. `parts`: parts of responses passed to h2 since the last call.
     ///
     /// # Errors
-    /// When nothing is left for a frame that is about no request.
+    /// When the credit is used up.
     pub fn receive(&mut self, mut bytes: &[u8], parts: u64) -> Result<(), TooManyFrames> {
         self.earn(parts.saturating_mul(FOR_PARTS));
         let mut last_stream = self.last_stream;
@@ -82,31 +82,31 @@ impl FrameMeter {
         Ok(())
     }
 
-    /// Looks at bytes to the client.
+    /// Parses bytes to the client.
     pub fn send(&mut self, mut bytes: &[u8]) {
         self.bytes_sent += bytes.len() as u64;
         self.earn(self.bytes_sent / BYTES_SENT);
         self.bytes_sent %= BYTES_SENT;
         while let Some(frame) = self.sent.next(&mut bytes) {
-            // Those that have an answer.
+            // Frames that answer a client's frame.
             if matches!(frame.kind, SETTINGS | PING) && frame.flags & ACK == 0 {
                 self.earn(1);
             }
         }
     }
 
-    /// Of so many bytes that would be sent next, how many belong to a frame that has begun.
+    /// How many of the next `bytes` to be sent belong to a frame in progress.
     pub fn of_begun_frame(&self, bytes: usize) -> usize {
         self.sent.of_begun(bytes)
     }
 
-    /// The last stream that the client has opened with bytes that were good.
+    /// The last stream that the client opened before the flood was detected.
     pub fn last_stream(&self) -> u32 {
         self.last_stream
     }
 
     fn take(&mut self, frame: &Frame) -> Result<(), TooManyFrames> {
-        // Of DATA, HEADERS and CONTINUATION those that bring something.
+        // DATA, HEADERS and CONTINUATION that carry data or end the stream.
         if matches!(frame.kind, DATA | HEADERS | CONTINUATION) && frame.content > 0 {
             self.earn(FOR_REQUESTS);
             return Ok(());
@@ -133,28 +133,28 @@ impl FrameMeter {
 /// Finds the frames of one direction.
 #[derive(Debug, Default)]
 struct Frames {
-    /// The header, and of padded DATA the length of its padding.
+    /// The header, and for padded DATA the length of its padding.
     head: [u8; HEADER + 1],
     read: usize,
-    /// Bytes to come of what is not looked at.
+    /// Bytes to skip.
     rest: u64,
 }
 
-/// What is known of a frame by its head.
+/// The header of a frame.
 struct Frame {
     kind: u8,
     flags: u8,
     stream: u32,
-    /// Bytes of its content, without the padding of DATA.
+    /// Length of its content in bytes, without padding.
     content: u64,
 }
 
 impl Frames {
-    /// The next frame whose head is complete; takes the bytes that it has looked at.
+    /// The next frame with a complete header; advances `bytes`.
     fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
         let skipped = self.rest.min(bytes.len() as u64);
         self.rest -= skipped;
-        // Not more than the length of `bytes`.
+        // At most the length of `bytes`.
         *bytes = bytes.get(skipped as usize..).unwrap_or_default();
         while let Some((first, rest)) = bytes.split_first() {
             *bytes = rest;
@@ -180,8 +180,7 @@ impl Frames {
         None
     }
 
-    /// Of so many bytes that come next, how many belong to a frame that has begun; of one whose head is not complete, as
-    /// many as that lacks.
+    /// How many of the next `bytes` belong to a frame in progress; within a header, as many as it lacks.
     fn of_begun(&self, bytes: usize) -> usize {
         let missing = if self.read > 0 { HEADER.saturating_sub(self.read).max(1) as u64 } else { self.rest };
         missing.min(bytes as u64) as usize

@@ -96,7 +96,7 @@ async fn who_floods_is_told_behind_the_frame_that_has_begun() {
         received
     };
     let (error, received) = tokio::join!(poll, reading);
-    assert_eq!(error.to_string(), "too many frames that are about no request");
+    assert_eq!(error.to_string(), "too many frames unrelated to requests");
     assert!(clock.is_cut_off());
     assert_eq!(received, [&frame[..], &cut_off::goaway(0)].concat());
     // What it went on to send was taken: closing on that would lose the frame.

@@ -1,29 +1,29 @@
-//! Waits for a client that are measured.
+//! Measures how long a client takes to send a body.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Least bytes a second of a body whose length is known, beyond `clientTimeout` in all; what is waited for on the
-/// endpoint's behalf does not count.
+/// Lowest rate in bytes per second of a body of known length, beyond `clientTimeout` in all. Time spent waiting for the
+/// endpoint does not count.
 const MIN_RATE: u64 = 512;
 
-/// How a body has come so far.
+/// Progress of a body.
 #[derive(Debug, Default)]
 pub struct Pace {
-    /// Time spent on waiting for it.
+    /// Time spent waiting for the client.
     waited: Duration,
     bytes: u64,
     waits_since: Option<Instant>,
 }
 
 impl Pace {
-    /// A wait for more begins, unless it has begun.
+    /// Begins a wait, unless one is in progress.
     pub fn begin_wait(&mut self) {
         self.waits_since.get_or_insert_with(Instant::now);
     }
 
-    /// So many bytes have come.
+    /// Records received bytes.
     pub fn end_wait(&mut self, bytes: usize) {
         if let Some(since) = self.waits_since.take() {
             self.waited += since.elapsed();
@@ -31,7 +31,7 @@ impl Pace {
         self.bytes += bytes as u64;
     }
 
-    /// How long it may go on at this pace.
+    /// Longest further wait at this rate.
     pub fn allowance(&self, grace: Duration) -> Duration {
         (grace + Duration::from_secs(self.bytes / MIN_RATE)).saturating_sub(self.waited)
     }

@@ -1,5 +1,5 @@
-//! `httpHeaders.actions` of routes and IngressControllers, carried out (docs/openshift.md#header-actions). Values are
-//! computed as HAProxy does (configuration manual, `http-request set-header`, "Custom log format").
+//! Executes `httpHeaders.actions` of routes and IngressControllers (docs/openshift.md#header-actions). Values are
+//! computed as by HAProxy (configuration manual, `http-request set-header`, "Custom log format").
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +9,8 @@ use http::header::{
 use router_table::policy::header_actions::{HeaderAction, HeaderChange};
 use router_table::policy::header_value::{Converter, Expression, Fetch, HeaderValue as HeaderText, Segment};
 
-/// Carries actions out, in order: each sees what those before it have made. `certificate` is the client's, in DER.
-/// Fields that frame a message or belong to one connection are left alone.
+/// Executes actions in order; each sees the results of earlier ones. `certificate` is the client's, in DER. Framing and
+/// connection-specific fields are not changed.
 pub fn apply(actions: &[HeaderAction], headers: &mut HeaderMap, certificate: Option<&[u8]>) {
     for action in actions {
         let Ok(name) = HeaderName::try_from(&*action.name) else { continue };
@@ -28,7 +28,7 @@ pub fn apply(actions: &[HeaderAction], headers: &mut HeaderMap, certificate: Opt
     }
 }
 
-/// Whether a field frames a message or belongs to one connection.
+/// Whether a field frames a message or is connection-specific.
 pub(super) fn is_framing(name: &HeaderName) -> bool {
     const FRAMING: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
     FRAMING.contains(name) || name == "keep-alive" || name == "proxy-connection"
@@ -61,7 +61,7 @@ fn write(out: &mut Vec<u8>, expression: &Expression, headers: &HeaderMap, certif
     for byte in found {
         match byte {
             b'"' | b'\\' | b']' if expression.escaped => out.extend([b'\\', byte]),
-            // No header has these (RFC 9110 §5.5); a certificate's DER does.
+            // A field value cannot contain these bytes (RFC 9110 §5.5); a certificate's DER does.
             0..=8 | 10..=31 | 127 => out.extend(format!("%{byte:02X}").bytes()),
             _ => out.push(byte),
         }
@@ -69,8 +69,7 @@ fn write(out: &mut Vec<u8>, expression: &Expression, headers: &HeaderMap, certif
     out.extend(quote);
 }
 
-/// What HAProxy's `hdr(name)` finds: of the values of a header, which commas separate, the last; nothing where there
-/// is none.
+/// HAProxy's `hdr(name)`: the last of the comma-separated values of a field; empty if there is none.
 fn last_item<'h>(headers: &'h HeaderMap, name: &str) -> &'h [u8] {
     let Some(line) = headers.get_all(name).iter().next_back() else { return &[] };
     let line = line.as_bytes();

@@ -1,4 +1,4 @@
-//! A response's body on its way to the client: counted, timed, never gathered.
+//! A response body that is sent to the client: counted and timed, never buffered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use crate::upstream::failure::AnswerError;
 use crate::upstream::wire::Answer;
 use crate::upstream::{cause, wake_suppression};
 
-/// Why a response body broke off.
+/// Why a response body is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The endpoint's connection failed.
-    #[error("the endpoint broke off: {0}")]
+    #[error("the endpoint's response is incomplete: {0}")]
     Upstream(#[source] AnswerError),
-    /// Neither the endpoint nor the client sent anything for the server timeout.
-    #[error("the endpoint took too long")]
+    /// Neither endpoint nor client were active for the server timeout.
+    #[error("the endpoint timed out")]
     Stalled,
-    /// The time that the rule gives the request is over.
-    #[error("the request took longer than its rule allows")]
+    /// The rule's request timeout expired.
+    #[error("the rule's request timeout expired")]
     Late,
 }
 
-/// A response body, with the access record that is written when it ends.
+/// A response body, with the access record that is written at its end.
 #[derive(Debug)]
 pub struct ResponseBody {
     content: Content,
@@ -43,9 +43,9 @@ pub struct ResponseBody {
 
 #[derive(Debug)]
 enum Content {
-    /// Made here.
+    /// The router's own content.
     Own(Option<Bytes>),
-    /// Streamed from an endpoint.
+    /// Content from an endpoint.
     Upstream(Box<UpstreamBody>),
 }
 
@@ -54,17 +54,17 @@ enum Content {
 pub struct UpstreamBody {
     /// The body.
     pub body: Answer,
-    /// The connection that it comes over, for the pool when the body has ended.
+    /// The connection, which returns to the pool at the body's end.
     pub lease: Option<Lease>,
-    /// The upload that may still be going on.
+    /// The upload, if it is still in progress.
     pub upload: Option<Arc<Upload>>,
-    /// Longest silence (`serverTimeout`).
+    /// Inactivity timeout (`serverTimeout`).
     pub limit: Duration,
-    /// When it must have come to its end (`timeouts` of a rule).
+    /// Deadline (`timeouts` of a rule).
     pub until: Option<Instant>,
-    /// The running wait for a frame; it begins when hyper asks for one, not while the client is slow to read.
+    /// Timer of the current wait for a frame. It runs while hyper polls for one, not while the client is slow to read.
     pub wait: Option<Pin<Box<Sleep>>>,
-    /// When it began.
+    /// Start of the wait.
     pub since: Option<Instant>,
 }
 
@@ -75,7 +75,7 @@ impl UpstreamBody {
         }
         let (polled, kept) = wake_suppression::during(|| Pin::new(&mut self.body).poll_frame(cx));
         if matches!(polled, Poll::Ready(Some(Ok(_)))) && self.body.is_end_stream() {
-            // That was all of it.
+            // The body is complete.
             kept.forget();
         } else {
             kept.wake();
@@ -112,7 +112,7 @@ impl UpstreamBody {
             if Instant::now() >= deadline {
                 return Poll::Ready(if self.is_late() { BodyError::Late } else { BodyError::Stalled });
             }
-            // It was set for an earlier frame.
+            // The timer was set for an earlier frame.
             timer.as_mut().reset(deadline);
         }
         Poll::Pending
@@ -135,17 +135,17 @@ impl Drop for UpstreamBody {
 }
 
 impl ResponseBody {
-    /// No body, and no end of the request either: it goes on as a tunnel.
+    /// An empty body of a response that switches protocols: the request continues as a tunnel.
     pub fn switching() -> Self {
         ResponseBody { content: Content::Own(None), ended: true, request: None }
     }
 
-    /// A body that the router makes itself.
+    /// The router's own body.
     pub fn own(content: Bytes, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
         ResponseBody { content: Content::Own(Some(content)), ended: false, request: Some((record, in_flight)) }
     }
 
-    /// A body that an endpoint sends. `record` has the flag for a body that comes to its end.
+    /// A body from an endpoint. `record` has the flag of a complete body.
     pub fn upstream(mut body: UpstreamBody, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
         if body.body.is_end_stream() {
             body.give_back();
@@ -155,7 +155,7 @@ impl ResponseBody {
 }
 
 impl ResponseBody {
-    /// The record, unless it has gone on with a tunnel.
+    /// The record, unless a tunnel has taken it.
     pub fn record(&mut self) -> Option<&mut AccessRecord> {
         self.request.as_mut().map(|(record, _)| &mut **record)
     }
@@ -213,7 +213,7 @@ impl Drop for ResponseBody {
     fn drop(&mut self) {
         let complete = self.ended || self.is_end_stream();
         match &mut self.request {
-            // hyper drops a body early when nobody is left to send it to.
+            // hyper drops a body early if the client is gone.
             Some((record, in_flight)) if !complete && record.flag == Flag::Fine => {
                 record.flag = if in_flight.is_cut_off() { Flag::ClientFloods } else { Flag::ClientGone };
             }

@@ -1,5 +1,5 @@
-//! `httpCompression`: gzip on the way to the client (RFC 9110 §8.4, §12.5.3), for the media types that the router
-//! names. What is compressed already, is small, or must not be transformed goes as it is.
+//! `httpCompression`: gzip for responses (RFC 9110 §8.4, §12.5.3) of the router's media types. Responses that are
+//! already encoded, small, or marked `no-transform` are not changed.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -19,16 +19,16 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::headers::has_token;
 
-/// Bodies that are known to be shorter than this, in bytes, gain nothing.
+/// Shortest body that is compressed, in bytes.
 const MIN_LENGTH: u64 = 256;
-/// What is gathered before it goes on, in bytes, unless the endpoint pauses.
+/// Compressed bytes that are gathered before they are sent, unless the endpoint pauses.
 const CHUNK: usize = 16 * 1024;
-/// Most responses of this process that are compressed at the same time: each takes some 300 KB. Others go as they are.
+/// Most concurrently compressed responses of the process, about 300 KB each. Others are sent uncompressed.
 const MAX_AT_ONCE: usize = 512;
 
 static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a client takes gzip, and may be sent it.
+/// Whether the client accepts gzip, and may be sent it.
 pub fn accepts_gzip(request: &request::Parts) -> bool {
     let mut of_any = false;
     for item in request
@@ -50,7 +50,7 @@ pub fn accepts_gzip(request: &request::Parts) -> bool {
     of_any && request.method != Method::HEAD
 }
 
-/// Whether a response is one to compress, by the router's list of media types. `length` is its body's, if it is known.
+/// Whether to compress a response, by the router's media types. `length`: length of its body, if known.
 pub fn is_worth_it(types: &[Arc<str>], response: &response::Parts, length: Option<u64>) -> bool {
     let headers = &response.headers;
     let has_content = response.status != StatusCode::PARTIAL_CONTENT
@@ -66,14 +66,14 @@ pub fn is_worth_it(types: &[Arc<str>], response: &response::Parts, length: Optio
         && headers.get(CONTENT_TYPE).is_some_and(|written| types.iter().any(|wanted| is_type(written, wanted)))
 }
 
-/// Whether a `Content-Type` is this media type, whatever its parameters.
+/// Whether a `Content-Type` is this media type, ignoring parameters.
 fn is_type(written: &HeaderValue, wanted: &str) -> bool {
     let (written, wanted) = (written.as_bytes(), wanted.as_bytes());
     let Some((begin, rest)) = written.split_at_checked(wanted.len()) else { return false };
     begin.eq_ignore_ascii_case(wanted) && rest.first().is_none_or(|byte| matches!(byte, b';' | b' ' | b'\t'))
 }
 
-/// Says in a response's fields that it is compressed: what is stored by its tag is not the same bytes any more.
+/// Adjusts a response's fields for compression: its entity tag becomes weak, because the bytes differ.
 fn tell(headers: &mut HeaderMap) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.remove(CONTENT_LENGTH);
@@ -86,7 +86,7 @@ fn tell(headers: &mut HeaderMap) {
     }
 }
 
-/// Says that the response depends on `Accept-Encoding`, also when this one is not compressed.
+/// Adds `Vary: Accept-Encoding`, also to responses that are not compressed.
 pub fn tell_vary(headers: &mut HeaderMap) {
     let told = headers.get_all(VARY).iter().any(|vary| has_token(vary, "accept-encoding") || has_token(vary, "*"));
     if !told {
@@ -94,35 +94,35 @@ pub fn tell_vary(headers: &mut HeaderMap) {
     }
 }
 
-/// A body, as it is or compressed.
+/// A body, compressed or not.
 #[derive(Debug)]
 pub enum MaybeGzip<B> {
-    /// As it is.
+    /// Not compressed.
     Plain(B),
     /// Compressed.
     Gzip(Box<Gzip<B>>),
 }
 
 impl<B> MaybeGzip<B> {
-    /// Compresses a body, and says so in the response's fields, if there is room for one more.
+    /// Compresses a body and adjusts the response's fields, if the limit of concurrent responses permits.
     pub fn compress(headers: &mut HeaderMap, body: B) -> Self {
-        let Some(place) = Place::take() else { return MaybeGzip::Plain(body) };
+        let Some(place) = GzipPermit::take() else { return MaybeGzip::Plain(body) };
         tell(headers);
         let encoder = Some(GzEncoder::new(Vec::with_capacity(CHUNK), Compression::fast()));
         MaybeGzip::Gzip(Box::new(Gzip { body, encoder, has_unsent: false, trailers: None, _place: place }))
     }
 }
 
-/// A body that is compressed while it goes through.
+/// A body that is compressed while it is read.
 #[derive(Debug)]
 pub struct Gzip<B> {
     body: B,
     /// `None` when the body has ended.
     encoder: Option<GzEncoder<Vec<u8>>>,
-    /// Whether the encoder keeps something that could be sent.
+    /// Whether the encoder holds data that could be flushed.
     has_unsent: bool,
     trailers: Option<Frame<Bytes>>,
-    _place: Place,
+    _place: GzipPermit,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Gzip<B> {
@@ -132,7 +132,7 @@ impl<B: Body<Data = Bytes> + Unpin> Gzip<B> {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => {
-                        // Writing to memory does not fail.
+                        // Writing to a Vec does not fail.
                         let _ = encoder.write_all(&data);
                         self.has_unsent = true;
                         if encoder.get_ref().len() >= CHUNK {
@@ -146,7 +146,7 @@ impl<B: Body<Data = Bytes> + Unpin> Gzip<B> {
                 },
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
                 Poll::Ready(None) => return Poll::Ready(self.end()),
-                // The endpoint pauses: what there is may be waited for.
+                // The endpoint pauses: the client may need what has been compressed so far.
                 Poll::Pending if self.has_unsent => {
                     let _ = encoder.flush();
                     self.has_unsent = false;
@@ -193,19 +193,19 @@ impl<B: Body<Data = Bytes> + Unpin> Body for MaybeGzip<B> {
     }
 }
 
-/// One of [`MAX_AT_ONCE`].
+/// A permit of [`MAX_AT_ONCE`].
 #[derive(Debug)]
-struct Place;
+struct GzipPermit;
 
-impl Place {
-    fn take() -> Option<Place> {
+impl GzipPermit {
+    fn take() -> Option<GzipPermit> {
         let taken = AT_ONCE.fetch_add(1, Ordering::Relaxed);
-        // Given back by the drop, also when it was one too many.
-        Some(Place).filter(|_| taken < MAX_AT_ONCE)
+        // Released by the drop even if the limit was exceeded.
+        Some(GzipPermit).filter(|_| taken < MAX_AT_ONCE)
     }
 }
 
-impl Drop for Place {
+impl Drop for GzipPermit {
     fn drop(&mut self) {
         AT_ONCE.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A client's connection that requests come on, over TLS or in clear text.
+//! A client's HTTP connection, over TLS or in clear text.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use router_model::names::{Hostname, RouterName};
 use router_table::policy::ClientAuth;
 
-use super::headers::Told;
+use super::headers::ForwardedValues;
 use super::target::FirstHost;
 use crate::capacity::Permits;
 use crate::connection_state::ConnectionState;
@@ -14,31 +14,31 @@ use crate::rt::timer::TaskTimer;
 use crate::tls::client_certificate::ClientCertificate;
 use crate::upstream::private::Private;
 
-/// What all requests of a connection have in common.
+/// State of a connection that its requests share.
 #[derive(Debug)]
 pub struct Connection {
-    /// Router that took it.
+    /// Router of the listener.
     pub router: RouterName,
-    /// Who connected.
+    /// Client address.
     pub client: SocketAddr,
-    /// The address that was connected to.
+    /// Local address.
     pub listener: SocketAddr,
     /// How TLS was terminated; `None` for clear text.
     pub tls: Option<ConnectionTls>,
-    /// Tells the stream beneath what the service is doing.
+    /// State shared with the byte stream.
     pub clock: Arc<ConnectionState>,
-    /// What endpoints are told of it.
-    pub told: Told,
-    /// Which host its requests are for.
+    /// Values of forwarding header fields for this connection.
+    pub told: ForwardedValues,
+    /// The first host that a request named.
     pub first_host: FirstHost,
-    /// For the waits of its requests, of which HTTP/1 has one at a time.
+    /// Timer for its requests; HTTP/1 has one request at a time.
     pub timer: TaskTimer,
-    /// Connections to endpoints that are for its requests alone.
+    /// Connections to endpoints that this connection alone uses.
     pub private: Private,
 }
 
 impl Connection {
-    /// A connection that has asked for nothing yet.
+    /// A new connection.
     pub fn new(
         router: RouterName,
         client: SocketAddr,
@@ -46,30 +46,30 @@ impl Connection {
         tls: Option<ConnectionTls>,
         seats: Permits,
     ) -> Self {
-        let (clock, told) = (Arc::new(ConnectionState::new(seats)), Told::of(client.ip(), listener));
-        // Counted here: every request has a clone, and connections of other threads have theirs.
+        let (clock, told) = (Arc::new(ConnectionState::new(seats)), ForwardedValues::of(client.ip(), listener));
+        // A reference count of its own, because each request clones it and other threads clone theirs.
         let router = RouterName((*router.0).into());
         let (first_host, timer, private) = (FirstHost::default(), TaskTimer::default(), Private::default());
         Connection { router, client, listener, tls, clock, told, first_host, timer, private }
     }
 
-    /// The client's certificate, in DER.
+    /// The client's certificate in DER.
     pub fn certificate(&self) -> Option<&[u8]> {
         Some(self.tls.as_ref()?.client.as_ref()?.der())
     }
 }
 
-/// TLS of a connection.
+/// TLS properties of a connection.
 #[derive(Debug)]
 pub struct ConnectionTls {
-    /// The name that the client asked for.
+    /// SNI.
     pub sni: Option<Hostname>,
-    /// What was asked of its certificate.
+    /// Client certificate policy of the handshake.
     pub client_auth: Option<Arc<ClientAuth>>,
-    /// The certificate that it has shown.
+    /// The client's certificate.
     pub client: Option<Arc<ClientCertificate>>,
-    /// Whether its requests are served, by `client_auth`.
+    /// Whether `client_auth` admits its requests.
     pub admitted: bool,
-    /// Whether it speaks TLS 1.3, the newest version.
+    /// Whether it uses TLS 1.3.
     pub is_newest: bool,
 }

@@ -1,4 +1,4 @@
-//! Cross-origin requests of browsers, answered for a rule (Gateway API: HTTPCORSFilter; Fetch, 3.2).
+//! CORS for a rule (Gateway API, HTTPCORSFilter; Fetch, 3.2).
 
 use std::sync::Arc;
 
@@ -14,36 +14,37 @@ use router_table::cors::Cors;
 use super::pages;
 
 const ANY: &str = "*";
-/// Of <https://wicg.github.io/private-network-access/>.
+/// <https://wicg.github.io/private-network-access/>.
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// What one request's origin may do.
+/// What a rule grants to a request's origin.
 #[derive(Clone, Debug)]
-pub struct Sharing {
+pub struct CorsGrant {
     cors: Arc<Cors>,
-    /// `Access-Control-Allow-Origin`; `None`: nothing is shared with it.
+    /// `Access-Control-Allow-Origin`; `None`: nothing is granted.
     allowed: Option<HeaderValue>,
 }
 
-impl Sharing {
-    /// What a rule lets the origin of this request do.
+impl CorsGrant {
+    /// What a rule grants to the origin of this request.
     pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
-        // What is the same for every origin is told without one, too: caches keep it for all (Fetch, 3.2.5).
+        // If the response is the same for all origins, it has the fields even without `Origin`, because caches store it
+        // for all (Fetch, 3.2.5).
         let allowed = if is_for_all(cors) {
             Some(HeaderValue::from_static(ANY))
         } else {
             let origin = request.get(ORIGIN).filter(|origin| {
                 let text = origin.to_str().unwrap_or_default();
-                let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+                let is_like = || cors.origins_like.iter().any(|pattern| pattern.is_match(text));
                 !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
             });
             origin.cloned()
         };
-        Sharing { cors: Arc::clone(cors), allowed }
+        CorsGrant { cors: Arc::clone(cors), allowed }
     }
 
-    /// Puts what the origin may do into a response. What the endpoint says of it does not count.
+    /// Sets the CORS fields of a response; those of the endpoint are removed.
     pub fn tell(&self, response: &mut HeaderMap) {
         for name in [ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_EXPOSE_HEADERS] {
             response.remove(name);
@@ -54,14 +55,14 @@ impl Sharing {
         if !self.tell_origin(response) {
             return;
         }
-        // Where cookies are allowed, browsers take `*` for a name like any other.
+        // With credentials, browsers treat `*` as a literal name.
         let exposed = self.cors.expose.iter().filter(|name| !(self.cors.credentials && ***name == *ANY));
         if let Some(exposed) = list(exposed) {
             response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         }
     }
 
-    /// The answer to a preflight request. Whatever it says, its status is a good one; a browser reads the fields.
+    /// The response to a preflight request. Its status is always successful; the fields carry the result.
     pub fn preflight(&self, request: &HeaderMap) -> Response<Bytes> {
         let mut response = pages::empty(StatusCode::NO_CONTENT);
         let headers = response.headers_mut();
@@ -93,8 +94,8 @@ impl Sharing {
         true
     }
 
-    /// A list as it is written; where it is `*`, what the request asks for, which holds for `Authorization` and with
-    /// cookies, too.
+    /// A list as configured. For `*` the names that the request asks for, which works for `Authorization` and with
+    /// credentials, too.
     fn list_or(&self, items: &[Arc<str>], asked: impl FnOnce() -> Option<HeaderValue>) -> Option<HeaderValue> {
         if items.iter().any(|item| **item == *ANY) {
             let any = (!self.cors.credentials).then(|| HeaderValue::from_static(ANY));
@@ -104,7 +105,7 @@ impl Sharing {
     }
 }
 
-/// Whether a response is the same for every origin.
+/// Whether a response is the same for all origins.
 fn is_for_all(cors: &Cors) -> bool {
     !cors.credentials && cors.origins.iter().any(|origin| **origin == *ANY)
 }
@@ -114,8 +115,8 @@ fn list<'l>(items: impl IntoIterator<Item = &'l Arc<str>>) -> Option<HeaderValue
     if items.is_empty() { None } else { HeaderValue::try_from(items.join(", ")).ok() }
 }
 
-/// Whether a pattern covers an origin: `*`, or scheme, host and port, where the port may be left out if it is the scheme's
-/// own, and the host may be `*`, or begin with `*.` for one label or more.
+/// Whether a pattern matches an origin: `*`, or scheme, host and port. The scheme's default port may be omitted. The
+/// host may be `*`, or begin with `*.` for one or more labels.
 fn allows(pattern: &str, origin: &str) -> bool {
     if pattern == ANY {
         return true;

@@ -1,4 +1,4 @@
-//! How long a request may take, from its router, its route and its rule.
+//! Timeouts of a request, from its router, route and rule.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 
 use super::destination::Destination;
 
-/// How long a request may take.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// To connect to an endpoint.
+    /// Connecting to an endpoint.
     pub connect: Duration,
-    /// For the client to send its body.
+    /// Client inactivity while it sends the body.
     pub client: Duration,
-    /// How long the endpoint may be silent.
+    /// Endpoint inactivity.
     pub server: Duration,
-    /// How long both may be, where the rule says.
+    /// Inactivity of both sides, if the rule sets it.
     pub idle: Option<Duration>,
-    /// When all of it must be over.
+    /// Deadline of the whole request.
     pub until: Option<Instant>,
-    /// What one try has.
+    /// Time for each attempt.
     of_try: Option<Duration>,
-    /// What a tunnel that comes of it has, unless its route says otherwise.
+    /// Inactivity of a tunnel, unless the route sets its own.
     tunnel: Duration,
 }
 
 impl Deadlines {
-    /// Those of a request that has just come.
+    /// Timeouts of a request that begins now.
     pub fn of(destination: &Destination<'_>) -> Self {
         let Destination { route, served, .. } = *destination;
         let timeouts = &served.table.policy.timeouts;
@@ -36,7 +36,7 @@ impl Deadlines {
         let all = own(|rule| rule.request_timeout).filter(|time| !time.is_zero());
         let idle = own(|rule| rule.idle_timeout);
         let of_try = own(|rule| rule.backend_timeout).filter(|time| !time.is_zero());
-        // Whoever gives a request more time than the router gives an endpoint to say something means it.
+        // A rule that grants a longer request timeout than the router's `serverTimeout` extends that, too.
         let server = || all.max(of_try).map_or(timeouts.server, |time| time.max(timeouts.server));
         Deadlines {
             connect: timeouts.connect,
@@ -49,24 +49,24 @@ impl Deadlines {
         }
     }
 
-    /// How long a tunnel that comes of it may be silent. Few requests become one, so the route is asked only then.
+    /// Inactivity timeout of a tunnel. The route is looked up here, because few requests become tunnels.
     pub fn of_tunnel(&self, route: Option<&ResolvedRoute>) -> Duration {
         route.and_then(|route| route.tunnel_timeout).unwrap_or(self.tunnel)
     }
 
-    /// When a try that begins now must be over.
+    /// Deadline of an attempt that begins now.
     pub fn end_of_try(&self) -> Option<Instant> {
         let of_try = self.of_try.map(|time| Instant::now() + time);
         self.until.map_or(of_try, |until| Some(of_try.map_or(until, |of_try| of_try.min(until))))
     }
 
-    /// How long may be waited for an endpoint to have room.
+    /// Longest wait for an endpoint with capacity.
     pub fn patience(&self) -> Duration {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         left.map_or(self.connect, |left| left.min(self.connect))
     }
 
-    /// Whether the request's time has run out.
+    /// Whether the request's deadline has expired.
     pub fn are_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }

@@ -1,5 +1,5 @@
-//! What becomes of a request: which route or rule serves it, or what it is told instead (docs/openshift.md#matching,
-//! docs/gateway-api.md#which-rule-serves).
+//! Decides how a request is handled: which route or rule serves it, or which response the router sends itself
+//! (docs/openshift.md#matching, docs/gateway-api.md#which-rule-serves).
 
 use std::sync::Arc;
 
@@ -15,57 +15,56 @@ use router_table::table::ResolvedRoute;
 use super::connection::{Connection, ConnectionTls};
 use super::target::{Target, read_target};
 use crate::http::path_rewrite::rewritten;
-use crate::http::request_view::{AskedPath, RequestView};
+use crate::http::request_view::{RequestPath, RequestView};
 use crate::record::AccessRecord;
 use crate::snapshot::ServedRouter;
 
-/// What is decided about a request before it goes anywhere.
+/// How a request is handled.
 #[derive(Debug)]
 pub enum Decision {
-    /// It goes to an endpoint of this route.
+    /// Forward it to an endpoint of this route.
     Forward {
         /// The route.
         route: Arc<ResolvedRoute>,
-        /// The rule that it is of, if it is no Route.
+        /// The matching rule; `None` for a Route.
         rule: Option<Arc<Rule>>,
-        /// Host and port as the client wrote them.
+        /// Host and port as sent.
         authority: HeaderValue,
-        /// The kernel may carry such requests too, with the fields that they have.
+        /// Whether to keep the fields as sent, because the kernel may carry such requests unchanged.
         as_sent: bool,
     },
-    /// The client is sent to https.
+    /// Redirect to https.
     Redirect {
         /// The route.
         route: Arc<ResolvedRoute>,
         /// The host.
         host: Hostname,
-        /// The port, when the client is to be told of one.
+        /// Port for the redirect, unless it is the default.
         https_port: Option<u16>,
     },
-    /// The rule sends the client elsewhere.
+    /// Redirect by a rule.
     RuleRedirect {
-        /// The rule, whose action is a redirect.
+        /// The rule with the redirect.
         rule: Arc<Rule>,
-        /// Host and port as the client wrote them.
+        /// Host and port as sent.
         authority: HeaderValue,
     },
-    /// A browser asks what another site's page may do; the rule's `CORS` filter knows.
+    /// Answer a CORS preflight by the rule's `CORS` filter.
     Preflight(Arc<Rule>),
     /// `OPTIONS *`.
     Router,
-    /// The router answers by itself.
+    /// Send an error response.
     Refuse {
-        /// The response's status.
+        /// Status of the response.
         status: StatusCode,
-        /// Why.
+        /// Cause, for the access log.
         flag: Flag,
-        /// The route, if one was found.
+        /// The route, if one matched.
         route: Option<Arc<ResolvedRoute>>,
     },
 }
 
-/// Decides about a request by the router's newest table. Where its path was compared in another form than it was sent in,
-/// it has that form from then on.
+/// Decides by the router's newest table. Replaces the request's path by its normalized form, if the matching used that.
 pub fn decide(
     router: &ServedRouter,
     connection: &Connection,
@@ -88,12 +87,12 @@ pub fn decide(
         is_newest: tls.is_newest,
     });
     let via = Via { client: Some(connection.client.ip()), tls };
-    let path = AskedPath::new(head.uri.path());
+    let path = RequestPath::new(head.uri.path());
     let decision = decide::decide(&router.table, &via, host.as_deref(), &RequestView::new(head, &authority, &path));
     if let Some(path) = path.changed(decision.path_form(&router.table)) {
         match rewritten(&head.uri, path) {
             Some(uri) => head.uri = uri,
-            // With its escapes it is longer than a URI can be.
+            // With its escapes it exceeds the longest URI.
             None => return refuse(StatusCode::URI_TOO_LONG, Flag::BadRequest),
         }
     }
@@ -110,7 +109,7 @@ pub fn decide(
                 let https_port = mapped_port(written, connection.listener.port(), router.table.https_port);
                 Decision::Redirect { route: Arc::clone(route), host: host.into_owned(), https_port }
             }
-            // No Route has an address.
+            // No Route has an address as its host.
             None => refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute),
         },
         decide::Decision::RuleRedirect { rule, .. } => Decision::RuleRedirect { rule: Arc::clone(rule), authority },
@@ -122,14 +121,14 @@ pub fn decide(
     }
 }
 
-/// Whether the kernel may carry the clear-text connections of the route's host. For nearly all routes that is known
-/// without looking the host up again.
+/// Whether the kernel may carry clear-text connections of the route's host. For nearly all routes this is known without
+/// another look-up.
 fn is_steerable(router: &ServedRouter, route: &ResolvedRoute) -> bool {
     let host = || router.table.hosts.entry(&route.host);
     route.is_left_alone() && host().is_some_and(|host| host.steerable_cleartext().is_some())
 }
 
-/// Whether clients are still asked for the certificates that a connection's client was asked for.
+/// Whether the client certificate policy is still that of the connection's handshake.
 fn asks_the_same(router: &ServedRouter, tls: &ConnectionTls) -> bool {
     router.tls.as_ref().is_some_and(|now| match (&now.client_auth, &tls.client_auth) {
         (None, None) => true,

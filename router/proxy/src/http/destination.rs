@@ -1,4 +1,4 @@
-//! Where a request goes, and what is done to its fields on the way.
+//! Where a request is forwarded to, and how its fields are changed.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,24 +15,24 @@ use crate::snapshot::ServedRouter;
 use crate::upstream::plan::Plan;
 use crate::upstream::target::Target;
 
-/// Where a request goes, and as what.
+/// Where a request is forwarded to.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
-    /// How its endpoints are chosen.
+    /// Its plan.
     pub plan: &'r Plan,
-    /// Its router.
+    /// State of its router.
     pub served: &'r ServedRouter,
-    /// Host and port as the client wrote them.
+    /// Host and port as sent.
     pub authority: &'r HeaderValue,
     /// See [`ClientView::as_sent`](super::headers::ClientView::as_sent).
     pub as_sent: bool,
 }
 
 impl Destination<'_> {
-    /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
-    /// word, those of the route (docs/openshift.md#header-actions) or the rule, and the request's id.
+    /// Applies the prepared changes of the request's fields: the request's id, the router's actions and, last, those of
+    /// the route (docs/openshift.md#header-actions) or the rule.
     pub fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
         let policy = &self.served.table.policy;
         for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {
@@ -51,7 +51,7 @@ impl Destination<'_> {
         }
     }
 
-    /// Waits for an endpoint's answer, and tells the client of interim ones.
+    /// Awaits an endpoint's response, and passes interim ones to the client meanwhile.
     pub async fn tell_meanwhile<A: Future>(
         &self,
         mut answer: Pin<&mut A>,
@@ -69,7 +69,7 @@ impl Destination<'_> {
         poll_fn(|cx| connection.clock.interim.poll_with(cx, |cx| answer.as_mut().poll(cx), head)).await
     }
 
-    /// How the names of a message are spelled, if not as always.
+    /// Case adjustments of the request's field names, if any.
     pub fn spelling(&self) -> Option<&HeaderCase> {
         self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
     }

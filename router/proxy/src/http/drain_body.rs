@@ -1,5 +1,5 @@
-//! What a client goes on sending when it has its answer already. HTTP/2 would tell it to stop by a reset of the stream
-//! (RFC 9113 §8.1), and there are clients that take the answer for lost then; so a little is read and thrown away first.
+//! Reads request content that a client sends after it was answered. HTTP/2 would reset the stream (RFC 9113 §8.1), and
+//! some clients then discard the response; so a limited amount is read and dropped first.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-/// Most bytes that are read; the flow control window that clients begin with (RFC 9113 §6.9.2).
+/// Most bytes to read: the initial flow-control window (RFC 9113 §6.9.2).
 const MOST: usize = 65_535;
-/// How long a client may take to send them.
+/// Longest time to read.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Reads what is left of a request's body, within limits, beside whatever else is done.
+/// Reads the rest of a request's body, within limits, in a task of its own.
 pub fn drain(body: Incoming) {
     if !body.is_end_stream() {
         tokio::spawn(timeout(LONGEST, read(body)));

@@ -1,10 +1,10 @@
-//! Bytes in a request target that no URI may have (RFC 3986 §2), and clients send all the same: JSON in a query, above
-//! all. Browsers percent-encode them (WHATWG URL §1.3, query and path percent-encode sets), origin servers read both
-//! alike, and `http::Uri` takes no others. The kernel carries a connection with such bytes as they are.
+//! Percent-encodes bytes in a request target that a URI must not contain (RFC 3986 §2) but clients send, for example
+//! JSON in a query. Browsers encode them (WHATWG URL §1.3, query and path percent-encode sets), and origin servers
+//! treat both forms alike; `http::Uri` rejects them. The kernel data path passes such bytes on unchanged.
 
-/// The target with what `http::Uri` refuses of visible ASCII percent-encoded; `None` if there is nothing of it.
+/// The target with visible ASCII that `http::Uri` rejects percent-encoded; `None` if there is none.
 pub fn escaped(target: &[u8]) -> Option<Vec<u8>> {
-    // Without an end in between, many bytes are looked at in one step.
+    // Without an early exit the loop is vectorized.
     if !target.iter().fold(false, |found, byte| found | matches!(byte, b'"' | b'<' | b'>' | b'`')) {
         return None;
     }

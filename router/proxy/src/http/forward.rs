@@ -1,4 +1,4 @@
-//! A request on its way to an endpoint, and the response on its way back.
+//! Forwards a request to an endpoint and returns the response.
 
 mod answered;
 
@@ -30,7 +30,7 @@ use crate::http::deadlines::Deadlines;
 use crate::interim::Turn;
 use crate::limits::TooMany;
 use crate::record::AccessRecord;
-use crate::upstream::attempt::{AttemptError, Waits, attempt, read_off};
+use crate::upstream::attempt::{AttemptError, InactivityTimeouts, attempt, read_off};
 use crate::upstream::choose::{Choice, NoEndpoint, Pick};
 use crate::upstream::connect::ConnectRequest;
 use crate::upstream::hashing::Hashed;
@@ -39,48 +39,47 @@ use crate::upstream::target::Target;
 
 use answered::{Answered, answer};
 
-/// Why there is no response from an endpoint, with what the router's own response needs.
+/// Why an endpoint's response is missing, with what the router's own response needs.
 #[derive(Debug)]
 pub struct Failure {
-    /// The response's status.
+    /// Status of the response.
     pub status: StatusCode,
-    /// Why.
+    /// Cause, for the access log.
     pub flag: Flag,
-    /// The request's record.
+    /// Access record of the request.
     pub record: Box<AccessRecord>,
-    /// The request's guard.
+    /// Guard of the request.
     pub in_flight: InFlight,
 }
 
-/// A request that is ready to be sent, with what goes with it until it is answered.
+/// A request ready to be sent, with its state until it is answered.
 struct Exchange<'r> {
     plan: &'r Plan,
     choice: Choice<'r>,
     request: Request<RequestBody>,
-    /// The request's fields before a backend's own work on them, where some backend has such.
+    /// The fields before a backend's modifiers, if any backend has modifiers.
     unmodified: Option<Box<HeaderMap>>,
     upload: Option<Arc<Upload>>,
     asked: Option<RequestedUpgrade>,
     times: Deadlines,
-    /// How long connecting may take, in all that is tried before the request is sent again.
+    /// Remaining time for connecting, shared by all endpoints until the request is sent again.
     left: Duration,
     record: Box<AccessRecord>,
     in_flight: InFlight,
     is_http1: bool,
-    /// There if the rule has any and the request may have them.
+    /// Retries of the rule, if any and if the request may be repeated.
     retries: Option<Retries<'r>>,
-    /// Has the client told of interim responses.
+    /// Passes interim responses to the client.
     interim: Option<Turn<'r>>,
-    /// The cookie that stands for the client, if it has none.
+    /// A new client's affinity cookie.
     set_cookie: Option<HeaderValue>,
 }
 
-/// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
-/// done at once is done before there is a future, which then has no room for it: every request is moved about as long
-/// as its future is.
+/// Sends a request to an endpoint of the route; tries further endpoints as long as none has received it. Everything
+/// that needs no waiting is done before the future is created, because each request's future is moved around.
 ///
 /// # Errors
-/// What to answer when no endpoint did.
+/// The response when no endpoint answered.
 pub fn forward<'r>(
     shared: &'r Arc<Shared>,
     connection: &'r Connection,
@@ -142,7 +141,7 @@ pub fn forward<'r>(
                 Ok((lease, response)) => {
                     if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
                         exchange.record.place = None;
-                        // It has no content.
+                        // The request has no content.
                         tokio::spawn(read_off(lease, response, waits.server, false));
                         pause.await;
                         continue;
@@ -161,7 +160,7 @@ pub fn forward<'r>(
                 Err(trouble) => {
                     let AttemptError { status, flag, unseen, connecting } = trouble;
                     last = match flag {
-                        // It was known before, and there was no time to be late.
+                        // The cause was known at once, so no timeout can have expired.
                         Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout
                             if unseen && exchange.choice.is_last_resort() =>
                         {
@@ -194,14 +193,14 @@ pub fn forward<'r>(
 }
 
 impl<'r> Exchange<'r> {
-    /// Does a backend's own work on the request's fields, in the place of what was done for another.
+    /// Applies a backend's modifiers to the original fields.
     fn modify_for(&mut self, target: Target<'_>) {
         let Some(unmodified) = self.unmodified.as_deref() else { return };
         self.request.headers_mut().clone_from(unmodified);
         target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
     }
 
-    /// Has the request sent again, after a pause, if its rule says so after this; boxed, as it is rare.
+    /// The wait before the rule's next retry after this outcome, if any; boxed, because retries are rare.
     fn again(&mut self, outcome: Outcome) -> Option<Pin<Box<Sleep>>> {
         let pause = self.retries.as_mut()?.after(outcome)?;
         if self.times.until.is_some_and(|until| Instant::now() + pause >= until) {
@@ -212,7 +211,7 @@ impl<'r> Exchange<'r> {
         Some(Box::pin(sleep(pause)))
     }
 
-    /// Nothing more can come before the response: it is given to hyper when what was to come before it is written.
+    /// No interim response can follow. hyper gets the final response after pending interim ones were written.
     async fn end_interim(&mut self, connection: &Connection) {
         let interim = &connection.clock.interim;
         if !self.is_http1 {
@@ -224,14 +223,14 @@ impl<'r> Exchange<'r> {
         self.record.interim_dropped = interim.end();
     }
 
-    /// How a try that begins now goes to an endpoint, and how long it waits.
+    /// How an attempt that begins now connects, and its timeouts.
     fn way<'w>(
         &self,
         shared: &'w Shared,
         connection: &'w Connection,
         route: &'w ResolvedRoute,
         target: Target<'w>,
-    ) -> (ConnectRequest<'w>, Waits)
+    ) -> (ConnectRequest<'w>, InactivityTimeouts)
     where
         'r: 'w,
     {
@@ -251,7 +250,7 @@ impl<'r> Exchange<'r> {
             apart: connection.clock.takes_back_often(),
             with_content: self.upload.is_some(),
         };
-        (way, Waits { server: times.server, client: times.client, until })
+        (way, InactivityTimeouts { server: times.server, client: times.client, until })
     }
 }
 
@@ -306,12 +305,12 @@ fn prepare<'r>(
     if is_http1 {
         connection.clock.be_patient(times.idle);
     }
-    // A client of HTTP/1.0 knows no interim responses, and over HTTP/2 hyper has no way to send one.
+    // HTTP/1.0 has no interim responses, and hyper cannot send them over HTTP/2.
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none())
         && let Some(prepared) = Prepared::of(route)
     {
-        let waits = Waits { server: times.server, client: times.client, until: None };
+        let waits = InactivityTimeouts { server: times.server, client: times.client, until: None };
         let totals = prepared.totals(|| shared.log.counters().totals(&record.router, &route.id));
         Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
     }
@@ -338,8 +337,8 @@ fn prepare<'r>(
     }))
 }
 
-/// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
-/// the body is read, which is held back until the endpoint has said so. Over HTTP/2 hyper sends none.
+/// Whether the client waits for `100 Continue` and can receive it. hyper sends it as soon as the body is read, so
+/// reading is deferred until the endpoint has sent its own. Over HTTP/2 hyper sends none.
 fn expects_continue(headers: &mut HeaderMap, version: Version) -> bool {
     let expects = headers.get(EXPECT).is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     let can_be_told = expects && version == Version::HTTP_11;

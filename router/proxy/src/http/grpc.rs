@@ -1,5 +1,5 @@
-//! The router's own answers to gRPC requests. A gRPC client looks for the outcome in `grpc-status`, so an answer without
-//! a message is one HEADERS frame with status 200 and the outcome ("Trailers-Only", gRPC over HTTP/2).
+//! The router's own responses to gRPC requests. A gRPC client reads the outcome from `grpc-status`, so an error is a
+//! single HEADERS frame with status 200 and that field ("Trailers-Only", gRPC over HTTP/2).
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -10,12 +10,12 @@ const GRPC: &str = "application/grpc";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Whether a request is one of gRPC.
+/// Whether this is a gRPC request.
 pub fn is_grpc(request: &HeaderMap) -> bool {
     request.get(CONTENT_TYPE).is_some_and(|kind| type_is_grpc(kind.as_bytes()))
 }
 
-/// An answer that says what `status` says; `None` where only HTTP has words for it.
+/// The gRPC error for a status; `None` if it has no gRPC equivalent.
 pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
     if !grpc_has_words_for(status.as_u16()) {
         return None;
@@ -30,8 +30,8 @@ pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
     Some(response)
 }
 
-/// As gRPC's "HTTP to gRPC Status Code Mapping" and Envoy have it, but for 504: its endpoint may have begun, which
-/// UNAVAILABLE denies, and clients send again what was not; and for 500, which is a rule's without a usable backend
+/// The mapping of gRPC ("HTTP to gRPC Status Code Mapping") and Envoy, with two exceptions. 504: the endpoint may have
+/// processed the request, and clients repeat requests after UNAVAILABLE. 500: a rule without a usable backend
 /// (GRPCRoute: "UNAVAILABLE").
 fn code(status: StatusCode) -> u16 {
     match status.as_u16() {

@@ -1,7 +1,8 @@
-//! `httpHeaders.headerNameCaseAdjustments`: names of HTTP/1 fields as old readers want them spelled.
+//! `httpHeaders.headerNameCaseAdjustments`: case of HTTP/1 field names for legacy receivers.
 //!
-//! `http` keeps names in small letters; hyper writes them so unless a message carries the spelling of another one that
-//! hyper has read. So a message with the wanted names is read once, and what hyper noted of it goes with each message.
+//! `http` stores names in lower case, and hyper writes them so unless a message carries the original names of a message
+//! that hyper has parsed. So a message with the wanted names is parsed once, and hyper's record of it is copied to each
+//! message.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -17,19 +18,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 
-/// A field that a message has more often is spelled as always from there on.
+/// From this many fields of the same name on, the name is in lower case.
 const LINES: usize = 8;
 
-/// The spelling of some names.
+/// Case of some field names.
 #[derive(Clone, Debug)]
 pub struct HeaderCase {
     names: Vec<Arc<str>>,
-    /// In a form that only hyper can read.
+    /// hyper's record of the names; its type is private to hyper.
     noted: Extensions,
 }
 
 impl HeaderCase {
-    /// Of these names. `None` when there are none, or they are no names.
+    /// Builds the record; `None` without valid names.
     pub fn of(names: &[Arc<str>]) -> Option<Self> {
         if names.is_empty() {
             return None;
@@ -41,7 +42,7 @@ impl HeaderCase {
             *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.extensions().clone());
             async { Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new())) }
         });
-        // All of it happens in memory, so that nothing has to be waited for.
+        // Runs in memory, so it never waits.
         let (mut client, server) = tokio::io::duplex(head.len().max(1024));
         client.write_all(head.as_bytes()).now_or_never()?.ok()?;
         let mut builder = http1::Builder::new();
@@ -55,19 +56,19 @@ impl HeaderCase {
         noted.map(|noted| HeaderCase { names: names.to_vec(), noted })
     }
 
-    /// How a name is spelled, if not as always.
+    /// The adjusted form of a name, if any.
     pub fn name(&self, name: &HeaderName) -> Option<&str> {
         self.names.iter().map(|spelled| &**spelled).find(|spelled| name.as_str().eq_ignore_ascii_case(spelled))
     }
 
-    /// Has a message's names spelled so.
+    /// Applies the adjustments to a message.
     pub fn apply(&self, message: &mut Extensions) {
         message.extend(self.noted.clone());
     }
 }
 
-/// A request with these names. Those that say how long a message is have to say it well; the length comes before the
-/// coding, which it would be overruled by.
+/// A request with these names. Framing fields among them need valid values; Content-Length precedes Transfer-Encoding,
+/// which overrides it.
 fn head_with(names: &[Arc<str>]) -> String {
     let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
     let mut sorted: Vec<&Arc<str>> = names.iter().collect();
@@ -80,7 +81,7 @@ fn head_with(names: &[Arc<str>]) -> String {
             _ => ("x", LINES),
         };
         for _ in 0..lines {
-            // Writing to a text cannot fail.
+            // Writing to a String cannot fail.
             let _ = write!(head, "{name}: {value}\r\n");
         }
     }

@@ -1,4 +1,4 @@
-//! Header fields that a proxy takes out, adds and leaves alone.
+//! Header fields that the proxy removes, adds or keeps.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -19,20 +19,20 @@ const X_FORWARDED_PROTO_VERSION: HeaderName = HeaderName::from_static("x-forward
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// What endpoints are told of a connection, made once.
+/// Values of forwarding fields that are the same for all requests of a connection.
 #[derive(Debug)]
-pub struct Told {
+pub struct ForwardedValues {
     client: HeaderValue,
-    /// How its elements of `Forwarded` begin: the client as that names it (RFC 7239 §6), and what comes next.
+    /// Start of its `Forwarded` elements: the client's node identifier (RFC 7239 §6), and the next parameter's name.
     begin: HeaderValue,
     port: HeaderValue,
-    /// The first element of `Forwarded` that was told, with the authority and scheme that it tells: those of nearly all
-    /// requests of a connection.
+    /// The first `Forwarded` element, with the authority and scheme that it contains: those of nearly all requests of
+    /// the connection.
     forwarded: OnceLock<(HeaderValue, Box<str>, HeaderValue)>,
 }
 
-impl Told {
-    /// Of a connection from `client` to `listener`.
+impl ForwardedValues {
+    /// For a connection from `client` to `listener`.
     pub fn of(client: IpAddr, listener: SocketAddr) -> Self {
         // Addresses and numbers are visible ASCII.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"));
@@ -41,31 +41,31 @@ impl Told {
             IpAddr::V6(client) => format!("for=\"[{client}]\";host="),
         };
         let port = HeaderValue::from(listener.port());
-        Told { client: value(client.to_string()), begin: value(begin), port, forwarded: OnceLock::new() }
+        ForwardedValues { client: value(client.to_string()), begin: value(begin), port, forwarded: OnceLock::new() }
     }
 }
 
-/// What the endpoint is told about one request of a client's connection.
+/// A client's request as the forwarding fields describe it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientView<'c> {
-    /// What is told about all of them.
-    pub told: &'c Told,
-    /// Whether over TLS.
+    /// Values of the connection.
+    pub told: &'c ForwardedValues,
+    /// Whether the connection uses TLS.
     pub tls: bool,
-    /// The version of HTTP.
+    /// HTTP version.
     pub version: Version,
-    /// The authority as the client wrote it.
+    /// Authority as sent.
     pub authority: &'c HeaderValue,
-    /// How it is told.
+    /// How existing fields are treated.
     pub policy: ForwardedHeaders,
-    /// The certificate that it has shown.
+    /// The client's certificate.
     pub certificate: Option<&'c ClientCertificate>,
-    /// Fields that belong to no single connection stay as they were sent: the kernel may carry such requests as they
-    /// are, and what an endpoint gets must not depend on who carries.
+    /// Whether to keep other fields as sent: the kernel may carry such requests unchanged, and an endpoint must receive
+    /// the same from both data paths.
     pub as_sent: bool,
 }
 
-/// Prepares a request's fields for the endpoint. Returns the protocol that the client asks to upgrade to.
+/// Prepares a request's fields for the endpoint. Returns the protocol of a requested upgrade.
 pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option<HeaderValue> {
     let own = OwnFields::of(headers);
     let upgrade = if own.has(&UPGRADE) { requested_upgrade(headers, view.version) } else { None };
@@ -84,7 +84,7 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
     }
-    // The client's own field, mostly.
+    // Usually the client's own field is kept.
     if headers.get(HOST) != Some(view.authority) {
         headers.insert(HOST, view.authority.clone());
     }
@@ -92,8 +92,8 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     upgrade
 }
 
-/// Prepares a response's fields for the client. A length beside `Transfer-Encoding` is not the content's, and goes with
-/// that (RFC 9112 §6.3).
+/// Prepares a response's fields for the client. A Content-Length beside `Transfer-Encoding` is invalid and removed (RFC
+/// 9112 §6.3).
 pub fn prepare_response(headers: &mut HeaderMap) {
     let own = OwnFields::of(headers);
     own.strip(headers);
@@ -102,15 +102,15 @@ pub fn prepare_response(headers: &mut HeaderMap) {
     }
 }
 
-/// Prepares the fields behind a body, if this is them. Those of a connection have no place there (RFC 9110 §6.5.1), and
-/// over HTTP/2 they would make the whole message malformed (RFC 9113 §8.2.2).
+/// Prepares trailers, if the frame has them: removes connection-specific fields (RFC 9110 §6.5.1), which over HTTP/2
+/// would make the message malformed (RFC 9113 §8.2.2).
 pub fn prepare_trailers<D>(frame: &mut Frame<D>) {
     if let Some(trailers) = frame.trailers_mut() {
         OwnFields::of(trailers).strip(trailers);
     }
 }
 
-/// Whether a field is a list that has this token.
+/// Whether a list-valued field contains this token.
 pub fn has_token(value: &HeaderValue, token: &str) -> bool {
     tokens(value).any(|found| found.eq_ignore_ascii_case(token))
 }
@@ -123,15 +123,15 @@ fn requested_upgrade(headers: &HeaderMap, version: Version) -> Option<HeaderValu
     let asked = version == Version::HTTP_11 && headers.get_all(CONNECTION).iter().any(|c| has_token(c, "upgrade"));
     let mut protocols = headers.get_all(UPGRADE).iter();
     let protocol = protocols.next().filter(|_| asked && protocols.next().is_none())?;
-    // Switching to HTTP/2 would take the requests out of the router's sight.
+    // After a switch to HTTP/2 the router could not inspect requests.
     let hidden = tokens(protocol).any(|name| name.eq_ignore_ascii_case("h2c") || name.starts_with("HTTP/"));
     (!hidden).then(|| protocol.clone())
 }
 
-/// Which fields of its connection alone a message has (RFC 9110 §7.6.1), found in one pass: most have none.
+/// Connection-specific fields of a message (RFC 9110 §7.6.1), found in one pass: most messages have none.
 struct OwnFields(u8);
 
-/// A static, as a constant would be made anew for every field.
+/// A static, because a constant would be built for each field.
 static OWN_FIELDS: [HeaderName; 6] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
 
 impl OwnFields {
@@ -139,7 +139,8 @@ impl OwnFields {
         OwnFields(headers.keys().fold(0, |found, name| found | Self::bit(name.as_str())))
     }
 
-    /// The place of a name in [`OWN_FIELDS`], as a bit. Told by length first, most names cost one comparison.
+    /// The index of a name in [`OWN_FIELDS`], as a bit. The length is compared first, so most names cost one
+    /// comparison.
     fn bit(name: &str) -> u8 {
         match name {
             "connection" => 1,
@@ -156,8 +157,8 @@ impl OwnFields {
         self.0 & Self::bit(name.as_str()) != 0
     }
 
-    /// Takes them out. What `Connection` lists goes too, except fields that only an attacker would list: routing, framing
-    /// and the record of who asked.
+    /// Removes them, and the fields that `Connection` lists, except routing, framing and forwarding fields, which only
+    /// an attacker would list.
     fn strip(&self, headers: &mut HeaderMap) {
         if self.has(&CONNECTION) && headers.get_all(CONNECTION).iter().any(lists_fields) {
             let listed: Vec<HeaderName> = headers
@@ -179,7 +180,7 @@ impl OwnFields {
     }
 }
 
-/// Whether a `Connection` may list a field: nearly all say one of two words, which are none.
+/// Whether a `Connection` field may list fields: nearly all contain `close` or `keep-alive` alone.
 fn lists_fields(connection: &HeaderValue) -> bool {
     let options: [&[u8]; 2] = [b"keep-alive", b"close"];
     !options.iter().any(|option| connection.as_bytes().eq_ignore_ascii_case(option))
@@ -190,9 +191,8 @@ fn must_stay(name: &HeaderName) -> bool {
     matches!(name, "host" | "content-length" | "forwarded") || name.starts_with("x-forwarded-")
 }
 
-/// Takes out what only the router may say: `Proxy` (httpoxy), the `X-SSL…` fields of client certificates, and fields
-/// with `_` that CGI-like backends, which read it as `-`, would take for one that says who asks or where a message
-/// ends.
+/// Removes fields that only the router may set: `Proxy` (httpoxy), the `X-SSL…` fields of client certificates, and
+/// fields with `_` that CGI-like backends would read as forwarding or framing fields, because they map `-` to `_`.
 fn strip_forged(headers: &mut HeaderMap) {
     let forged: Vec<HeaderName> = headers.keys().filter(|name| is_forged(name)).cloned().collect();
     for name in forged {
@@ -200,8 +200,8 @@ fn strip_forged(headers: &mut HeaderMap) {
     }
 }
 
-/// Prepares the fields behind a request's body, if this is them. An endpoint may take them for fields of the head
-/// (RFC 9110 §6.5.1 warns of that), so those that say who asks, for what or how, are taken out whatever the policy is.
+/// Prepares a request's trailers, if the frame has them. An endpoint may merge trailers into the head (RFC 9110
+/// §6.5.1), so forwarding and framing fields are removed whatever the policy.
 pub fn prepare_request_trailers<D>(frame: &mut Frame<D>) {
     let Some(trailers) = frame.trailers_mut() else { return };
     OwnFields::of(trailers).strip(trailers);
@@ -211,7 +211,7 @@ pub fn prepare_request_trailers<D>(frame: &mut Frame<D>) {
     }
 }
 
-/// Of client certificates.
+/// Prefix of client certificate fields.
 const CERTIFICATE: &str = "x-ssl";
 
 fn is_forged(name: &HeaderName) -> bool {
@@ -222,7 +222,7 @@ fn is_forged(name: &HeaderName) -> bool {
     says_who(name)
 }
 
-/// Whether a field, by its name with `_` read as `-`, says who asks or where a message ends.
+/// Whether a field, with `_` read as `-`, describes the client or frames the message.
 fn says_who(name: &str) -> bool {
     const NAMES: [&str; 13] = [
         "connection",
@@ -244,16 +244,15 @@ fn says_who(name: &str) -> bool {
     FAMILIES.iter().any(begins) || NAMES.iter().any(|known| reads_as(name, known))
 }
 
-/// Whether a name is another one when `_` is read as `-`. Header names are ASCII.
+/// Whether a name equals another one when `_` is read as `-`. Field names are ASCII.
 fn reads_as(name: &str, other: &str) -> bool {
     let read = name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
     read.eq(other.bytes())
 }
 
-/// Tells of the client's connection as the policy says. `Append` adds one line each after those of proxies further out,
-/// `Replace` puts the router's own in their place, `IfNone` adds the fields that are not there, each for itself
-/// (OpenShift router, haproxy-config.template). `Replace` also takes out a client's `X-Forwarded-Proto-Version` where
-/// there is none to tell, which HAProxy leaves in.
+/// Adds forwarding fields according to the policy. `Append` adds a line after those of earlier proxies, `Replace`
+/// replaces them, `IfNone` adds each field that is absent (OpenShift router, haproxy-config.template). `Replace` also
+/// removes a client's `X-Forwarded-Proto-Version` when there is no value for it; HAProxy keeps it.
 fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
     let names =
         [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO, X_FORWARDED_PROTO_VERSION, FORWARDED];
@@ -302,16 +301,16 @@ fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value:
     }
 }
 
-/// The scheme that the last `X-Forwarded-Proto` tells, which with `IfNone` may be a proxy's further out; `None` for what
-/// is no token, which could smuggle parameters into `Forwarded`.
+/// The scheme in the last `X-Forwarded-Proto`, which with `IfNone` may come from an earlier proxy; `None` if it is not
+/// a token, because it could inject parameters into `Forwarded`.
 fn told_proto(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(X_FORWARDED_PROTO).iter().next_back()?;
     tokens(last).last().filter(|proto| is_token(proto.as_bytes()))
 }
 
-/// RFC 9110 §5.6.2; a valid authority has none of the other token characters.
+/// RFC 9110 §5.6.2; a valid authority contains none of the other token characters.
 fn is_token(text: &[u8]) -> bool {
-    // Without an end in between, many bytes are looked at in one step.
+    // Without an early exit the loop is vectorized.
     text.iter().fold(true, |is, byte| is & (byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_')))
 }
 

@@ -1,4 +1,4 @@
-//! What a client is told of an endpoint's interim responses.
+//! Interim responses of an endpoint as they are sent to the client.
 
 use http::header::{CONTENT_LENGTH, TRAILER};
 use http::response::Parts;
@@ -8,12 +8,12 @@ use super::headers::prepare_response;
 use super::reason;
 use crate::http::header_case::HeaderCase;
 
-/// A head as HTTP/1.1 writes it. Without fields of the connection to the endpoint, and of those that `act`, which is
-/// done to the response's fields too, takes out or writes over; what it would add comes with the response.
+/// A head in HTTP/1.1 syntax. Without connection-specific fields, and without those that the response's actions (`act`)
+/// remove or overwrite; fields that the actions add appear in the final response.
 pub fn head(response: Response<()>, spelling: Option<&HeaderCase>, act: impl FnOnce(&mut HeaderMap)) -> Vec<u8> {
     let (Parts { status, mut headers, extensions, .. }, ()) = response.into_parts();
     prepare_response(&mut headers);
-    // There is no content (RFC 9110 §8.6).
+    // Interim responses have no content (RFC 9110 §8.6).
     for name in [CONTENT_LENGTH, TRAILER] {
         headers.remove(name);
     }

@@ -1,14 +1,14 @@
-//! Values of fields that are made of others.
+//! Concatenates field values.
 
 use bytes::Bytes;
 use http::HeaderValue;
 
-/// One value after the other, as one.
+/// Concatenates values.
 pub fn join<const N: usize>(parts: [&HeaderValue; N]) -> HeaderValue {
-    // Of its very length: with room to spare `Bytes` would allocate once more.
+    // With exact capacity: otherwise `Bytes` would allocate once more.
     let mut joined = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
     parts.iter().for_each(|part| joined.extend_from_slice(part.as_bytes()));
-    // Valid: bytes are checked each by itself (RFC 9110 §5.5 as `http` reads it), and those of the parts were.
+    // Valid: `http` validates bytes individually (RFC 9110 §5.5), and the parts are valid.
     HeaderValue::from_maybe_shared(Bytes::from(joined)).unwrap_or(HeaderValue::from_static(""))
 }
 

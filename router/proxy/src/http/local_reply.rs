@@ -1,4 +1,4 @@
-//! Responses that the router makes itself: how they are phrased for one request.
+//! The router's own responses.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
@@ -15,7 +15,7 @@ use super::upload::is_unexpected;
 use crate::connection_state::InFlight;
 use crate::record::AccessRecord;
 
-/// How.
+/// How to write a response for one request.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalReply {
     kind: Kind,
@@ -26,14 +26,14 @@ pub struct LocalReply {
 }
 
 impl LocalReply {
-    /// To a request with this head and content.
+    /// For a request with this head and content.
     pub fn to(head: &request::Parts, content: Option<&Incoming>, show_cause: bool) -> Self {
         let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
         let is_last = content.is_some_and(|content| is_unexpected(&head.method, content));
         LocalReply { kind, grpc, version: head.version, is_last, show_cause }
     }
 
-    /// An error page: the one that the router has of its own for this status, if it has one.
+    /// An error page: the router's custom page for this status, if it has one.
     pub fn refuse(
         &self,
         policy: Option<&RouterPolicy>,
@@ -48,7 +48,7 @@ impl LocalReply {
         self.give(answer, flag, record, in_flight)
     }
 
-    /// A response as it is, with what every response of the router says.
+    /// A response with the fields that all of the router's own responses have.
     pub fn give(
         &self,
         mut response: Response<Bytes>,
@@ -59,7 +59,7 @@ impl LocalReply {
         let status = response.status();
         reason::complete(status, response.extensions_mut());
         let headers = response.headers_mut();
-        // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
+        // HTTP/2 has no connection-specific fields (RFC 9113 §8.2.2).
         if self.version != Version::HTTP_2 && (self.is_last || pages::ends_connection(status)) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,7 +1,6 @@
-//! Where one HTTP/1 message ends and the next begins, decided by the same strict parser that the kernel uses, before
-//! hyper sees a byte. hyper reads leniently (bare LF, Content-Length beside Transfer-Encoding); whoever reads a
-//! message differently than the endpoint does lets requests be smuggled. Whether the host is one is asked when the request
-//! is looked up.
+//! Determines where an HTTP/1 message ends, with the strict parser that the kernel program uses, before hyper reads a
+//! byte. hyper is lenient (bare LF, Content-Length beside Transfer-Encoding), and a proxy that frames messages
+//! differently than the endpoint allows request smuggling. The host is validated later, when the route is looked up.
 
 use std::ops::Range;
 
@@ -10,40 +9,38 @@ use router_common::http::{Content, ContentError, Head, HeadError, HeadParser, Pr
 
 use super::escape::escaped;
 
-/// Most fields of a head: as many as hyper reads without an allocation.
+/// Most fields of a head: as many as hyper parses without an allocation.
 pub const MAX_FIELDS: usize = 100;
-/// The digit of HTTP/1.1.
+/// Minor version digit of HTTP/1.1.
 const OUR_MINOR: u8 = b'1';
-/// Longest request target, in bytes: half of the longest head, so that there is room for the fields that say what to
-/// do with it.
+/// Longest request target in bytes: half of the longest head, which leaves room for other fields.
 pub const MAX_TARGET: u16 = 16 * 1024;
 
-/// Follows the messages of one connection.
+/// Frames the messages of a connection.
 #[derive(Debug)]
 pub struct MessageFraming {
     limit: u32,
     parser: HeadParser,
-    /// Where the head at hand names a minor version of HTTP/1 that is later than ours.
+    /// Offset of a minor version digit in the current head that is higher than 1.
     later_minor: Option<usize>,
-    /// The complete head in other words.
+    /// The complete head as hyper is to read it, if different.
     rewritten: Option<Vec<u8>>,
     body: Content,
 }
 
-/// What is known of a head.
+/// State of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadStep {
-    /// More bytes are needed.
+    /// Incomplete.
     Incomplete,
-    /// It is good, and has so many bytes.
+    /// Valid, with its length in bytes.
     Complete(usize),
-    /// It is to be answered with this status; with `None` it is no HTTP, and the connection is closed.
+    /// Invalid: to be answered with this status; `None`: not HTTP, the connection is closed.
     Refused(Option<StatusCode>),
 }
 
 impl MessageFraming {
-    /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
-    /// [`router_common::http::MAX_HEAD`] is no more than that.
+    /// For a new connection. `limit`: longest head in bytes, at most the parser's [`router_common::http::MAX_HEAD`].
     pub fn new(limit: u32) -> Self {
         MessageFraming {
             limit,
@@ -59,12 +56,12 @@ impl MessageFraming {
         self.body.is_over()
     }
 
-    /// Whether the body in progress has said how long it will be.
+    /// Whether the current body has a known length.
     pub fn in_sized_body(&self) -> bool {
         self.body.is_sized()
     }
 
-    /// Looks at a head: `head` is all of it that there is, `seen` what earlier calls had.
+    /// Parses a head: `head` is all of it so far, of which earlier calls had `seen` bytes.
     pub fn head(&mut self, head: &[u8], seen: usize) -> HeadStep {
         let mut progress = self.parser.feed(&mut UnreadHost, head.get(seen..).unwrap_or_default());
         if progress == Progress::Invalid(HeadError::Version) {
@@ -72,7 +69,7 @@ impl MessageFraming {
         }
         let parsed = self.parser.head();
         let is_large = parsed.len > self.limit || progress == Progress::Invalid(HeadError::TooLarge);
-        // Whichever it is that makes the head large: what is said is what to shorten.
+        // The status names the part that is to be shortened.
         if parsed.target_len > MAX_TARGET {
             return HeadStep::Refused(Some(StatusCode::URI_TOO_LONG));
         }
@@ -95,13 +92,13 @@ impl MessageFraming {
         }
     }
 
-    /// Looks at what the parser has left open of a complete head.
+    /// Validates what the parser leaves open about a complete head.
     fn accept(&mut self, head: &[u8], parsed: &Head) -> Result<(), StatusCode> {
         let body = body_of(head, parsed.http11)?;
         let start = parsed.target_start as usize;
         let target = head.get(start..).and_then(|rest| rest.get(..parsed.target_len.into())).unwrap_or_default();
         let escaped = escaped(target);
-        // In origin form nothing else can be wrong with it.
+        // A target in origin form needs no further checks.
         if parsed.form != TargetForm::Origin && Uri::try_from(escaped.as_deref().unwrap_or(target)).is_err() {
             return Err(StatusCode::BAD_REQUEST);
         }
@@ -112,7 +109,7 @@ impl MessageFraming {
         Ok(())
     }
 
-    /// Words a head as hyper reads it; what is longer then must not be too long.
+    /// Rewrites a head for hyper; the result must not exceed the limit either.
     #[cold]
     fn rewrite(&mut self, head: &[u8], target: Range<usize>, escaped: Option<Vec<u8>>) -> Result<(), StatusCode> {
         let mut rewritten = head.to_vec();
@@ -132,9 +129,9 @@ impl MessageFraming {
         Ok(())
     }
 
-    /// A request of HTTP/1.2 or later is one of HTTP/1.1 for whoever knows no more than that (RFC 9110 §2.5).
+    /// A later minor version is processed as HTTP/1.1 (RFC 9110 §2.5).
     fn read_as_http11(&mut self, head: &[u8]) -> Option<Progress> {
-        // The parser has stopped behind it, at the CR if there is no more of it.
+        // The parser stopped after the digit, or at the CR if that was the last byte.
         let minor = (self.parser.head().len as usize).checked_sub(2)?;
         let (before, rest) = head.split_at_checked(minor)?;
         let ([b'2'..=b'9'], behind) = rest.split_at_checked(1)? else { return None };
@@ -148,13 +145,13 @@ impl MessageFraming {
         Some(self.parser.feed(&mut UnreadHost, behind))
     }
 
-    /// What hyper is to read in the place of the head that is complete now, if not that: it reads no minor version of
-    /// HTTP/1 that is later than ours, and not every byte in a target.
+    /// The head that hyper is to read instead of the received one, if any: hyper rejects later minor versions, and some
+    /// bytes in targets.
     pub fn take_rewritten(&mut self) -> Option<Vec<u8>> {
         self.rewritten.take()
     }
 
-    /// Looks at bytes after a head: how many of them belong to its body.
+    /// Parses bytes after a head. Returns how many of them belong to its body.
     ///
     /// # Errors
     /// When the body is malformed.
@@ -163,10 +160,10 @@ impl MessageFraming {
     }
 }
 
-/// What body a complete head announces (RFC 9112 §6.3), if it does so in exactly one way.
+/// The body framing of a complete head (RFC 9112 §6.3), if it is unambiguous.
 fn body_of(head: &[u8], http11: bool) -> Result<Content, StatusCode> {
     let (mut length, mut coding) = (None, None);
-    // Behind the request line, and empty lines that may come before it.
+    // After the request line, and after empty lines before it.
     let lines = head.trim_ascii_start().split(|byte| *byte == b'\n').skip(1);
     for (count, line) in lines.enumerate() {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
@@ -194,16 +191,16 @@ fn body_of(head: &[u8], http11: bool) -> Result<Content, StatusCode> {
             let known = value.eq_ignore_ascii_case(b"chunked");
             if known { Ok(Content::chunked()) } else { Err(StatusCode::NOT_IMPLEMENTED) }
         }
-        // Both, or a coding in HTTP/1.0, which has none.
+        // Both fields, or a transfer coding in HTTP/1.0, which has none.
         _ => Err(StatusCode::BAD_REQUEST),
     }
 }
 
-/// Whether a name is not one of the two fields that say where a message ends, but has their letters, and no others:
-/// `Content_Length`, `Transfer--Encoding`. There are readers that take it for the field.
+/// Whether a name differs from a framing field only in non-letters: `Content_Length`, `Transfer--Encoding`. Some
+/// receivers treat it as that field.
 pub fn looks_like_framing(name: &[u8]) -> bool {
     const SHORTEST: usize = "contentlength".len();
-    // Nearly always this is known after one letter.
+    // Nearly always decided by the first letter.
     let has_letters_of = |known: &str| {
         let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
         letters.eq(known.bytes().filter(|byte| *byte != b'-')) && !name.eq_ignore_ascii_case(known.as_bytes())
@@ -211,7 +208,7 @@ pub fn looks_like_framing(name: &[u8]) -> bool {
     name.len() >= SHORTEST && (has_letters_of("content-length") || has_letters_of("transfer-encoding"))
 }
 
-/// `1*DIGIT`, below 2⁶³ so that no reader overflows.
+/// `1*DIGIT`, less than 2⁶³, so that no receiver overflows.
 fn content_length(value: &[u8]) -> Option<u64> {
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let length: u64 = std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()?;

@@ -1,10 +1,10 @@
-//! Copies of requests for mirrors (Gateway API, `HTTPRequestMirrorFilter`): sent and forgotten. A copy goes its own way
-//! from the moment that the request is ready to be sent; it never delays it, nor does anything that becomes of it reach
-//! the client. It has the request's fields as the endpoint gets them, `Host` included, with the mirror's own work on them
-//! in the place of the backend's.
+//! Mirrored requests (Gateway API, `HTTPRequestMirrorFilter`): a copy is sent, and its response dropped. The copy is
+//! created when the request is ready to be sent. It never delays the request, and its outcome never affects the client.
+//! It has the request's fields as for the endpoint, `Host` included, with the mirror's modifiers instead of the
+//! backend's.
 //!
-//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`](crate::context::MAX_COPIES) at the same time are not made. What no
-//! mirror has answered is counted as lost, and the log tells of it, now and then.
+//! Upgrade requests are not mirrored. At most [`MAX_COPIES`](crate::context::MAX_COPIES) copies are in progress at a
+//! time. Copies without a response are counted as lost, and logged at intervals.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,29 +19,29 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::modify::modify;
 use super::upload::{RequestBody, Upload};
 use crate::context::Shared;
-use crate::upstream::attempt::{Waits, attempt, read_off};
+use crate::upstream::attempt::{InactivityTimeouts, attempt, read_off};
 use crate::upstream::connect::ConnectRequest;
 use crate::upstream::plan::Plan;
 
-/// Where copies of a request go.
+/// The mirrors of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Mirrors<'r> {
-    /// The worker.
+    /// State of the worker.
     pub shared: &'r Arc<Shared>,
-    /// The route, with a rule that has mirrors.
+    /// The route, whose rule has mirrors.
     pub route: &'r Arc<ResolvedRoute>,
-    /// Its plan.
+    /// Plan of the route.
     pub plan: &'r Plan,
-    /// What is counted of the route.
+    /// Counters of the route.
     pub totals: &'r Arc<Totals>,
-    /// How long connecting to an endpoint may take.
+    /// Connect timeout.
     pub connect: Duration,
-    /// How long nothing may move.
-    pub waits: Waits,
+    /// Inactivity timeouts.
+    pub waits: InactivityTimeouts,
 }
 
 impl Mirrors<'_> {
-    /// Sends the copies that are due of a request that is about to be sent.
+    /// Sends the copies of a request that is about to be sent.
     pub fn send(&self, request: &mut Request<RequestBody>) {
         let turn = self.plan.next_mirror_turn();
         for (number, mirrored) in self.plan.mirrors().iter().enumerate() {
@@ -59,7 +59,7 @@ impl Mirrors<'_> {
             *copied.uri_mut() = request.uri().clone();
             *copied.version_mut() = request.version();
             *copied.headers_mut() = request.headers().clone();
-            // The body comes as it is read, whether or not this endpoint wants it.
+            // The body is copied as it is read, whether or not this endpoint accepts it.
             copied.headers_mut().remove(EXPECT);
             let (shared, route, totals) = (Arc::clone(self.shared), Arc::clone(self.route), Arc::clone(self.totals));
             let Mirrors { connect, waits, .. } = *self;
@@ -69,22 +69,22 @@ impl Mirrors<'_> {
     }
 }
 
-/// Counts a copy that no mirror has answered, and tells of it if it is time.
+/// Counts a lost copy, and logs the number of lost ones at intervals.
 fn lost(route: &ResolvedRoute, number: usize, totals: &Totals, why: &str) {
     let Some(count) = totals.lose_copy(Instant::now()) else { return };
     let mirror = route.rule.as_ref().and_then(|rule| rule.mirrors.get(number));
     let service = mirror.and_then(|mirror| mirror.cluster.services.first()).map_or("-", |service| &*service.service);
-    tracing::warn!(route = %route.id, service, why, count, "copies of requests are lost");
+    tracing::warn!(route = %route.id, service, why, count, "mirrored requests were lost");
 }
 
 struct Copy {
     shared: Arc<Shared>,
     route: Arc<ResolvedRoute>,
-    /// Of the rule's mirrors.
+    /// Index of the rule's mirror.
     number: usize,
     totals: Arc<Totals>,
     connect: Duration,
-    waits: Waits,
+    waits: InactivityTimeouts,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -97,7 +97,7 @@ impl Copy {
         let (mut left, mut why) = (*connect, Flag::NoEndpoints);
         let own = cluster.services.iter().filter_map(|service| service.policy.as_deref());
         own.for_each(|policy| modify(&policy.request_headers, request.headers_mut()));
-        // An error: there is no endpoint (left).
+        // An error means that no endpoint is left.
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
             let within = choice.patience(left);

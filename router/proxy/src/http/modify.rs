@@ -1,4 +1,4 @@
-//! `RequestHeaderModifier` and `ResponseHeaderModifier` of rules and their backends, carried out (Gateway API,
+//! Executes `RequestHeaderModifier` and `ResponseHeaderModifier` of rules and backends (Gateway API,
 //! `HTTPHeaderFilter`).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,8 +6,8 @@ use router_table::header_modifier::HeaderModifier;
 
 use super::actions::is_framing;
 
-/// Carries modifiers out, in order; each sets, then adds, then removes. Fields that frame a message or belong to one
-/// connection are left alone, and so is what no header can have.
+/// Executes modifiers in order; each sets, then adds, then removes. Framing and connection-specific fields are not
+/// changed; invalid names and values are ignored.
 pub fn modify(modifiers: &[HeaderModifier], headers: &mut HeaderMap) {
     for HeaderModifier { set, add, remove } in modifiers {
         for (name, value) in set.iter().filter_map(|(name, value)| field(name, value)) {

@@ -1,4 +1,4 @@
-//! Responses that the router makes itself.
+//! Pages for the router's own responses.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION, PRAGMA};
@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use router_table::policy::error_page::ErrorPage;
 
-/// Names the cause of an error, when asked to.
+/// Field with the cause of an error, if enabled.
 pub const CAUSE: HeaderName = HeaderName::from_static("x-sluice-cause");
 
-/// Title and sentence of a status.
+/// Title and text for a status.
 const fn text(status: StatusCode) -> (&'static str, &'static str) {
     match status.as_u16() {
         400 => ("Bad request", "The request is not valid."),
@@ -35,17 +35,17 @@ const fn text(status: StatusCode) -> (&'static str, &'static str) {
     }
 }
 
-/// What a page is written in.
+/// Format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// For those who accept HTML, or do not say.
+    /// HTML, if the client accepts it or has no `Accept`.
     Html,
-    /// Plain text, for others.
+    /// Plain text otherwise.
     Text,
 }
 
 impl Kind {
-    /// What a request with these fields wants: a client that names its types and HTML is not among them gets text.
+    /// The format that a request accepts: text if `Accept` is present and does not include HTML.
     pub fn wanted(request: &HeaderMap) -> Self {
         let mut types = request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
         let html = types.peek().is_none()
@@ -76,7 +76,7 @@ pub fn error(status: StatusCode, kind: Kind) -> Response<Bytes> {
     response
 }
 
-/// A page of the router's owner, who may have given it another status than `status`, which it stands for.
+/// A custom page for `status`. The page may set another status.
 pub fn custom(page: &ErrorPage, status: StatusCode) -> Response<Bytes> {
     let mut response = Response::new(page.body.clone());
     *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(status);
@@ -91,13 +91,13 @@ pub fn custom(page: &ErrorPage, status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// Whether a response of this status, when the router makes it, ends an HTTP/1 connection: where the next request would
-/// begin cannot be relied on, or it should come on another connection.
+/// Whether the router's own response with this status ends an HTTP/1 connection: the start of the next request is
+/// uncertain, or the client should use another connection.
 pub fn ends_connection(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 414 | 421 | 431 | 501 | 505)
 }
 
-/// A redirect; `None` where the location can stand in no header.
+/// A redirect; `None` if the location is not a valid field value.
 pub fn redirect(status: StatusCode, location: String) -> Option<Response<Bytes>> {
     let mut response = empty(status);
     response.headers_mut().insert(LOCATION, HeaderValue::try_from(location).ok()?);

@@ -1,9 +1,9 @@
-//! Paths that rules change (Gateway API: HTTPPathModifier).
+//! Path rewrites of rules (Gateway API, HTTPPathModifier).
 
 use http::Uri;
 use http::uri::PathAndQuery;
 
-/// The URI with its path changed; the query stays. `None` when no URI comes of it.
+/// The URI with another path and the same query; `None` if it is not valid.
 pub fn rewritten(uri: &Uri, path: String) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(with_query(path, uri)).ok()?);

@@ -1,5 +1,5 @@
-//! Reason phrases (RFC 9112 §4): what the endpoint, or whoever wrote an error page, has said, and nothing where nothing
-//! was said. hyper has in a message's extensions what is not the status's usual phrase.
+//! Reason phrases (RFC 9112 §4): those of the endpoint or a custom page are kept, and an absent phrase stays absent.
+//! hyper stores a phrase in the extensions if it differs from the status's canonical one.
 
 use http::{Extensions, StatusCode};
 use hyper::ext::ReasonPhrase;
@@ -12,7 +12,7 @@ pub fn of(status: StatusCode, extensions: &Extensions) -> &[u8] {
     }
 }
 
-/// Leaves nothing in a message's extensions but its phrase.
+/// Removes all extensions but the phrase.
 pub fn keep(status: StatusCode, extensions: &mut Extensions) {
     let phrase = extensions.remove::<ReasonPhrase>();
     extensions.clear();
@@ -22,7 +22,7 @@ pub fn keep(status: StatusCode, extensions: &mut Extensions) {
     complete(status, extensions);
 }
 
-/// Has a status without a usual phrase go without one: hyper would write `<none>`.
+/// Sets an empty phrase for a status without a canonical one: hyper would write `<none>`.
 pub fn complete(status: StatusCode, extensions: &mut Extensions) {
     if status.canonical_reason().is_none() && extensions.get::<ReasonPhrase>().is_none() {
         extensions.insert(ReasonPhrase::from_static(b""));

@@ -1,4 +1,4 @@
-//! `httpHeaders.uniqueId`: the value that identifies one request.
+//! `httpHeaders.uniqueId`: the unique identifier of a request.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -8,11 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderValue;
 use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
-/// Requests of this process that were given an id.
+/// Number of identifiers that this process has assigned.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// The id of a request that begins now on a connection from `client` to `listener`. `None` when no randomness can be had
-/// for it.
+/// The identifier of a request that begins now on a connection from `client` to `listener`. `None` if the kernel
+/// supplies no randomness.
 pub fn next(id: &UniqueId, client: SocketAddr, listener: SocketAddr) -> Option<HeaderValue> {
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn next(id: &UniqueId, client: SocketAddr, listener: SocketAddr) -> Option<H
 }
 
 fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a text cannot fail.
+    // Writing to a String cannot fail.
     let _ = text.write_fmt(what);
 }
 
@@ -57,7 +57,7 @@ fn address(text: &mut String, address: IpAddr, hex: bool) {
     }
 }
 
-/// Version 4 (RFC 9562, section 5.4).
+/// Version 4 (RFC 9562 §5.4).
 fn uuid(text: &mut String) -> Option<()> {
     let mut bytes = [0; 16];
     rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).ok()?;

@@ -1,4 +1,4 @@
-//! A request as rules look at it.
+//! A request as rules match it.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -10,27 +10,27 @@ use router_table::path_form::PathForm;
 
 use super::upgrade::is_websocket_connect;
 
-/// A request's head, and what is not to be read from it as it stands.
+/// A request's head, and the parts that rules must not read from it directly.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'h> {
     head: &'h request::Parts,
     authority: &'h HeaderValue,
     method: &'h str,
-    path: &'h AskedPath<'h>,
+    path: &'h RequestPath<'h>,
 }
 
-/// The path of a request, and the first form other than that in which it was sent that it is asked for in: a router has
-/// one such form, and each of its rules may ask.
+/// The path of a request, and its first normalized form that differs from the sent one: a router uses a single form,
+/// which each of its rules may request.
 #[derive(Debug)]
-pub struct AskedPath<'h> {
+pub struct RequestPath<'h> {
     sent: &'h str,
     formed: OnceCell<(PathForm, Cow<'h, str>)>,
 }
 
-impl<'h> AskedPath<'h> {
-    /// The path as it was sent.
+impl<'h> RequestPath<'h> {
+    /// The path as sent.
     pub fn new(sent: &'h str) -> Self {
-        AskedPath { sent, formed: OnceCell::new() }
+        RequestPath { sent, formed: OnceCell::new() }
     }
 
     fn get(&self, form: PathForm) -> Cow<'_, str> {
@@ -41,7 +41,7 @@ impl<'h> AskedPath<'h> {
         if *known == form { Cow::Borrowed(path) } else { form.of(self.sent) }
     }
 
-    /// The path in this form, if that is another text.
+    /// The path in this form, if it differs from the sent path.
     pub fn changed(&self, form: PathForm) -> Option<String> {
         let path = self.get(form);
         (*path != *self.sent).then(|| path.into_owned())
@@ -49,8 +49,8 @@ impl<'h> AskedPath<'h> {
 }
 
 impl<'h> RequestView<'h> {
-    /// A request for this authority. A WebSocket is asked for by `GET`, whatever the version of HTTP.
-    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h AskedPath<'h>) -> Self {
+    /// A request for this authority. A WebSocket request counts as `GET` in every version of HTTP.
+    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h RequestPath<'h>) -> Self {
         let method = if is_websocket_connect(head) { "GET" } else { head.method.as_str() };
         RequestView { head, authority, method, path }
     }
@@ -74,7 +74,7 @@ impl lookup::Request for RequestView<'_> {
     }
 
     fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        // HTTP/2 has none.
+        // HTTP/2 has no such method.
         if name == HOST.as_str() {
             return Some(Cow::Borrowed(self.authority.as_bytes()));
         }

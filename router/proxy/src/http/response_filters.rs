@@ -1,4 +1,4 @@
-//! What is done to a response on its way to the client, when the fields of single connections are out of it.
+//! Changes of a response after connection-specific fields were removed.
 
 use http::header::STRICT_TRANSPORT_SECURITY;
 use http::{HeaderValue, Response, StatusCode};
@@ -9,30 +9,30 @@ use super::actions;
 use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
 use super::connection::Connection;
-use super::cors::Sharing;
+use super::cors::CorsGrant;
 use crate::snapshot::ServedRouter;
 
-/// What the work takes.
+/// Inputs of the filters.
 #[derive(Clone, Copy, Debug)]
-pub struct Finish<'r> {
-    /// The router.
+pub struct ResponseFilters<'r> {
+    /// State of the router.
     pub served: &'r ServedRouter,
     /// The route.
     pub route: &'r ResolvedRoute,
     /// The client's connection.
     pub connection: &'r Connection,
-    /// Whether the client takes gzip, and the router may send it.
+    /// Whether the client accepts gzip and the router may compress.
     pub takes_gzip: bool,
-    /// What the request's origin may do, where a rule says.
-    pub sharing: Option<&'r Sharing>,
+    /// What the rule's CORS filter grants to the request's origin, if any.
+    pub sharing: Option<&'r CorsGrant>,
 }
 
-impl Finish<'_> {
-    /// Captures for the log what the endpoint sent; then come the actions of the route and those of the router, which
-    /// has the last word (docs/openshift.md#header-actions), what the rule says to other origins, HSTS over TLS,
-    /// compression, and the spelling of names.
+impl ResponseFilters<'_> {
+    /// Captures the endpoint's fields for the log, then applies in order: the route's actions and the router's, which
+    /// has the last word (docs/openshift.md#header-actions), CORS fields, HSTS over TLS, compression, and case
+    /// adjustments.
     pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
-        let Finish { served, route, connection, takes_gzip, sharing } = *self;
+        let ResponseFilters { served, route, connection, takes_gzip, sharing } = *self;
         let (policy, of_route) = (&*served.table.policy, &*route.policy);
         let (mut head, mut body) = response.into_parts();
         if let Some(record) = body.record() {

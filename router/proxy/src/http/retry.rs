@@ -1,6 +1,5 @@
-//! Requests that are sent again though an endpoint may have seen them, because their rule says so (Gateway API, `retry`;
-//! Contour, `retryPolicy`). Only those are that may be repeated, see [`is_repeatable`]: what a request does must not be
-//! done twice, and content that was sent is gone.
+//! Retries that a rule requests after an endpoint may have processed a request (Gateway API, `retry`; Contour,
+//! `retryPolicy`). Only idempotent requests without content are repeated, see [`is_repeatable`].
 
 use std::time::Duration;
 
@@ -13,19 +12,19 @@ use super::upload::RequestBody;
 use crate::dial::random_below;
 use crate::upstream::attempt::{AttemptError, is_repeatable};
 
-/// Longest wait before a retry, as a multiple of the first one's (Envoy's default).
+/// Longest wait before a retry, as a multiple of the first one (Envoy's default).
 const MAX_BACKOFF: u32 = 10;
 
-/// What became of a try.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A response.
     Answered(StatusCode),
-    /// A connection, and no response.
+    /// Connected, but no response.
     Unanswered,
-    /// No connection to any endpoint.
+    /// No endpoint could be connected to.
     Unreachable,
-    /// None of the endpoint's doing.
+    /// Not caused by an endpoint.
     Other,
 }
 
@@ -42,7 +41,7 @@ impl From<AttemptError> for Outcome {
     }
 }
 
-/// The retries that a request has.
+/// Remaining retries of a request.
 #[derive(Debug)]
 pub struct Retries<'r> {
     policy: &'r Retry,
@@ -50,18 +49,18 @@ pub struct Retries<'r> {
 }
 
 impl<'r> Retries<'r> {
-    /// Those of a request for this route, if it has any.
+    /// The retries of a request for this route, if any.
     pub fn of(route: &'r ResolvedRoute, request: &Request<RequestBody>) -> Option<Self> {
         let policy = route.rule.as_ref()?.retry.as_ref()?;
         is_repeatable(request).then_some(Retries { policy, made: 0 })
     }
 
-    /// Whether there is one left.
+    /// Whether a retry is left.
     pub fn are_left(&self) -> bool {
         self.made < self.policy.count
     }
 
-    /// How long to wait before the request is sent again after this; `None`: it is not.
+    /// How long to wait before the next retry after this outcome; `None`: no retry.
     pub fn after(&mut self, outcome: Outcome) -> Option<Duration> {
         let counts = match outcome {
             Outcome::Answered(status) => self.policy.statuses.iter().any(|range| range.contains(&status.as_u16())),

@@ -1,4 +1,4 @@
-//! A stream of a client that speaks HTTP, served to its end.
+//! Serves a client's HTTP connection to its end.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -26,21 +26,21 @@ use crate::streams::{InParts, Streams};
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
-/// How much of a request's content may wait for an endpoint that is slow to take it, in bytes per HTTP/2 stream: so much
-/// comes at most in each round trip, which is long with many clients.
+/// HTTP/2 stream window in bytes: how much request content may wait for a slow endpoint. Limits the upload rate to one
+/// window per round trip.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// The same for all streams of a connection, 32 MiB: with less, uploads that stand still would stop the others.
+/// HTTP/2 connection window, the sum of all stream windows (32 MiB): with less, stalled uploads would block the others.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
-/// Most requests of one HTTP/2 connection that were taken back before they were looked at ("rapid reset",
-/// CVE-2023-44487); h2's own default.
+/// Most requests of an HTTP/2 connection that were reset before they were processed ("rapid reset", CVE-2023-44487);
+/// h2's default.
 const MAX_PENDING_RESETS: usize = 20;
-/// Most streams of one HTTP/2 connection that end because the client broke the protocol ("MadeYouReset",
+/// Most streams of an HTTP/2 connection that end because the client violated the protocol ("MadeYouReset",
 /// CVE-2025-8671).
 const MAX_OWN_RESETS: usize = 100;
-/// hyper's buffer: more than a whole head, so that the limit is the one of the shared parser.
+/// hyper's buffer: larger than a whole head, so that the shared parser's limit applies.
 const HTTP1_BUFFER: usize = 2 * MAX_HEAD as usize;
 
-/// Serves HTTP/1 on a stream to its end. Its first request has been waited for, for so long.
+/// Serves HTTP/1 on a stream to its end. `waited`: how long the connection has already waited for its first request.
 pub async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S, waited: Duration)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -51,7 +51,7 @@ where
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // `ClientIo` has the limits.
+        // `ClientIo` enforces the timeouts.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER);
     let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
@@ -60,7 +60,7 @@ where
     tokio::pin!(serving);
     let defers_idle = policy.defer_idle_termination;
     if let Err(error) = drive(&shared, &clock, defers_idle, serving, |serving| serving.graceful_shutdown()).await {
-        // Client's doing in nearly every case, and its requests have their log lines.
+        // Nearly always caused by the client; its requests have their own log lines.
         tracing::debug!(%error, "an HTTP connection ended with an error");
     }
 }
@@ -91,7 +91,7 @@ where
     tokio::pin!(serving);
     let defers_idle = policy.defer_idle_termination;
     if let Err(error) = drive(&shared, &clock, defers_idle, serving, |serving| serving.graceful_shutdown()).await {
-        // As above.
+        // As in `serve_http1`.
         tracing::debug!(%error, "an HTTP/2 connection ended with an error");
         if clock.is_cut_off() || is_of_flood(&error) {
             let Connection { router, client, listener, tls, .. } = &served.connection;
@@ -104,21 +104,20 @@ where
     }
 }
 
-/// Whether h2 has ended a connection because its client asks for work without end. What it does not count itself is
-/// counted by [`ClientIo`].
+/// Whether h2 ended the connection because of a flood. [`ClientIo`] counts what h2 does not.
 fn is_of_flood(error: &hyper::Error) -> bool {
     let error = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
     error.is_some_and(|error| error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM))
 }
 
-/// What a connection's router does to its traffic, as of now: a connection keeps its limits to its end.
+/// The current policy of a connection's router. A connection keeps its limits to its end.
 pub fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
     shared.snapshot.load().routers.get(router).map(|served| Arc::clone(&served.table.policy)).unwrap_or_default()
 }
 
-/// Runs a connection; when the router drains, it ends after the requests that it has. One that was accepted and has
-/// asked for nothing yet is no idle one: its first request is waited for, as long as always, and served. So is the next
-/// one of an idle connection where the router says so (`defers_idle`).
+/// Runs a connection. When the router drains, the connection ends after its current requests. A new connection is not
+/// idle: its first request is awaited with the usual timeout, and served. The same holds for the next request of an
+/// idle connection if the router's policy says so (`defers_idle`).
 async fn drive<C, E>(
     shared: &Shared,
     clock: &ConnectionState,
@@ -132,8 +131,8 @@ where
     let mut draining = pin!(shared.reached(Phase::Draining));
     let mut phases = shared.phase.subscribe();
     phases.mark_changed();
-    // Whether there is a new phase costs a glance. The wait for it, which costs more than most of what a turn does, has
-    // the task woken after it was polled once; it is the same task at every turn.
+    // Checking for a new phase is cheap. Awaiting one costs more than most of a poll, so the task registers for it
+    // once, at its first poll; it is the same task at each poll.
     let served = poll_fn(|cx| {
         if let Poll::Ready(result) = clock.during(cx, |cx| serving.as_mut().poll(cx)) {
             return Poll::Ready(Some(result));

@@ -1,4 +1,4 @@
-//! Which host and path a request is for, and whether it says so unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
+//! Validates that a request names its host and path unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -12,39 +12,39 @@ use router_table::decide::{method_is_routed, target_is_valid};
 use super::upgrade::is_websocket_connect;
 use crate::http::message_framing::looks_like_framing;
 
-/// What a request is for.
+/// Target of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target<'f> {
     /// A path on a host.
     Resource {
-        /// The host; `None` for an address, which no route has.
+        /// The host; `None` for an IP address, which no route has.
         host: Option<Cow<'f, Hostname>>,
-        /// The authority as the client wrote it: what the endpoint gets as `Host`.
+        /// The authority as sent, which the endpoint gets as `Host`.
         authority: HeaderValue,
     },
     /// `OPTIONS *`: the router itself (RFC 9110 §9.3.7).
     Router,
 }
 
-/// Why a request is refused before any route is looked up.
+/// Why a request is rejected before the route look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// A request needs exactly one Host.
     #[error("there is not exactly one host")]
     HostCount,
-    /// The host is none.
+    /// The host is not a valid name or address.
     #[error("the host is not valid")]
     BadHost,
     /// Host and request target name different hosts.
     #[error("the host and the request target differ")]
     Mismatch,
-    /// Two of Content-Length, or one and Transfer-Encoding, or a field that may be taken for one of them.
+    /// Two Content-Length fields, one beside Transfer-Encoding, or a field that may be read as one of them.
     #[error("the length is ambiguous")]
     AmbiguousLength,
-    /// A value of HTTP/2 that begins or ends with a blank, which HTTP/1 takes for none of it (RFC 9113 §8.2.1).
+    /// An HTTP/2 field value that begins or ends with a blank, which HTTP/1 would strip (RFC 9113 §8.2.1).
     #[error("a field's value begins or ends with a blank")]
     BlankEdge,
-    /// A byte in the path or query that none may have.
+    /// An invalid byte in the path or query.
     #[error("the path or query is not valid")]
     BadPath,
     /// See [`method_is_routed`].
@@ -53,7 +53,7 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The response's status.
+    /// Status of the response.
     pub fn status(self) -> StatusCode {
         match self {
             TargetError::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -62,29 +62,29 @@ impl TargetError {
     }
 }
 
-/// The first authority that a connection's requests named, with the host that it is: nearly all name the same.
+/// The first authority of a connection's requests, and its parsed host: nearly all requests have the same.
 #[derive(Debug, Default)]
 pub struct FirstHost(OnceLock<(HeaderValue, Option<Hostname>)>);
 
-/// Reads the target of a request of a connection.
+/// Parses and validates the target of a request.
 ///
 /// # Errors
-/// The first thing that makes it ambiguous or impossible.
+/// The first violation.
 pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Target<'f>, TargetError> {
     if !method_is_routed(head.method.as_str()) && !is_websocket_connect(head) {
         return Err(TargetError::Method);
     }
-    // Of HTTP/1 the gate has let only one through; h2 lets two pass that are alike.
+    // For HTTP/1 `message_framing` admits a single field; h2 admits two equal ones.
     let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
     if lengths.next().is_some() && (lengths.next().is_some() || head.headers.contains_key(TRANSFER_ENCODING)) {
         return Err(TargetError::AmbiguousLength);
     }
     if head.version == Version::HTTP_2 {
-        // Of HTTP/1 the parser has taken them off,
+        // The HTTP/1 parser has stripped them,
         if head.headers.values().any(has_blank_edge) {
             return Err(TargetError::BlankEdge);
         }
-        // and the gate has refused these.
+        // and `message_framing` has rejected these.
         if head.headers.keys().any(|name| looks_like_framing(name.as_str().as_bytes())) {
             return Err(TargetError::AmbiguousLength);
         }
@@ -95,7 +95,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
         return Err(TargetError::HostCount);
     }
     let in_uri = head.uri.authority().map(|authority| authority.as_str().as_bytes());
-    // HTTP/2 may leave the field out (RFC 9113 §8.3.1), HTTP/1 may not, even in absolute form.
+    // Optional in HTTP/2 (RFC 9113 §8.3.1), required in HTTP/1 even with a target in absolute form.
     let written = match (field, in_uri, head.version) {
         (Some(field), _, _) => field.as_bytes(),
         (None, Some(in_uri), Version::HTTP_2) => in_uri,
@@ -115,7 +115,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
     if !target_is_valid(head.uri.path(), head.uri.query()) {
         return Err(TargetError::BadPath);
     }
-    // What the client wrote as a field is shared, not copied.
+    // The client's field value is shared, not copied.
     let authority = match field {
         Some(field) => field.clone(),
         None => HeaderValue::from_bytes(written).map_err(|_| TargetError::BadHost)?,
@@ -124,7 +124,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
 }
 
 impl FirstHost {
-    /// The host of an authority; `None` for an address.
+    /// The host of an authority; `None` for an IP address.
     fn host(&self, written: &[u8]) -> Result<Option<Cow<'_, Hostname>>, TargetError> {
         if let Some((_, host)) = self.0.get().filter(|(authority, _)| authority.as_bytes() == written) {
             return Ok(host.as_ref().map(Cow::Borrowed));
@@ -150,7 +150,7 @@ fn has_blank_edge(value: &HeaderValue) -> bool {
     is_blank(value.as_bytes().first()) || is_blank(value.as_bytes().last())
 }
 
-/// A port that only one of them names is no contradiction.
+/// A port in only one of them is not a contradiction.
 fn ports_agree(a: &HostBuilder, b: &HostBuilder) -> bool {
     match (a.port(), b.port()) {
         (Some(a), Some(b)) => a == b,

@@ -1,5 +1,5 @@
-//! Copies of a request's body, made as it is read: whoever reads the original is never held up. A copy that is taken
-//! more slowly than the original is read waits in memory, up to a bound; beyond it the copy is given up.
+//! Copies a request's body while it is read, without delaying the reader. If a copy is consumed more slowly than the
+//! original, its data waits in memory up to a limit; beyond it the copy is abandoned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 
 use super::upload_error::UploadError;
 
-/// Most bytes of one copy that wait to be taken.
+/// Most waiting bytes of a copy.
 pub const MAX_WAITING: usize = 256 * 1024;
-/// What a part takes beside its bytes.
+/// Overhead of a waiting part in bytes.
 const OVERHEAD: usize = 128;
 
 #[derive(Debug)]
@@ -24,18 +24,18 @@ enum Part {
     End,
 }
 
-/// Everybody who gets a copy.
+/// The copies of a body.
 #[derive(Debug, Default)]
 pub struct Tee(Vec<Writer>);
 
-/// The near end of a copy. Dropped before the body's end, the copy breaks off.
+/// The writing end of a copy. If it is dropped before the body's end, the copy is incomplete.
 #[derive(Debug)]
 pub struct Writer {
     parts: mpsc::UnboundedSender<Part>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The far end of a copy.
+/// The reading end of a copy.
 #[derive(Debug)]
 pub struct CopyBody {
     parts: mpsc::UnboundedReceiver<Part>,
@@ -43,7 +43,7 @@ pub struct CopyBody {
     ended: bool,
 }
 
-/// The two ends of a copy.
+/// Creates both ends of a copy.
 pub fn copy() -> (Writer, CopyBody) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::<AtomicUsize>::default();
@@ -52,12 +52,12 @@ pub fn copy() -> (Writer, CopyBody) {
 }
 
 impl Tee {
-    /// One more copy, from the beginning.
+    /// Adds a copy that begins with the next frame.
     pub fn add(&mut self, writer: Writer) {
         self.0.push(writer);
     }
 
-    /// Copies what was read. `ended`: nothing comes after it.
+    /// Copies a frame. `ended`: it is the last one.
     pub fn pass(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, UploadError>>>, ended: bool) {
         match polled {
             Poll::Pending => {}
@@ -74,21 +74,21 @@ impl Tee {
 
     fn end(&mut self) {
         for writer in self.0.drain(..) {
-            // An error says that nobody takes it any more.
+            // An error means that the reader is gone.
             let _ = writer.parts.send(Part::End);
         }
     }
 }
 
 impl Writer {
-    /// False when the copy is given up: it is taken too slowly, or not at all.
+    /// False if the copy is to be abandoned: it is read too slowly, or not at all.
     fn write(&self, frame: &Frame<Bytes>) -> bool {
         let part = match (frame.data_ref(), frame.trailers_ref()) {
             (Some(data), _) => Part::Data(data.clone()),
             (None, Some(trailers)) => Part::Trailers(trailers.clone()),
             (None, None) => return true,
         };
-        // One part there may always be, however large.
+        // A single part may wait, whatever its size.
         let before = self.waiting.fetch_add(part.size(), Ordering::Relaxed);
         (before == 0 || before + part.size() <= MAX_WAITING) && self.parts.send(part).is_ok()
     }
@@ -106,7 +106,7 @@ impl Part {
 }
 
 impl CopyBody {
-    /// The next part; an error when the copy was given up, or the body has broken off.
+    /// The next frame; an error if the copy was abandoned or the body is incomplete.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         if self.ended {
             return Poll::Ready(None);

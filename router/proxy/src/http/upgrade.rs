@@ -1,5 +1,5 @@
-//! Upgrades, WebSocket above all: after the switch the two connections are one tunnel, which is not looked into. A client
-//! that speaks HTTP/2 asks by an extended CONNECT (RFC 8441), which becomes an upgrade of HTTP/1.1.
+//! Upgrades, mostly WebSocket: after the switch both connections form an opaque tunnel. An HTTP/2 client uses an
+//! extended CONNECT (RFC 8441), which is converted to an HTTP/1.1 upgrade.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,29 +23,29 @@ use crate::record::AccessRecord;
 use crate::relay::{self, TunnelEnd};
 use crate::upstream::wire::Answer;
 
-/// The one protocol that an extended CONNECT may ask for.
+/// The only protocol supported for extended CONNECT.
 const WEBSOCKET: &str = "websocket";
 
-/// What a key is hashed with (RFC 6455 §1.3).
+/// GUID of the WebSocket handshake (RFC 6455 §1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A client that wants to leave HTTP.
+/// A request to switch protocols.
 #[derive(Debug)]
 pub struct RequestedUpgrade {
     client: OnUpgrade,
-    /// It asks by CONNECT, so the handshake with the endpoint is the router's own, and this is to come of it.
+    /// The expected `Sec-WebSocket-Accept`, if the client used CONNECT and the router performs the handshake.
     accept: Option<HeaderValue>,
 }
 
 impl RequestedUpgrade {
-    /// The endpoint stays with HTTP.
+    /// The endpoint did not switch.
     pub fn declined(self, shared: &Arc<Shared>) {
         if self.accept.is_none() {
             declined(self.client, shared);
         }
     }
 
-    /// Whether this is the switch that was asked for. A client that asks by itself looks for itself.
+    /// Whether the response completes the requested switch. An HTTP/1 client verifies that itself.
     fn is_met_by(&self, response: &HeaderMap) -> bool {
         let is_websocket = |protocol: &HeaderValue| protocol.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
         self.accept.as_ref().is_none_or(|accept| {
@@ -54,8 +54,8 @@ impl RequestedUpgrade {
     }
 }
 
-/// Whether an answer leaves HTTP only where that was asked for, and for what was asked for. To an extended CONNECT any
-/// 2xx would say that the tunnel stands.
+/// Whether a response switches protocols only if requested, and to the requested one. For an extended CONNECT any 2xx
+/// would open the tunnel.
 pub fn is_fitting<B>(response: &Response<B>, asked: Option<&RequestedUpgrade>) -> bool {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return asked.is_some_and(|asked| asked.is_met_by(response.headers()));
@@ -63,12 +63,12 @@ pub fn is_fitting<B>(response: &Response<B>, asked: Option<&RequestedUpgrade>) -
     !(response.status().is_success() && asked.is_some_and(|asked| asked.accept.is_some()))
 }
 
-/// A connection of HTTP/1 stays what it is. hyper hands it out at its end all the same, and has it closed in order by
-/// whoever has asked for it: TLS wants its last word.
+/// The client's HTTP/1 connection did not switch. hyper still passes it to the upgrade's holder at its end, which must
+/// close it properly, because TLS needs a close_notify.
 pub fn declined(client: OnUpgrade, shared: &Arc<Shared>) {
     shared.spawn(async move {
         if let Ok(client) = client.await {
-            // The client has gone, or it goes now.
+            // An error means that the client closed its connection.
             let _ = TokioIo::new(client).shutdown().await;
         }
     });
@@ -80,7 +80,7 @@ pub fn is_websocket_connect(head: &request::Parts) -> bool {
     head.method == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == WEBSOCKET)
 }
 
-/// What the client asks for. `wanted` is what it writes into `Upgrade`; an extended CONNECT is made into that.
+/// The requested switch. `wanted`: the value of `Upgrade`; an extended CONNECT is converted to an upgrade.
 pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<RequestedUpgrade> {
     let client = head.extensions.remove::<OnUpgrade>();
     let accept = if is_websocket_connect(head) {
@@ -97,7 +97,7 @@ pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<R
     Some(RequestedUpgrade { client: client?, accept })
 }
 
-/// A nonce (RFC 6455 §4.1), which a client over HTTP/2 has none of, and the answer to it.
+/// A WebSocket key (RFC 6455 §4.1), which an HTTP/2 client does not send, and its accept value.
 fn websocket_key() -> Option<(HeaderValue, HeaderValue)> {
     let mut nonce = [0; 16];
     rustix::rand::getrandom(&mut nonce[..], rustix::rand::GetRandomFlags::empty()).ok()?;
@@ -110,7 +110,7 @@ fn accept_for(key: &[u8]) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat()))
 }
 
-/// Passes a 101 that [is fitting](is_fitting) on, and starts the tunnel, which may be silent for as long as `idle`.
+/// Passes on a 101 that [is fitting](is_fitting), and starts the tunnel with the inactivity timeout `idle`.
 pub fn switch(
     shared: &Arc<Shared>,
     mut response: Response<Answer>,
@@ -120,12 +120,12 @@ pub fn switch(
     mut in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let connect = accept.is_some();
-    // Over HTTP/2 it is 200 that says so (RFC 8441 §5).
+    // The equivalent of 101 in HTTP/2 is 200 (RFC 8441 §5).
     let status = if connect { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
     record.status = Some(status);
     in_flight.end();
     if !connect {
-        // The other requests of an HTTP/2 connection go on.
+        // Other requests of an HTTP/2 connection continue.
         in_flight.becomes_tunnel();
     }
     let upstream = hyper::upgrade::on(&mut response);
@@ -154,7 +154,7 @@ async fn join(
     mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) {
-    // Either fails when its connection ends before the switch is complete.
+    // Either fails if its connection ends before the switch is complete.
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
     let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle, || in_flight.sends_part()).await;
     record.bytes_in += outcome.to_upstream;

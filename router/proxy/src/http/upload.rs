@@ -1,4 +1,4 @@
-//! A request's body on its way to an endpoint: counted, timed, never gathered.
+//! A request's body that is sent to an endpoint: counted and timed, never buffered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::headers::prepare_request_trailers;
 use super::tee::{self, CopyBody, Tee};
 use super::upload_error::UploadError;
 
-/// How long a body is held back for the endpoint's `100 Continue`. Many endpoints never send one, and a client need
-/// not wait for it either (RFC 9110 §10.1.1); a second is what curl waits.
+/// How long a body is held back for the endpoint's `100 Continue`. Many endpoints never send one, and clients need not
+/// wait for it (RFC 9110 §10.1.1); curl waits for a second.
 const CONTINUE_WITHIN: Duration = Duration::from_secs(1);
 
-/// How the upload of one request stands, seen by whoever waits for its response.
+/// State of an upload, for the task that awaits its response.
 #[derive(Debug)]
 pub struct Upload {
     start: Instant,
@@ -49,29 +49,29 @@ impl Upload {
         }
     }
 
-    /// When a byte of the body last moved, or the request began.
+    /// When body data was last passed on, or the request began.
     pub fn last(&self) -> Instant {
         self.start + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
 
-    /// Whether the upstream would take more than the client gives.
+    /// Whether the endpoint accepts more data than the client sends.
     pub fn waits_for_client(&self) -> bool {
         self.waits_for_client.load(Ordering::Relaxed)
     }
 
-    /// Whether the body broke off or was malformed.
+    /// Whether the body is incomplete or malformed.
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// The endpoint wants the body: it is held back no longer.
+    /// Stops holding the body back, because the endpoint requests it.
     pub fn release(&self) {
         self.held.store(false, Ordering::Release);
         self.body.wake();
     }
 
-    /// The endpoint has answered. A body that is still held back is not wanted any more, and not read from the client:
-    /// whether it would still send one nobody knows, so its connection ends after this response.
+    /// Records that the endpoint has answered. A body that is still held back is then not read from the client. It is
+    /// unknown whether the client would send it, so the client's connection ends after this response.
     pub fn answered(&self) {
         if self.held.load(Ordering::Acquire) {
             self.given_up.store(true, Ordering::Release);
@@ -79,18 +79,18 @@ impl Upload {
         }
     }
 
-    /// Whether no other request may follow on the connections that it came and goes over: an endpoint may take the body
-    /// for the next one ([`is_unexpected`]), or will never see its end.
+    /// Whether the connections of client and endpoint must carry no further request: the endpoint may parse the body as
+    /// the next request ([`is_unexpected`]), or will never receive its end.
     pub fn is_last(&self) -> bool {
         self.unexpected || self.given_up()
     }
 
-    /// Whether the endpoint will never see the end of the body.
+    /// Whether the endpoint will never receive the end of the body.
     pub fn given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// The response is over: a body that was given up ends its connection to the endpoint now.
+    /// Records that the response has ended: an abandoned body closes its connection to the endpoint.
     pub fn close(&self) {
         if self.given_up() {
             self.closed.store(true, Ordering::Release);
@@ -99,19 +99,19 @@ impl Upload {
     }
 }
 
-/// Whether a request has content that its method gives no meaning to (RFC 9110 §9.3.1, §9.3.2). There are endpoints that
-/// do not read such content, and take it for the next request.
+/// Whether a request has content without defined semantics for its method (RFC 9110 §9.3.1, §9.3.2). Some endpoints do
+/// not read it and parse it as the next request.
 pub fn is_unexpected(method: &Method, content: &Incoming) -> bool {
     !content.is_end_stream() && (method == Method::GET || method == Method::HEAD)
 }
 
-/// A request body on its way to an endpoint; by default there is none.
+/// A request body for an endpoint; empty by default.
 #[derive(Debug, Default)]
 pub struct RequestBody {
-    /// `None` for no body, and for one that is not to be read any more.
+    /// `None` for an empty body, or one that is not read any more.
     inner: Option<Source>,
     watch: Option<Watch>,
-    /// Who gets copies.
+    /// Copies of the body.
     tee: Option<Box<Tee>>,
 }
 
@@ -158,8 +158,8 @@ struct Watch {
 }
 
 impl RequestBody {
-    /// The body, counted into `counter`, which is made for it, and how it stands; `None` for a request without one. One that is held back
-    /// (`hold`) is not read before [`Upload::release`], or before a second has gone. `unexpected`: see [`is_unexpected`].
+    /// The body, counted in `counter`, and its state; `None` for a request without a body. With `hold` it is not read
+    /// before [`Upload::release`], or before a second has passed. `unexpected`: see [`is_unexpected`].
     pub fn new(
         inner: Incoming,
         counter: &mut Option<Arc<AtomicU64>>,
@@ -183,20 +183,20 @@ impl RequestBody {
         (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
     }
 
-    /// One that is a copy alone.
+    /// A body that is a copy.
     #[cfg(test)]
     pub fn of_copy(copy: CopyBody) -> Self {
         Self::watched(Source::Copy(copy), Arc::default(), Upload::new(false, false)).0
     }
 
-    /// What was read waits for the endpoint to take it, whatever the client has sent since.
+    /// Stops timing the client while data waits for the endpoint.
     pub fn waits_for_endpoint(&self) {
         if let Some(watch) = &self.watch {
             watch.upload.waits_for_client.store(false, Ordering::Relaxed);
         }
     }
 
-    /// A copy of it, made as it is read, which has not begun; and how that one stands.
+    /// Creates a copy of a body that was not read yet, and the copy's state.
     pub fn copy(&mut self) -> (Self, Option<Arc<Upload>>) {
         let Some(watch) = &self.watch else { return (RequestBody::default(), None) };
         let upload = Upload::new(false, watch.upload.unexpected);
@@ -208,8 +208,8 @@ impl RequestBody {
 }
 
 impl Watch {
-    /// Ready when the body may be read; an error when it never will be. `inner` is dropped as soon as that is known, so
-    /// that the client's connection knows it too; the endpoint's goes on until its response has ended.
+    /// Ready when the body may be read; an error if it never will be. `inner` is then dropped at once, which tells the
+    /// client's connection; the endpoint's connection continues until the response has ended.
     fn poll_hold(&mut self, inner: &mut Option<Source>, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         let upload = &*self.upload;
         if !upload.held.load(Ordering::Acquire) {

@@ -1,15 +1,15 @@
-//! Why the content of a request did not get to its endpoint.
+//! Why a request's content did not reach its endpoint.
 
-/// Why a request body broke off.
+/// Why a request body is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// The client's connection failed, or what it sent is malformed.
-    #[error("the client broke off: {0}")]
+    /// The client's connection failed, or the body is malformed.
+    #[error("the client's body is incomplete: {0}")]
     Client(#[source] hyper::Error),
-    /// The endpoint has answered without it.
-    #[error("the body was not wanted")]
+    /// The endpoint answered without reading the body.
+    #[error("the endpoint answered without reading the body")]
     NotWanted,
-    /// It is a copy, and there is no more of it: the body broke off, or came faster than the mirror took it.
-    #[error("a copy was given up")]
+    /// A copy is incomplete, because the body is, or because the mirror read it too slowly.
+    #[error("the copy is incomplete")]
     GivenUp,
 }

@@ -1,4 +1,4 @@
-//! Who is let through, and what is remembered.
+//! Which attempts are admitted, and which addresses stay known.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Stage {
     }
 
     fn known(&self) -> usize {
-        self.0.shards.iter().map(|shard| shard.lock().unwrap().by_address.len()).sum()
+        self.0.by_address.len()
     }
 }
 
@@ -69,20 +69,81 @@ fn without_limits_everybody_is_let_through() {
 
 #[test]
 fn memory_is_bounded_and_those_who_are_there_stay_known() {
-    let stage = Stage(Arc::new(Sources::with_capacity(16 * 8)));
+    let stage = Stage(Arc::new(Sources::with_capacity(128)));
     let one = limits(1, 0, 0);
     let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
     let held: Vec<_> = (0..16).map(|number| stage.admit(&one, address(number), 0.0).unwrap()).collect();
     for number in 100..5_000 {
         drop(stage.admit(&one, address(number), 0.001).unwrap());
-        assert!(stage.known() <= 16 * 8);
+        assert!(stage.known() <= 128);
     }
     assert!((0..16).all(|number| stage.admit(&one, address(number), 0.002).is_err()), "none was forgotten");
     drop(held);
     let _others: Vec<_> = (10_000..11_000).map(|number| stage.admit(&one, address(number), 60.0).unwrap()).collect();
     // All full of those who are there: the next one is let through and not counted.
-    assert!(stage.known() <= 16 * 8);
+    assert!(stage.known() <= 128);
     assert!((20_000..20_100).all(|number| stage.admit(&one, address(number), 60.1).unwrap().is_none()));
+}
+
+#[test]
+fn an_address_that_keeps_retrying_stays_known_among_new_ones() {
+    let stage = Stage(Arc::new(Sources::with_capacity(1_000)));
+    let two = limits(0, 2, 0);
+    let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+    assert!((0..2).all(|_| stage.admit(&two, client(1), 0.0).is_ok()));
+    for number in 0..100_000 {
+        stage.admit(&two, address(number), 0.0).unwrap();
+        if number % 500 == 0 {
+            assert_eq!(stage.admit(&two, client(1), 0.0).unwrap_err(), TooMany, "after {number} others");
+        }
+    }
+    assert_eq!(stage.known(), 1_000);
+}
+
+#[test]
+fn an_eviction_looks_up_a_bounded_number_of_entries() {
+    let stage = Stage(Arc::new(Sources::with_capacity(1_000)));
+    let one = limits(0, 1, 0);
+    let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+    let hand = || stage.0.ring.lock().unwrap().hand;
+    for number in 0..1_000 {
+        stage.admit(&one, address(number), 0.0).unwrap();
+        // All are referenced; slot 20 has the oldest entry of the first ones.
+        let at = if number == 20 { 1.0 } else { 2.0 };
+        assert_eq!(stage.admit(&one, address(number), at).unwrap_err(), TooMany);
+    }
+    stage.admit(&one, address(5_000), 2.0).unwrap();
+    assert_eq!((hand(), stage.known()), (MAX_LOOKUPS, 1_000));
+    assert!(!stage.0.by_address.contains_key(&address(20)) && stage.0.by_address.contains_key(&address(5_000)));
+    // Nothing was seen again since the hand passed: the next one takes a single look-up.
+    stage.0.ring.lock().unwrap().hand = 0;
+    stage.admit(&one, address(5_001), 2.0).unwrap();
+    assert_eq!(hand(), 1);
+    assert!(!stage.0.by_address.contains_key(&address(0)));
+}
+
+#[test]
+fn threads_that_add_the_same_addresses_keep_map_and_ring_the_same() {
+    let stage = Stage(Arc::new(Sources::with_capacity(100)));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (stage, ten) = (&stage, limits(10, 0, 0));
+            scope.spawn(move || {
+                let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+                let mut held = std::collections::VecDeque::new();
+                for number in 0..3_000_u32 {
+                    held.extend(stage.admit(&ten, address(number * (thread % 2 + 1) % 300), 0.0).ok());
+                    if held.len() > 10 {
+                        held.pop_front();
+                    }
+                }
+            });
+        }
+    });
+    let ring = stage.0.ring.lock().unwrap();
+    let slots: std::collections::HashSet<_> = ring.slots.iter().copied().collect();
+    assert_eq!((slots.len(), ring.slots.len(), stage.known()), (100, 100, 100));
+    assert!(stage.0.by_address.iter().all(|entry| slots.contains(entry.key()) && entry.active == 0));
 }
 
 #[test]

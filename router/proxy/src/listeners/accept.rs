@@ -1,4 +1,4 @@
-//! Accepting connections, as long as there is room for them, and placing each on a worker.
+//! Accepts connections within the limits, and assigns each to a worker.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,40 +16,40 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::address::plain;
-use crate::capacity::{Capacity, Permits, Seat};
+use crate::capacity::{Capacity, ConnectionPermit, Permits};
 use crate::connection::{Accepted, serve};
 use crate::context::Shared;
 use crate::record::AccessRecord;
 use crate::workers::Workers;
 
-/// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
+/// Pause after `accept` failed for lack of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections on one worker.
 pub struct Acceptor {
     /// Registered with the worker's runtime.
     pub listener: TcpListener,
-    /// Whose it is.
+    /// Router of the listener.
     pub router: RouterName,
-    /// What it speaks.
+    /// Protocol of the listener.
     pub protocol: Protocol,
-    /// How many connections the router may have.
+    /// Connection limit of the router.
     pub capacity: Arc<Capacity>,
-    /// How many the process may have.
+    /// Connection limit of the process.
     pub descriptors: Arc<Descriptors>,
-    /// Of the worker.
+    /// State of this worker.
     pub own: Arc<Shared>,
-    /// All of them.
+    /// All workers.
     pub workers: Arc<Workers>,
 }
 
 impl Acceptor {
-    /// Accepts as long as the task lives.
+    /// Accepts until the task is aborted.
     pub async fn run(self) {
         loop {
             match self.next().await {
                 Ok((stream, client, seat)) => self.place(stream, client, seat),
-                // The connection failed before it was taken (accept(2)): no concern of the listener.
+                // The connection failed before it was accepted (accept(2)); the listener is not affected.
                 Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
                     tracing::warn!(router = %self.router, %error, "cannot accept connections");
@@ -59,19 +59,19 @@ impl Acceptor {
         }
     }
 
-    /// The next connection for which there is room.
-    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, Seat)> {
+    /// Accepts the next connection within the limits.
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, ConnectionPermit)> {
         loop {
             if self.capacity.wait().await {
                 let (router, most) = (&self.router, self.capacity.taken());
-                tracing::warn!(%router, most, "as many connections as tuningOptions.maxConnections allows; others wait");
+                tracing::warn!(%router, most, "limit tuningOptions.maxConnections reached; further clients wait");
             }
             if self.descriptors.capacity.wait().await {
                 let most = self.descriptors.most;
-                tracing::warn!(most, "nearly as many descriptors are open as the process may have; clients wait");
+                tracing::warn!(most, "file descriptors are nearly exhausted; further clients wait");
             }
-            // Looked at again when a connection comes: whoever waited for it here has seen room that may be gone. The seat
-            // is taken first, so that all workers together accept no more than there are.
+            // Checked again when a connection arrives, because other workers may have used the capacity. The permit is
+            // taken before the accept, so that all workers together stay within the limit.
             let accepted = poll_fn(|cx| match self.capacity.try_take() {
                 Some(seat) if !self.descriptors.capacity.is_full() => {
                     self.listener.poll_accept(cx).map(|accepted| Some((accepted, seat)))
@@ -85,17 +85,17 @@ impl Acceptor {
     }
 
     /// Has the least busy worker serve a connection.
-    fn place(&self, stream: TcpStream, client: SocketAddr, seat: Seat) {
+    fn place(&self, stream: TcpStream, client: SocketAddr, seat: ConnectionPermit) {
         let seats = Permits([seat, self.descriptors.take(&stream)]);
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));
         let lookup = self.own.config.original;
         if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener, lookup) {
-            tracing::debug!(%router, %client, %listener, "a connection of the router's own came back");
+            tracing::debug!(%router, %client, %listener, "the endpoint's address leads back to this router");
             let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
             record.flag = Flag::OwnListener;
-            // Closed with bytes that nobody has read, or at once: whoever made it is reset.
+            // Closed with unread bytes, or at once: the client gets a reset.
             let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             return;
         }
@@ -106,7 +106,7 @@ impl Acceptor {
         let Ok(stream) = stream.into_std() else { return };
         let shared = Arc::clone(&other.shared);
         other.spawn(async move {
-            // Registers with the runtime that runs this.
+            // Registers with the current runtime.
             if let Ok(stream) = TcpStream::from_std(stream) {
                 serve(shared, accepted(stream)).await;
             }
@@ -114,12 +114,11 @@ impl Acceptor {
     }
 }
 
-/// Whether there are descriptors left for connections: what they need beside their own, for endpoints, pipes and files,
-/// must be there when they ask for it.
+/// Limits connections by file descriptors: some must be left for connections to endpoints, pipes and files.
 #[derive(Debug)]
 pub struct Descriptors {
     capacity: Arc<Capacity>,
-    /// Nine tenths of what the process may have.
+    /// Nine tenths of the process's limit.
     most: RawFd,
 }
 
@@ -132,9 +131,9 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Counts a new connection. The kernel gives the lowest descriptor that is free, so all below it are in use: when
-    /// it is a high one, nobody else is accepted until somebody has gone, and then the next one tells.
-    fn take(&self, stream: &impl AsRawFd) -> Seat {
+    /// Counts a new connection. The kernel assigns the lowest free descriptor, so all lower ones are in use. If it is
+    /// beyond the limit, no connection is accepted until one has ended; the next accept checks again.
+    fn take(&self, stream: &impl AsRawFd) -> ConnectionPermit {
         let seat = self.capacity.take();
         let most = if stream.as_raw_fd() < self.most { usize::MAX } else { self.capacity.taken() };
         self.capacity.set(most);

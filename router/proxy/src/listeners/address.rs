@@ -1,8 +1,8 @@
-//! Client addresses in one form for both families.
+//! Canonical client addresses.
 
 use std::net::SocketAddr;
 
-/// An IPv4 client of a socket of both families comes from `::ffff:…`; everything here compares IPv4 addresses.
+/// Converts an IPv4-mapped address (`::ffff:…`), which a dual-stack socket reports, to IPv4.
 pub fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,

@@ -1,5 +1,5 @@
-//! Connections of the router's own that come back to one of its listeners: their endpoint's address is one that this host
-//! translates, such as that of a Service, and leads here. Each would make another one, for ever.
+//! Detects loops: connections of this router that return to one of its listeners, because the host translates the
+//! endpoint's address (for example a Service's) to the listener's. Each would cause another one, without end.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -15,24 +15,24 @@ use socket2::SockRef;
 
 use router_listener::is_local;
 
-/// How long after its beginning a connection is expected to come back: a listener may leave it to the kernel for 5 s, until it
-/// has its first bytes.
+/// How long after its start a connection may return: a listener may defer it for 5 s, until its first bytes arrive.
 const EXPECTED: Duration = Duration::from_secs(10);
-/// How long an endpoint is not connected to after a connection to it has come back.
+/// How long an endpoint is avoided after a connection to it returned.
 const STANDS: Duration = Duration::from_secs(30);
-/// Endpoints of which that is known at a time.
+/// Most endpoints avoided at a time.
 const KNOWN: usize = 1024;
 
-/// Finds the first packet's addresses and ports of a connection that the host translates, given those of its answers; `None`
-/// if the connection is not tracked.
+/// Looks up the original addresses and ports of a connection that the host translates, given those of its replies;
+/// `None` if the connection is not tracked.
 pub type OriginalLookup = fn(&FlowKey) -> io::Result<Option<FlowKey>>;
 
-/// The connections that the router has made, and the endpoints that led back.
+/// The router's connections, and the endpoints that led back to it.
 #[derive(Debug)]
 pub struct Returned {
     start: Instant,
     hasher: RandomState,
-    /// For each port, where the last connection from it went (the upper half, a hash) and when (seconds after the start).
+    /// For each local port the endpoint of its last connection (upper half, a hash) and its time (seconds after the
+    /// start).
     last: Box<[AtomicU64]>,
     endpoints: ArcSwap<HashMap<SocketAddr, Instant>>,
 }
@@ -45,20 +45,20 @@ impl Default for Returned {
 }
 
 impl Returned {
-    /// A connection to an endpoint begins, from a port.
+    /// Records a connection to an endpoint from a local port.
     pub fn begun(&self, port: u16, endpoint: SocketAddr) {
         if let Some(last) = self.last.get(usize::from(port)) {
             last.store(self.entry(endpoint, self.start.elapsed()), Ordering::Relaxed);
         }
     }
 
-    /// Whether connections to an endpoint have come back lately.
+    /// Whether a connection to this endpoint returned recently.
     pub fn is_known(&self, endpoint: SocketAddr) -> bool {
         let endpoints = self.endpoints.load();
         !endpoints.is_empty() && endpoints.get(&endpoint).is_some_and(|found| found.elapsed() < STANDS)
     }
 
-    /// Whether a connection of a listener is one of the router's own; then its endpoint is known from now on.
+    /// Whether an accepted connection is one of the router's own. If so, records its endpoint.
     pub fn has(
         &self,
         accepted: SockRef<'_>,
@@ -87,14 +87,14 @@ impl Returned {
         recent
     }
 
-    /// Never 0, which stands for no connection.
+    /// Never 0, which means no connection.
     fn entry(&self, endpoint: SocketAddr, when: Duration) -> u64 {
         let seconds = u32::try_from(when.as_secs()).unwrap_or(u32::MAX);
         self.hasher.hash_one(endpoint) << 32 | u64::from(seconds.saturating_add(1))
     }
 }
 
-/// From which port, and to where, a connection of this host began that it has translated since. `None`: it is none.
+/// Local port and destination of an accepted connection before translation. `None` if it is not translated.
 fn before_translation(
     accepted: &SockRef<'_>,
     client: SocketAddr,
@@ -107,7 +107,7 @@ fn before_translation(
     if original == listener || !is_local(client.ip()) {
         return None;
     }
-    // Its source may have been translated as well. Where that is not told, for want of a capability, it is taken as it is.
+    // The source may be translated as well. If the look-up lacks the capability, the source is used unchanged.
     let sixteen = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => mapped(ip.octets()),
         IpAddr::V6(ip) => ip.octets(),

@@ -1,4 +1,4 @@
-//! The listening sockets that came from outside, and telling whoever holds them what became of them.
+//! Inherited listening sockets, and reports to the process that holds them.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,41 +9,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use socket2::{Socket, Type};
 
-/// Begins the name of every descriptor that an agent has asked to be held for it.
+/// Prefix of the names of all descriptors that an agent has stored.
 const NAME: &str = "sluice-listener-";
 
-/// The name under which a listening socket is held. Names must not have colons (sd_notify(3)).
+/// The name of a stored listening socket. Names must not contain colons (sd_notify(3)).
 pub fn name(address: SocketAddr) -> String {
     format!("{NAME}{}", address.to_string().replace(':', "_"))
 }
 
-/// Whether an agent gave a descriptor this name.
+/// Whether a descriptor was stored by an agent.
 pub fn is_own_name(text: &str) -> bool {
     text.starts_with(NAME)
 }
 
-/// Holds listening sockets for the next agent.
+/// Stores listening sockets for the next agent.
 pub trait SocketKeeper: Debug + Send + Sync {
-    /// Holds a socket.
+    /// Stores a socket.
     fn opened(&self, name: &str, socket: BorrowedFd<'_>);
 
-    /// Holds it no longer.
+    /// Removes a stored socket.
     fn closed(&self, name: &str);
 }
 
-/// Whose a socket is.
+/// Origin of an inherited socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// An earlier agent opened it: it goes when no router wants it.
+    /// Opened by an earlier agent: closed when no router needs it.
     Agent,
-    /// Socket activation: it stays, wanted or not.
+    /// Socket activation: kept even if no router needs it.
     Activation,
 }
 
 #[derive(Debug)]
 struct Held {
     address: SocketAddr,
-    /// A `[::]` socket that takes IPv4 connections too.
+    /// A `[::]` socket that also accepts IPv4.
     dual: bool,
     origin: Origin,
     socket: Socket,
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// The sockets of one agent. Without any, all is opened anew.
+/// The inherited sockets of an agent. Without any, all listeners are opened anew.
 #[derive(Clone, Debug, Default)]
 pub struct Sockets(Arc<Mutex<State>>);
 
@@ -65,14 +65,14 @@ pub struct Sockets(Arc<Mutex<State>>);
 struct State {
     keeper: Option<Arc<dyn SocketKeeper>>,
     held: Vec<Held>,
-    /// The first table has said what is wanted.
+    /// The first table was applied.
     sorted: bool,
-    /// Somebody else has them now, or nobody shall.
+    /// Another process has taken over, or none shall.
     released: bool,
 }
 
 impl Sockets {
-    /// What was inherited. Anything but a listening TCP socket is named in the log and left alone.
+    /// Takes inherited descriptors. Logs and ignores anything but a listening TCP socket.
     pub fn new(keeper: Option<Arc<dyn SocketKeeper>>, inherited: Vec<(Origin, OwnedFd)>) -> Self {
         let mut held = Vec::new();
         for (origin, descriptor) in inherited {
@@ -82,14 +82,14 @@ impl Sockets {
                     let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !socket.only_v6().unwrap_or(true);
                     held.push(Held { address, dual, origin, socket });
                 }
-                Err(error) => tracing::warn!(%error, "an inherited descriptor is no listening TCP socket; unused"),
+                Err(error) => tracing::warn!(%error, "an inherited descriptor is not a listening TCP socket; ignored"),
             }
         }
         Sockets(Arc::new(Mutex::new(State { keeper, held, sorted: false, released: false })))
     }
 
-    /// Takes note of what the first table wants: what earlier agents opened for others is closed, what came by socket
-    /// activation is named in the log. Does nothing when called again.
+    /// Applies the first table: closes unneeded sockets of earlier agents, and logs unneeded ones of socket activation.
+    /// Later calls do nothing.
     pub fn sort(&self, wanted: &BTreeSet<SocketAddr>) {
         let mut state = self.state();
         if std::mem::replace(&mut state.sorted, true) {
@@ -100,11 +100,11 @@ impl Sockets {
             let unwanted = !wanted.iter().any(|address| held.serves(*address));
             match held.origin {
                 Origin::Agent if unwanted => {
-                    tracing::info!(address = %held.address, "no router wants this inherited socket; closed");
+                    tracing::info!(address = %held.address, "no router needs this inherited socket; closed");
                     keeper.iter().for_each(|keeper| keeper.closed(&name(held.address)));
                 }
                 Origin::Activation if unwanted => {
-                    tracing::warn!(address = %held.address, "no router wants this inherited socket; left alone");
+                    tracing::warn!(address = %held.address, "no router needs this inherited socket; kept open");
                 }
                 Origin::Agent | Origin::Activation => {}
             }
@@ -112,8 +112,8 @@ impl Sockets {
         });
     }
 
-    /// The inherited socket for an address, if there is one: the one with this very address, else for `0.0.0.0` a
-    /// `[::]` socket that takes IPv4 connections too.
+    /// The inherited socket for an address, if any: one with this address, else for `0.0.0.0` a dual-stack `[::]`
+    /// socket.
     ///
     /// # Errors
     /// When its descriptor cannot be duplicated.
@@ -129,12 +129,12 @@ impl Sockets {
         }
     }
 
-    /// Has a socket that was opened here held for the agents to come.
+    /// Stores a newly opened socket for later agents.
     pub fn opened(&self, address: SocketAddr, socket: impl AsFd) {
         self.state().keeper.iter().for_each(|keeper| keeper.opened(&name(address), socket.as_fd()));
     }
 
-    /// No router wants this address any more.
+    /// Removes a socket that no router needs.
     pub fn closed(&self, address: SocketAddr) {
         let state = self.state();
         let activation = |held: &Held| held.origin == Origin::Activation && held.serves(address);
@@ -143,7 +143,7 @@ impl Sockets {
         }
     }
 
-    /// Lets go of all of them without a word: closing listeners is no change of mind from here on.
+    /// Stops reporting: from here on a closed listener stays stored.
     pub fn release(&self) {
         let mut state = self.state();
         state.released = true;

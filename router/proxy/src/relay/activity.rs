@@ -1,11 +1,11 @@
-//! When a connection last moved a byte, and the wait for it to have been idle.
+//! Time of a connection's last activity, and the wait for inactivity.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A clock that both directions of a connection set.
+/// Time of the last activity, set by both directions of a connection.
 #[derive(Debug)]
 pub struct Activity {
     start: Instant,
@@ -18,18 +18,18 @@ impl Activity {
         Activity { start: Instant::now(), last_ms: AtomicU64::new(0) }
     }
 
-    /// Notes that a byte has moved.
+    /// Records activity.
     pub fn touch(&self) {
         let elapsed = self.start.elapsed().as_millis();
         self.last_ms.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// When a byte last moved.
+    /// Time of the last activity.
     pub fn last(&self) -> Instant {
         self.start + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
 
-    /// Waits until nothing has moved for `limit`.
+    /// Waits until there was no activity for `limit`.
     pub async fn idle_for(&self, limit: Duration) {
         loop {
             let deadline = self.last() + limit;

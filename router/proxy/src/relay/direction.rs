@@ -1,4 +1,4 @@
-//! One direction of a relay: from the first byte to the forwarded FIN.
+//! One direction of a relay, from the first byte to the forwarded FIN.
 
 use std::io;
 use std::pin::pin;
@@ -13,18 +13,18 @@ use super::activity::Activity;
 use super::chunk::{self, CHUNK, Chunk};
 use super::pipe::SplicePipe;
 
-/// What fewer bytes than these cost to copy is less than what the calls of a pipe cost beside one read and one write.
+/// Below this many bytes, a copy is cheaper than the system calls of a pipe.
 const THIN: usize = 4 * 1024;
 
-/// Bytes after which it is the turn of the thread's other connections.
+/// Bytes after which the thread's other connections get their turn.
 const TURN: u64 = 4 * 1024 * 1024;
 
-/// An end of the relay; as an error, the one whose connection failed.
+/// A side of the relay; as an error, the one whose connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Who connected to the router.
+    /// The client.
     Client,
-    /// Whom the router connected to.
+    /// The endpoint.
     Upstream,
 }
 
@@ -37,10 +37,10 @@ impl Side {
     }
 }
 
-/// A sender, its receiver and what was moved between them.
+/// Sender, receiver and state of one direction.
 ///
-/// A state machine over the sockets' readiness, and no `async fn`: a connection is woken for every message, and looking
-/// at one word for each socket is all that it then does beside the system calls.
+/// A state machine over the sockets' readiness instead of an `async fn`: it is polled for each message, and then checks
+/// one word per socket beside the system calls.
 pub struct Direction<'r> {
     from: &'r TcpStream,
     to: &'r TcpStream,
@@ -48,24 +48,24 @@ pub struct Direction<'r> {
     source: Side,
     /// Bytes written to `to`.
     pub moved: u64,
-    /// The connection's idle clock.
+    /// Time of the connection's last activity.
     activity: &'r Activity,
-    /// Bytes in full chunks, one after the other, after which the kernel moves the next ones.
+    /// Bytes in consecutive full chunks after which `splice(2)` is used.
     splice_after: u64,
-    /// How many such bytes there were last.
+    /// Number of such bytes at present.
     in_full: u64,
-    /// What is done next.
+    /// The next step.
     pub step: Step,
-    /// Whether the socket knows whom to wake when there is something to read.
+    /// Whether the task's waker is registered for readability.
     pub waits: bool,
 }
 
-/// What a direction does next.
+/// Next step of a direction.
 #[derive(Debug)]
 pub enum Step {
-    /// Move a chunk through user space.
+    /// Copy a chunk through user space.
     Copy,
-    /// Write what the receiver did not take of a chunk: these bytes from the position on.
+    /// Write the rest of a chunk: these bytes from the position on.
     Write(Vec<u8>, usize),
     /// Move pages.
     Splice(Spliced),
@@ -73,19 +73,19 @@ pub enum Step {
     Ended,
 }
 
-/// A pipe and what is known of what goes through it.
+/// A pipe and the state of its data.
 #[derive(Debug)]
 pub struct Spliced {
     pipe: SplicePipe,
     /// Bytes in the pipe.
     held: usize,
-    /// So little came last that it was not worth a pipe.
+    /// The last read was too small for a pipe.
     thin: bool,
 }
 
 impl<'r> Direction<'r> {
-    /// From one connection, `source`, to the other. After `splice_after` bytes in full chunks, one after the other, the
-    /// kernel moves the next ones.
+    /// From the connection `source` to the other. Switches to `splice(2)` after `splice_after` bytes in consecutive
+    /// full chunks.
     pub fn new(
         from: &'r TcpStream,
         to: &'r TcpStream,
@@ -97,13 +97,13 @@ impl<'r> Direction<'r> {
         Direction { from, to, source, moved: 0, activity, splice_after, in_full: 0, step, waits: false }
     }
 
-    /// Moves everything that can be moved now, and at last the end of the stream. `is_last`: the other direction has ended,
-    /// so that both connections are closed after this one, which is how the end of this stream is told then.
+    /// Moves everything that can be moved now, and finally the end of the stream. `is_last`: the other direction has
+    /// ended, so both connections are closed after this one, and the close forwards the end.
     pub fn poll(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
         let before = self.moved;
         loop {
             if self.moved - before >= TURN {
-                // Comes back when the runtime has looked at the others.
+                // Continues after the runtime has polled other tasks.
                 return pin!(tokio::task::yield_now()).poll(cx).map(Ok);
             }
             match self.step {
@@ -122,7 +122,7 @@ impl<'r> Direction<'r> {
         matches!(self.step, Step::Ended)
     }
 
-    /// Whether it is waiting for something to read: then it notices when its sender fails.
+    /// Whether it waits for data: then it detects a failure of its sender.
     pub fn reads(&self) -> bool {
         matches!(self.step, Step::Copy | Step::Splice(Spliced { held: 0, .. }))
     }
@@ -135,13 +135,13 @@ impl<'r> Direction<'r> {
                     self.step = Step::Splice(Spliced { pipe, held: 0, thin: false });
                     return Poll::Ready(Ok(()));
                 }
-                // Without a descriptor for a pipe the connection goes on as it began.
+                // Without a descriptor for a pipe, copying continues.
                 Err(_) => self.splice_after = u64::MAX,
             }
         }
         ready!(self.poll_readable(cx))?;
         let (from, to) = (self.from, self.to);
-        // Asked before the read, which then has all that came before the end.
+        // Checked before the read, which then returns all data before the end.
         let closed = chunk::is_closed(from);
         let passed = chunk::read_now(from, || {
             let chunk = chunk::pass_on(from, to, closed)?;
@@ -181,7 +181,7 @@ impl<'r> Direction<'r> {
         Poll::Ready(Ok(()))
     }
 
-    /// From the socket into the pipe, which is empty: "would block" can only mean that the socket has nothing.
+    /// From the socket into the empty pipe: `WouldBlock` can only mean that the socket holds nothing.
     fn fill(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
         ready!(self.poll_readable(cx))?;
         let Step::Splice(Spliced { pipe, held, thin }) = &mut self.step else { return Poll::Ready(Ok(())) };
@@ -210,13 +210,13 @@ impl<'r> Direction<'r> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when there may be something to read. Who waits already does not say so again, which takes a lock.
+    /// Ready when there may be data. A waker that is registered is not registered again, because that takes a lock.
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
         if self.waits && self.from.try_io(Interest::READABLE, || Ok(())).is_err() {
             return Poll::Pending;
         }
         let ready = self.from.poll_read_ready(cx);
-        // A task that has used up its turn has not said anything.
+        // tokio's budget is used up; the waker was not registered.
         self.waits = ready.is_pending() && coop::has_budget_remaining();
         ready.map_err(|_| self.source)
     }
@@ -237,7 +237,7 @@ impl<'r> Direction<'r> {
     }
 }
 
-/// The result of a call that may have nothing to do yet.
+/// Maps `WouldBlock` to `None`.
 fn now<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

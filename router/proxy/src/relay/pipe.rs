@@ -1,4 +1,4 @@
-//! The pipe that `splice(2)` moves pages through.
+//! A pipe for `splice(2)`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,30 +9,30 @@ use tokio::net::TcpStream;
 
 use super::chunk::retry;
 
-/// What a pipe holds by default.
+/// Default capacity of a pipe in bytes.
 const SMALL: usize = 64 * 1024;
-/// What one holds that is enlarged: with a few connections, more in one go spares wake-ups of both ends.
+/// Enlarged capacity in bytes: with few connections, larger steps save wake-ups of both ends.
 const LARGE: usize = 512 * 1024;
-/// Most pipes that are enlarged at a time: a quarter of the 64 MiB of pipe buffers that an unprivileged user has in all,
-/// beyond which every new pipe is a tiny one (pipe(7)).
+/// Most enlarged pipes at a time: a quarter of the 64 MiB of pipe buffers that an unprivileged user has, beyond which
+/// new pipes get a single page (pipe(7)).
 const MOST_LARGE: usize = 32;
 
 static ENLARGED: AtomicUsize = AtomicUsize::new(0);
 
-/// A pipe of one direction; closed when the direction ends.
+/// The pipe of a direction; closed when the direction ends.
 #[derive(Debug)]
 pub struct SplicePipe {
     read: OwnedFd,
     write: OwnedFd,
-    /// Most bytes asked for in one call.
+    /// Most bytes of one call.
     size: usize,
 }
 
 impl SplicePipe {
-    /// A new, empty pipe.
+    /// Creates a pipe.
     ///
     /// # Errors
-    /// When the process or the system is out of descriptors.
+    /// When the process or the system has no file descriptors left.
     pub fn new() -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut pipe = SplicePipe { read, write, size: SMALL };
@@ -44,10 +44,10 @@ impl SplicePipe {
         Ok(pipe)
     }
 
-    /// Moves what the socket has into the pipe; 0 at the end of the stream.
+    /// Moves the socket's data into the pipe; 0 at the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` when there is nothing to move, else that of the socket.
+    /// `WouldBlock` when there is no data, else the socket's error.
     pub fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         retry(|| splice(from, None, &self.write, None, self.size, SpliceFlags::MOVE | SpliceFlags::NONBLOCK))
     }
@@ -55,7 +55,7 @@ impl SplicePipe {
     /// Moves up to `held` bytes from the pipe into the socket.
     ///
     /// # Errors
-    /// `WouldBlock` when the socket takes nothing, else that of the socket.
+    /// `WouldBlock` when the socket accepts nothing, else the socket's error.
     pub fn drain(&self, to: &TcpStream, held: usize) -> io::Result<usize> {
         retry(|| splice(&self.read, None, to, None, held, SpliceFlags::MOVE | SpliceFlags::NONBLOCK))
     }

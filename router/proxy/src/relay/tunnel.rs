@@ -1,4 +1,4 @@
-//! The tunnel: two byte streams of any kind joined after an HTTP upgrade (RFC 9110 §7.8), where one of them may be TLS.
+//! Relays two byte streams after an HTTP upgrade (RFC 9110 §7.8); one of them may use TLS.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use super::chunk::CHUNK;
 /// Why a tunnel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelEnd {
-    /// Both directions came to their end.
+    /// Both directions ended.
     Finished,
     /// One of the streams failed.
     Failed,
-    /// Nothing moved for the idle timeout.
+    /// The inactivity timeout expired.
     Idle,
 }
 
-/// What a tunnel did.
+/// Result of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelOutcome {
     /// Bytes written to the upstream.
@@ -31,8 +31,8 @@ pub struct TunnelOutcome {
     pub end: TunnelEnd,
 }
 
-/// Joins two streams until both directions have ended, one failed, or nothing moved for `idle`. `sends` is told of each
-/// part that goes to the client.
+/// Relays two streams until both directions have ended, one failed, or the inactivity timeout `idle` expired. Calls
+/// `sends` for each part that is sent to the client.
 pub async fn tunnel<C, U>(client: C, upstream: U, idle: Duration, sends: impl Fn()) -> TunnelOutcome
 where
     C: AsyncRead + AsyncWrite,

@@ -1,4 +1,4 @@
-//! A place where the same task waits time and again.
+//! Wakes a task that waits repeatedly.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,17 +6,17 @@ use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
 
-/// Nobody has waited.
+/// No task is registered.
 const NOBODY: u8 = 0;
-/// One task has.
+/// One task is registered.
 const ONE: u8 = 1;
-/// Others have, too.
+/// Other tasks are registered, too.
 const OTHERS: u8 = 2;
 
-/// Wakes whoever waits. For the task that waited first to wait again costs a comparison, where an [`AtomicWaker`] counts
-/// the task up and down and takes turns with whoever wakes. So the first one is woken whether it waits or not.
+/// Wakes the registered tasks. If the first task registers again, that costs a comparison, where an [`AtomicWaker`]
+/// clones the waker and contends with `wake()`. So the first task may get spurious wake-ups.
 ///
-/// What is waited for must be written before [`TaskWaker::wake`] and read after [`TaskWaker::register`], both with
+/// The condition must be written before [`TaskWaker::wake`] and read after [`TaskWaker::register`], both with
 /// [`Ordering::SeqCst`].
 #[derive(Debug, Default)]
 pub struct TaskWaker {
@@ -26,7 +26,7 @@ pub struct TaskWaker {
 }
 
 impl TaskWaker {
-    /// From now on this task waits; another one, if it was not the first, does no more.
+    /// Registers a task. Of the tasks after the first, only the latest stays registered.
     pub fn register(&self, task: &Waker) {
         let is_first = || self.first.get().is_some_and(|first| first.will_wake(task));
         if self.who.load(Ordering::SeqCst) != NOBODY && is_first() {
@@ -40,7 +40,7 @@ impl TaskWaker {
         }
     }
 
-    /// Wakes it.
+    /// Wakes the tasks.
     pub fn wake(&self) {
         let who = self.who.load(Ordering::SeqCst);
         if who == NOBODY {
@@ -55,7 +55,7 @@ impl TaskWaker {
     }
 }
 
-/// A task that counts how often it is woken.
+/// A task that counts its wake-ups.
 #[cfg(test)]
 #[derive(Default)]
 pub struct Count(std::sync::atomic::AtomicUsize);
@@ -69,7 +69,7 @@ impl std::task::Wake for Count {
 
 #[cfg(test)]
 impl Count {
-    /// How often since this was asked last.
+    /// Number of wake-ups since the last call.
     pub fn take(&self) -> usize {
         self.0.swap(0, Ordering::SeqCst)
     }

@@ -1,5 +1,5 @@
-//! Waits with an end that begin and end with every request or connection. What the runtime is asked for once goes on
-//! being used: to register and to take back a timer costs more than all else that a wait does.
+//! Timers for waits that begin and end with each request or connection. A timer of the runtime is reused: registering
+//! and cancelling it is the most expensive part of a wait.
 
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use tokio::task::coop;
 use tokio::time::{Instant, Sleep};
 use try_lock::TryLock;
 
-/// Most timers that are kept for later. Each keeps the memory of the task that used it last, until it goes off.
+/// Most spare timers. Each keeps the memory of the task that used it last until it fires.
 const MAX_SPARE: usize = 256;
 
-/// A wait with a limit, time and again; set anew only when it has gone off too early.
+/// A reusable timeout; rescheduled only when it fires too early.
 #[derive(Debug, Default)]
 pub struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
     deadline: Option<Instant>,
-    /// Whom the runtime wakes when it goes off.
+    /// Waker that the runtime wakes when it fires.
     waiter: Option<Waker>,
 }
 
@@ -29,20 +29,20 @@ impl Timer {
         self.deadline = None;
     }
 
-    /// Ready when the wait, which begins now unless it has begun, has lasted for `limit`.
+    /// Ready when the wait has lasted for `limit`. Begins the wait unless it has begun.
     pub fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
         self.poll_until(cx, deadline)
     }
 
-    /// Ready at this time, or after it.
+    /// Ready at `deadline` or later.
     pub fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
             self.waiter = None;
         }
-        // Who waits already does not say so again: that takes more than all else that is done here.
+        // A registered waker is not registered again, which would be the most expensive part.
         if self.waiter.as_ref().is_some_and(|waiter| waiter.will_wake(cx.waker())) && !sleep.is_elapsed() {
             return Poll::Pending;
         }
@@ -53,7 +53,7 @@ impl Timer {
             }
             sleep.as_mut().reset(deadline);
         }
-        // A task that has used up its turn has not said anything.
+        // tokio's budget is used up; the waker was not registered.
         if coop::has_budget_remaining() {
             self.waiter = Some(cx.waker().clone());
         }
@@ -61,16 +61,16 @@ impl Timer {
     }
 }
 
-/// A timer that one task uses time and again. Such a one need not say anew who waits.
+/// A timer that one task uses repeatedly, so that its waker stays registered.
 #[derive(Debug, Default)]
 pub struct TaskTimer(TryLock<Timer>);
 
-/// Timers of one runtime that nobody uses at the moment.
+/// Spare timers of a runtime.
 #[derive(Debug, Default)]
 pub struct Timers(Mutex<Vec<Timer>>);
 
 impl Timers {
-    /// A timer, to be given back by dropping it.
+    /// A timer, returned when dropped.
     pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         PooledTimer { owner: Owner::All(self), timer }
@@ -78,21 +78,21 @@ impl Timers {
 }
 
 impl TaskTimer {
-    /// The timer, to be given back by dropping it; while it is lent, a new one.
+    /// The timer, returned when dropped; a new one while it is in use.
     pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.try_lock().map(|mut timer| std::mem::take(&mut *timer)).unwrap_or_default();
         PooledTimer { owner: Owner::One(self), timer }
     }
 }
 
-/// A timer that somebody uses.
+/// A timer in use.
 #[derive(Debug)]
 pub struct PooledTimer<'t> {
     owner: Owner<'t>,
     timer: Timer,
 }
 
-/// Whom it is given back to.
+/// Where the timer is returned to.
 #[derive(Debug)]
 enum Owner<'t> {
     All(&'t Timers),

@@ -1,15 +1,15 @@
-//! Certificates that are trusted for being listed themselves. OpenSSL accepts a leaf that stands in the CA file; webpki
-//! wants an authority above each leaf, so a self-signed certificate that was pasted as its own CA would be refused.
+//! Trusts certificates that are listed themselves. OpenSSL accepts a leaf certificate that is in the CA file; webpki
+//! requires an issuer, so a self-signed certificate used as its own CA would be rejected.
 
 use rustls::{CertificateError, RootCertStore};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Whether the leaf is one of the anchors: of the same subject and the same key, which the handshake proves that the
-/// peer has.
+/// Whether the leaf is one of the anchors: subject and public key are the same. The handshake proves possession of the
+/// key.
 ///
 /// # Errors
-/// When it is, and is not valid at `now`.
+/// When it is, but is not valid at `now`.
 pub fn is_listed(roots: &RootCertStore, leaf: &CertificateDer<'_>, now: UnixTime) -> Result<bool, CertificateError> {
     let mut alone = RootCertStore::empty();
     let added = alone.add(leaf.clone().into_owned());

@@ -1,4 +1,4 @@
-//! Whose client certificates are good: `clientTLS` of an IngressController.
+//! Verifies client certificates: `clientTLS` of an IngressController.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::anchors::is_listed;
 use super::client_certificate::ClientCertificate;
 
-/// The check of the handshake: the certificate is signed by one of the CAs, or is one of them. Under `Optional` a
-/// client may come without; under both policies one that shows a bad certificate is refused, as by HAProxy.
+/// The verifier: a certificate must be signed by one of the CAs, or be one of them. With `Optional` a client may have
+/// none; both policies reject an invalid certificate, as HAProxy does.
 ///
 /// # Errors
-/// Without any CA: then nobody could connect, and the router's TLS is refused as a whole.
+/// Without any usable CA; then the router's TLS is disabled as a whole, because no client could connect.
 pub fn verifier(
     auth: &ClientAuth,
     provider: &Arc<CryptoProvider>,
@@ -26,14 +26,14 @@ pub fn verifier(
     Ok(Arc::new(SignedOrListed { roots: Arc::clone(&auth.roots), webpki: builder.build()? }))
 }
 
-/// Whether requests of a client are served. OpenShift denies those whose subject matches no pattern (403), and without
-/// a certificate there is no subject to match.
+/// Whether requests of a client are served. OpenShift rejects those whose subject matches no pattern (403), including
+/// those without a certificate.
 pub fn admits(auth: &ClientAuth, certificate: Option<&ClientCertificate>) -> bool {
     let matches = |certificate: &ClientCertificate| auth.subjects.iter().any(|s| s.is_match(certificate.subject()));
     auth.subjects.is_empty() || certificate.is_some_and(matches)
 }
 
-/// Whether two policies ask the same of clients, so that a connection made under one may go on under the other.
+/// Whether two policies have the same requirements, so that a connection made under one may continue under the other.
 pub fn same(a: Option<&Arc<ClientAuth>>, b: Option<&Arc<ClientAuth>>) -> bool {
     match (a, b) {
         (None, None) => true,

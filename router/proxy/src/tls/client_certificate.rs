@@ -1,5 +1,5 @@
-//! A client's certificate, and what endpoints are told about it: the `X-SSL…` fields of OpenShift's router
-//! (haproxy-config.template), with the values that HAProxy's fetches give.
+//! A client's certificate, and the `X-SSL…` fields of OpenShift's router for endpoints (haproxy-config.template), with
+//! the values of HAProxy's fetches.
 
 use std::fmt;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Name};
 
-/// A certificate that a client has shown, and the handshake has verified.
+/// A client certificate that the handshake has verified.
 pub struct ClientCertificate {
     der: CertificateDer<'static>,
     subject: String,
@@ -20,14 +20,14 @@ pub struct ClientCertificate {
 }
 
 impl ClientCertificate {
-    /// Reads a certificate. `None` when it is none.
+    /// Parses a certificate; `None` if that fails.
     pub fn read(der: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
         let subject = one_line(parsed.subject());
         let time = |time: &ASN1Time| utc_time(time).into_bytes();
         let values = [
             ("x-ssl", b"1".to_vec()),
-            // The result of the verification: nothing to object.
+            // Result of the verification: success.
             ("x-ssl-client-verify", b"0".to_vec()),
             ("x-ssl-client-serial", hex(magnitude(parsed.raw_serial())).into_bytes()),
             ("x-ssl-client-version", parsed.version().0.saturating_add(1).to_string().into_bytes()),
@@ -50,22 +50,22 @@ impl ClientCertificate {
         })
     }
 
-    /// The certificate itself, in DER.
+    /// The certificate in DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The subject as HAProxy's `ssl_c_s_dn` writes it: `/C=US/O=Example/CN=client`, in the certificate's order.
+    /// The subject in the format of HAProxy's `ssl_c_s_dn`: `/C=US/O=Example/CN=client`, in the certificate's order.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Until when it is valid, in seconds since 1970.
+    /// End of its validity, in seconds since 1970.
     pub fn not_after(&self) -> i64 {
         self.not_after
     }
 
-    /// The fields that tell an endpoint of it.
+    /// The fields for an endpoint.
     pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
         &self.headers
     }
@@ -93,7 +93,7 @@ fn common_name<'n>(name: &'n X509Name<'_>) -> &'n [u8] {
     name.iter_common_name().next().map_or(b"", |attribute| attribute.as_slice())
 }
 
-/// OpenSSL's short names (obj_mac.h) of what stands in subjects; others are written as numbers.
+/// OpenSSL's short names (obj_mac.h) of attribute types in subjects; others are written as OIDs.
 const SHORT_NAMES: [(&str, &str); 22] = [
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),
@@ -119,7 +119,7 @@ const SHORT_NAMES: [(&str, &str); 22] = [
     ("0.9.2342.19200300.100.1.25", "DC"),
 ];
 
-/// `YYMMDDhhmmssZ`, of either form that X.509 has for times.
+/// `YYMMDDhhmmssZ`, from either time format of X.509.
 fn utc_time(time: &ASN1Time) -> String {
     let (date, at) = (time.to_datetime().date(), time.to_datetime().time());
     let year = date.year().rem_euclid(100);
@@ -127,7 +127,7 @@ fn utc_time(time: &ASN1Time) -> String {
     format!("{year:02}{month:02}{day:02}{:02}{:02}{:02}Z", at.hour(), at.minute(), at.second())
 }
 
-/// Without the zero that only says that the number is positive.
+/// Without the leading zero that marks a positive number.
 fn magnitude(integer: &[u8]) -> &[u8] {
     match integer {
         [0, rest @ ..] if !rest.is_empty() => rest,
@@ -143,7 +143,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Controls as `%XX`, which is how HAProxy keeps them out of a field.
+/// Encodes control characters as `%XX`, as HAProxy does.
 fn escape_controls(value: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(value.len());
     for byte in value {

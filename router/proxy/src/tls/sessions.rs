@@ -1,4 +1,4 @@
-//! Sessions of TLS 1.2 clients that keep an id and no ticket.
+//! Sessions of TLS 1.2 clients that use session IDs instead of tickets.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use rustls::server::StoresServerSessions;
 
-/// Most sessions of one router; each holds a master secret and the client's certificate, if any.
+/// Most sessions of a router; each holds a master secret and the client's certificate, if any.
 const CAPACITY: usize = 4096;
 /// HAProxy's `tune.ssl.lifetime`.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-/// Sessions by their id, the oldest going first, for 5 minutes at most.
+/// Sessions by ID, for at most 5 minutes. The oldest are removed first.
 #[derive(Default)]
 pub struct Sessions(Mutex<Stored>);
 
 #[derive(Default)]
 struct Stored {
     by_id: HashMap<Vec<u8>, (Instant, Vec<u8>)>,
-    /// Oldest first. Has ids of sessions that were taken, too.
+    /// Oldest first. Includes IDs of removed sessions.
     ids: VecDeque<(Instant, Vec<u8>)>,
 }
 
@@ -26,7 +26,7 @@ impl Stored {
     fn make_room(&mut self, now: Instant) {
         while self.ids.front().is_some_and(|(put, _)| self.ids.len() >= CAPACITY || is_over(*put, now)) {
             let Some((put, id)) = self.ids.pop_front() else { return };
-            // Put again since, under the same id, it is a younger one.
+            // A later session with the same ID has replaced it.
             if self.by_id.get(&id).is_some_and(|(kept, _)| *kept == put) {
                 self.by_id.remove(&id);
             }

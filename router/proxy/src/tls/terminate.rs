@@ -1,4 +1,4 @@
-//! The handshake with a client, and whoever has the bytes after it: HTTP, or a site's endpoint.
+//! Performs the TLS handshake with a client, and passes the stream on to HTTP or to an endpoint.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,10 +21,10 @@ use crate::peeked_stream::PeekedStream;
 use crate::record::AccessRecord;
 use crate::snapshot::{ServedRouter, ServedTls};
 
-/// RFC 8446 §6.2: the router's own trouble, nothing that the client could do better.
+/// RFC 8446 §6.2: an error of the router, not of the client.
 const ALERT_INTERNAL_ERROR: u8 = 80;
 
-/// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.
+/// Terminates TLS. The record is written only if the handshake fails; afterwards each request has its own.
 pub async fn terminate(
     shared: Arc<Shared>,
     served: Arc<ServedRouter>,
@@ -65,7 +65,7 @@ pub async fn terminate(
     let session = stream.get_ref().1;
     let Some(client) = client_of(session) else {
         tls.handshakes.fail();
-        tracing::debug!(client = %record.client, "the certificate of a client cannot be read, or has expired");
+        tracing::debug!(client = %record.client, "a client's certificate is not acceptable, or has expired");
         record.flag = Flag::ClientHandshake;
         return;
     };
@@ -80,7 +80,7 @@ pub async fn terminate(
     record.discard();
     let is_newest = session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
     let tls = Some(connection_tls(flight.name, tls, client, is_newest));
-    // The table of the handshake is not held on to: requests are decided by the newest.
+    // The handshake's table is dropped: requests use the newest one.
     drop(served);
     let connection = Connection::new(router, peer, listener, tls, seats);
     if http2 {
@@ -101,8 +101,8 @@ fn connection_tls(
     ConnectionTls { sni, client_auth, client: client.map(Arc::new), admitted, is_newest }
 }
 
-/// The certificate that the client has shown, if any; `None` when it cannot be served: it is not read alike by all, or
-/// a session with it was resumed after it had expired.
+/// The client's certificate, if any; `None` if it is not acceptable, because parsers differ about it, or because a
+/// session was resumed after its expiry.
 fn client_of(session: &ServerConnection) -> Option<Option<ClientCertificate>> {
     let Some(leaf) = session.peer_certificates().and_then(<[_]>::first) else { return Some(None) };
     let certificate = ClientCertificate::read(leaf)?;

@@ -1,4 +1,4 @@
-//! What a router's clients are asked to speak and to show, as a rustls configuration that lacks the certificates.
+//! A router's TLS policy for clients, as a rustls configuration without certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,36 +17,35 @@ use super::client_auth;
 use super::sessions::Sessions;
 use crate::certificates::provider;
 
-/// Why a router cannot speak TLS: then it refuses TLS, because other terms would not be those that were asked for.
+/// Why a router cannot use TLS. It then rejects TLS connections, because weaker settings would violate its policy.
 #[derive(Debug, thiserror::Error)]
 pub enum TermsError {
-    /// Of the TLS profile nothing is available.
+    /// Nothing of the TLS profile is available.
     #[error(transparent)]
     Profile(#[from] NothingToOffer),
-    /// `clientTLS` names no CA that can be used.
-    #[error("clientTLS has no CA that clients' certificates could be verified with: {0}")]
+    /// `clientTLS` has no usable CA.
+    #[error("clientTLS has no usable CA for client certificates: {0}")]
     ClientCa(#[from] VerifierBuilderError),
-    /// rustls refuses the configuration.
+    /// rustls rejects the configuration.
     #[error("cannot set up TLS: {0}")]
     Setup(#[from] rustls::Error),
 }
 
-/// The terms of one router, kept over its tables until its policy changes. Sessions and the keys of tickets belong to
-/// them: no session goes on under other terms than those that it was begun under, nor with another router, nor after
-/// a restart of the agent.
+/// The TLS configuration of a router, kept across tables until its policy changes. It owns sessions and ticket keys, so
+/// no session is resumed under another policy, with another router, or after a restart of the agent.
 #[derive(Clone)]
 pub struct Terms {
     profile: TlsProfile,
-    /// What is asked of clients' certificates; the same `Arc` as long as the same is asked.
+    /// Client certificate policy; the same `Arc` as long as it does not change.
     pub client_auth: Option<Arc<ClientAuth>>,
-    /// How handshakes have ended under them.
+    /// Counters of its handshakes.
     pub handshakes: Arc<Handshakes>,
     config: ServerConfig,
-    /// For sites that ask for TLS 1.3 at least: stricter terms, so no session of the others goes on under them.
+    /// For hosts that require TLS 1.3. Sessions are separate, because this is stricter.
     newest: ServerConfig,
 }
 
-/// The configurations of one router with the certificates of one table.
+/// The configurations of a router with the certificates of a table.
 #[derive(Clone, Debug)]
 pub struct Configs {
     http: [Arc<ServerConfig>; 2],
@@ -54,8 +53,8 @@ pub struct Configs {
 }
 
 impl Configs {
-    /// The one for a name that a site has, or none. The lowest version that a site names is a floor: what the router's
-    /// profile leaves out stays out. Whoever speaks HTTP agrees on its version; what else bytes are is not asked.
+    /// The configuration for the TLS settings of a host, if any. The host's minimum version can only restrict the
+    /// router's profile. HTTP negotiates its version by ALPN; opaque content does not.
     pub fn of(&self, site: Option<&HostRulesTls>) -> &Arc<ServerConfig> {
         let [all, newest] = match site {
             Some(HostRulesTls { tcp: Some(_), .. }) => &self.tcp,
@@ -66,35 +65,35 @@ impl Configs {
     }
 }
 
-/// Handshakes with clients, by how they ended.
+/// Counters of handshakes with clients.
 #[derive(Debug, Default)]
 pub struct Handshakes {
-    /// Complete, with all of it.
+    /// Completed full handshakes.
     pub full: AtomicU64,
-    /// Complete, on an earlier session.
+    /// Completed resumptions.
     pub resumed: AtomicU64,
-    /// Not complete: refused by either side, cut off, or too slow.
+    /// Failed handshakes: rejected by either side, interrupted, or timed out.
     pub failed: AtomicU64,
 }
 
 impl Handshakes {
-    /// Counts one that is complete.
+    /// Counts a completed handshake.
     pub fn complete(&self, resumed: bool) {
         let counter = if resumed { &self.resumed } else { &self.full };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one that is not.
+    /// Counts a failed handshake.
     pub fn fail(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Terms {
-    /// The terms of a policy.
+    /// The configuration for a policy.
     ///
     /// # Errors
-    /// When TLS cannot be spoken on them.
+    /// When TLS cannot be configured.
     pub fn of(policy: &RouterPolicy) -> Result<Self, TermsError> {
         let offer = TlsOffer::of(&policy.tls)?;
         let config = config(policy, &offer, &offer.versions)?;
@@ -103,17 +102,17 @@ impl Terms {
         Ok(Terms { profile: policy.tls.clone(), client_auth, handshakes: Arc::default(), config, newest })
     }
 
-    /// These, with the handshakes counted where earlier ones were.
+    /// The same configuration with earlier counters.
     pub fn counted_in(self, handshakes: Arc<Handshakes>) -> Self {
         Terms { handshakes, ..self }
     }
 
-    /// Whether a policy asks for these very terms.
+    /// Whether the configuration is that of a policy.
     pub fn are_those_of(&self, policy: &RouterPolicy) -> bool {
         self.profile == policy.tls && client_auth::same(self.client_auth.as_ref(), policy.client_tls.as_ref())
     }
 
-    /// The configurations with a table's certificates. Costs a few reference counts, whatever the table holds.
+    /// The configurations with a table's certificates. Clones a few reference counts, whatever the size of the table.
     pub fn configs(&self, certificates: Arc<dyn ResolvesServerCert>) -> Configs {
         let with = |config: &ServerConfig, alpn: &[Vec<u8>]| {
             let mut config = config.clone();
@@ -139,13 +138,13 @@ fn config(
         Some(auth) => builder.with_client_cert_verifier(client_auth::verifier(auth, &provider)?),
     };
     let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
-    // HAProxy without `prefer-client-ciphers`, as OpenShift runs it: the order of the profile decides.
+    // As HAProxy without `prefer-client-ciphers`, which OpenShift uses: the order of the profile decides.
     config.ignore_client_order = true;
-    // What is asked for in another protocol is refused with no_application_protocol (RFC 7301 §3.2).
+    // Other protocols are rejected with no_application_protocol (RFC 7301 §3.2).
     config.alpn_protocols = ["h2", "http/1.1", "http/1.0"].map(|name| name.as_bytes().to_vec()).into();
     config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(Sessions::default());
-    // A request could be sent twice by somebody else in it (RFC 8446 §8); it is rustls' default, and stays so.
+    // Early data could be replayed (RFC 8446 §8). Disabled is also rustls's default.
     config.max_early_data_size = 0;
     Ok(config)
 }
@@ -156,7 +155,7 @@ impl fmt::Debug for Terms {
     }
 }
 
-/// Stands where a table's certificates will.
+/// Placeholder for a table's certificates.
 #[derive(Debug)]
 struct NoCertificate;
 

@@ -1,14 +1,14 @@
-//! Stickiness by cookie.
+//! Session affinity by cookie.
 //!
-//! That of a Route names an endpoint, with the names and attributes that OpenShift's users know
+//! A Route's cookie names an endpoint, with the names and attributes of OpenShift
 //! (docs/openshift.md#annotations-of-routes). Its name is the route's `router.openshift.io/cookie_name`, else the first
-//! 16 bytes of SHA-256("namespace/name") in hex; OpenShift takes another hash of the same kind. Its value is made in
-//! the same way from the route and the endpoint's address: it is the same on every node and after every restart, and
-//! tells two routes' clients nothing in common. It is no secret: whoever guesses the address can tell that he has.
+//! 16 bytes of SHA-256("namespace/name") in hex; OpenShift uses another hash of the same kind. Its value is derived
+//! likewise from the route and the endpoint's address: it is the same on every node and after every restart, and
+//! differs between routes. It is not a secret: a client that guesses the address can verify its guess.
 //!
-//! That of a rule (Contour, `strategy: Cookie`) names its client, by a number that is made by chance and tells nothing of
-//! an endpoint. Which endpoint such a client has is worked out of the number ([`hashing`](super::hashing)): all rules of a
-//! host can have the same cookie, and their clients stay in each of them. The endpoint sees it too, as Envoy's do.
+//! A rule's cookie (Contour, `strategy: Cookie`) names the client by a random number. The endpoint is derived from that
+//! number by [`hashing`](super::hashing), so all rules of a host can share the cookie, and a client keeps its endpoint
+//! in each of them. The endpoint receives the cookie, too, as with Envoy.
 
 use http::header::{CACHE_CONTROL, COOKIE, Entry, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
@@ -17,26 +17,26 @@ use router_table::table::{InsecurePolicy, ResolvedRoute, RouteKind};
 
 use super::tag::Tag;
 
-/// The cookie of a route.
+/// An affinity cookie.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cookie {
     name: Box<str>,
     attributes: String,
-    /// What its value stands for.
+    /// Meaning of its value.
     pub stands_for: StandsFor,
 }
 
-/// What the value of a cookie stands for.
+/// Meaning of a cookie's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandsFor {
-    /// The endpoint that its client has.
+    /// The endpoint of the client.
     Endpoint,
     /// The client.
     Client,
 }
 
 impl Cookie {
-    /// That of a route; `None` where there is no affinity: passthrough, `disable_cookies`, or a rule without.
+    /// The cookie of a route; `None` without affinity: passthrough, `disable_cookies`, or a rule without a cookie.
     pub fn of(route: &ResolvedRoute) -> Option<Self> {
         let RouteKind::Http { tls, .. } = &route.kind else { return None };
         let hashed = route.policy.hash.iter().find_map(|of| match &of.part {
@@ -44,7 +44,7 @@ impl Cookie {
             _ => None,
         });
         if let Some(name) = hashed {
-            // As Envoy writes it. It is not `Secure`: what is routed in clear text beside TLS needs it as well.
+            // Attributes as Envoy's. Not `Secure`, because clear-text routes may need it, too.
             return Some(Cookie { name, attributes: "; Path=/; HttpOnly".to_owned(), stands_for: StandsFor::Client });
         }
         let affinity = &route.policy.affinity;
@@ -53,7 +53,7 @@ impl Cookie {
         }
         let name = affinity.cookie.clone().unwrap_or_else(|| Tag::of_text(&route.id.to_string()).to_string().into());
         let mut attributes = "; path=/; HttpOnly".to_owned();
-        // A client that may come in clear text would not send a `Secure` cookie there.
+        // A client does not send a `Secure` cookie over clear text, which this route allows.
         if tls.as_ref().is_some_and(|tls| tls.insecure != InsecurePolicy::Allow) {
             attributes.push_str(match affinity.same_site {
                 SameSite::Lax => "; Secure; SameSite=Lax",
@@ -64,15 +64,15 @@ impl Cookie {
         Some(Cookie { name, attributes, stands_for: StandsFor::Endpoint })
     }
 
-    /// Its value in a request, whatever that is: the first that is not empty.
+    /// The first non-empty value of the cookie in a request.
     pub fn find<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
         let pairs = headers.get_all(COOKIE).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
         let values = pairs.filter_map(|pair| value(pair.trim_ascii(), &self.name));
         values.map(|value| unquoted(value.trim_ascii())).find(|value| !value.is_empty())
     }
 
-    /// Takes the cookie out of a request, as nobody but the router has use for it: the endpoint that it names, if
-    /// there was one and it reads well.
+    /// Removes the cookie from a request, because it is for the router alone. Returns the endpoint's tag if the value
+    /// is valid.
     pub fn take(&self, headers: &mut HeaderMap) -> Option<Tag> {
         if !headers.get_all(COOKIE).iter().any(|field| self.pairs(field).any(|(ours, _)| ours)) {
             return None;
@@ -89,7 +89,7 @@ impl Cookie {
                     rest.extend_from_slice(pair);
                 }
             }
-            // It was part of a field value, so it is one.
+            // A part of a valid field value is valid.
             kept.extend(HeaderValue::from_bytes(&rest).ok().filter(|value| !value.is_empty()));
         }
         headers.remove(COOKIE);
@@ -99,14 +99,14 @@ impl Cookie {
         tag
     }
 
-    /// The value of `Set-Cookie` that names an endpoint, or a client.
+    /// The value of `Set-Cookie` for a tag.
     pub fn value(&self, tag: Tag) -> Option<HeaderValue> {
         HeaderValue::try_from(format!("{}={tag}{}", self.name, self.attributes)).ok()
     }
 
-    /// Puts the cookie into a response, if one is due. A cookie of the same name that the endpoint sets goes, as a
-    /// client would send it back in the place of the router's; and what sets a cookie for one client is not for a
-    /// shared cache. (HAProxy's `insert indirect nocache`.)
+    /// Adds the cookie to a response, if one is due. Removes a cookie of the same name that the endpoint sets, because
+    /// the client would send it instead of the router's. Marks the response as not cacheable by shared caches.
+    /// (HAProxy's `insert indirect nocache`.)
     pub fn set(&self, headers: &mut HeaderMap, value: Option<HeaderValue>) {
         self.remove_foreign(headers);
         if let Some(value) = value {
@@ -129,19 +129,19 @@ impl Cookie {
         }
     }
 
-    /// The `name=value` pairs of a `Cookie` field (RFC 6265 4.2.1), and whether each is the router's.
+    /// The `name=value` pairs of a `Cookie` field (RFC 6265 §4.2.1), and whether each is the router's.
     fn pairs<'f>(&'f self, field: &'f HeaderValue) -> impl Iterator<Item = (bool, &'f [u8])> {
         let pairs = field.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
         pairs.filter(|pair| !pair.is_empty()).map(|pair| (value(pair, &self.name).is_some(), pair))
     }
 }
 
-/// What stands behind `name=` in a pair; `None` for another name. Names of cookies are told apart by case.
+/// The value of a pair with this name, which is case-sensitive; `None` for another name.
 fn value<'p>(pair: &'p [u8], name: &str) -> Option<&'p [u8]> {
     pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
 }
 
-/// A value without the quotes that it may stand in (RFC 6265 §4.1.1).
+/// A value without surrounding quotes (RFC 6265 §4.1.1).
 fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
 }

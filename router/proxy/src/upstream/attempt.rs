@@ -1,10 +1,10 @@
-//! One request and one endpoint: over which connection it goes, and whether it may be sent a second time.
+//! One attempt to send a request to an endpoint: which connection carries it, and whether it may be sent again.
 //!
-//! A request is sent again when nothing of it was sent, or when the endpoint says that it has not looked at it. When a
-//! connection that was used before ends without a byte of an answer, nobody knows; then it is sent once more if that
-//! can do no harm: its method is idempotent (RFC 9110 §9.2.2) and it has no body. What may not be sent twice takes no
-//! connection that was idle for long, because such a one may be about to be closed. A request that waited too long is
-//! never sent again.
+//! A request is sent again if nothing of it was sent, or if the endpoint states that it did not process it. If a reused
+//! connection ends before the first byte of a response, the endpoint may have processed the request. It is then sent
+//! once more only if its method is idempotent (RFC 9110 §9.2.2) and it has no body. A request that must not be sent
+//! twice takes no connection that was idle for long, because the endpoint may be about to close it. A request that
+//! timed out is never sent again.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -20,69 +20,70 @@ use router_access_log::Flag;
 use tokio::time::{Instant, timeout};
 
 use super::connect::ConnectRequest;
-use super::failure::{Fate, Unanswered};
+use super::failure::{Processing, Unanswered};
 use super::http2;
-use super::replay::Kept;
+use super::replay::SavedRequest;
 use super::wire::{Answer, Sender};
 use crate::http::upload::{RequestBody, Upload};
 use crate::rt::timer::{PooledTimer, TaskTimer};
 use crate::upstream::bucket::{FRESH, Lease};
 
-/// Pooled connections that may turn out to be closed before a new one is opened.
+/// Most pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;
 
-/// What went wrong with one endpoint, and whether the next one may be tried.
+/// Why an attempt failed, and whether the next endpoint may be tried.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptError {
-    /// What the client is to be told.
+    /// Status of the response to the client.
     pub status: StatusCode,
-    /// Why.
+    /// Cause, for the access log.
     pub flag: Flag,
-    /// The endpoint has not seen the request, which is still there.
+    /// The endpoint has not received the request, and the request can still be sent.
     pub unseen: bool,
-    /// How long it took to find out that there is no connection.
+    /// Time until the connection attempt failed.
     pub connecting: Duration,
 }
 
 impl AttemptError {
-    /// With a request that no other endpoint is to see.
+    /// An error of a request that must not go to another endpoint.
     pub(crate) fn seen(status: StatusCode, flag: Flag) -> Self {
         AttemptError { status, flag, unseen: false, connecting: Duration::ZERO }
     }
 }
 
-/// How long may nothing move, depending on who has to.
+/// Inactivity timeouts of an attempt, by the side that has to act.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits {
-    /// The endpoint: it does not answer, or does not take the body.
+pub struct InactivityTimeouts {
+    /// The endpoint sends no response or does not accept the body.
     pub server: Duration,
-    /// The client: it does not send the body.
+    /// The client does not send the body.
     pub client: Duration,
-    /// When the try is over, whoever moves.
+    /// Deadline of the attempt, whatever the activity.
     pub until: Option<Instant>,
 }
 
-impl Waits {
+impl InactivityTimeouts {
     fn are_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
-/// Whether a request may be sent again that an endpoint may have seen: it does no harm twice, and it is all there.
+/// Whether a request may be sent again after an endpoint may have processed it: its method is idempotent, and it has no
+/// body.
 pub fn is_repeatable(request: &Request<RequestBody>) -> bool {
     request.method().is_idempotent() && request.body().is_end_stream()
 }
 
-/// Sends the request to one endpoint and waits for the response's head, as long as something moves. The request is
-/// taken, unless no endpoint has seen it, or it is to be kept.
+/// Sends the request to one endpoint and waits for the response's head for as long as there is activity. Takes the
+/// request, unless no endpoint has received it or it is to be kept.
 ///
 /// # Errors
-/// What to answer, or to try next.
+/// The status for the client, and whether the next endpoint may be tried.
 pub async fn attempt(
     way: &ConnectRequest<'_>,
     request: &mut Request<RequestBody>,
     upload: Option<&Upload>,
-    waits: Waits,
+    waits: InactivityTimeouts,
 ) -> Result<(Lease, Response<Answer>), AttemptError> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
@@ -108,13 +109,13 @@ pub async fn attempt(
         }
         let once_more = repeatable && !sent_before && (lease.reused || is_http2);
         let keep = once_more || way.keep;
-        let kept = keep.then(|| Kept::of(request));
+        let kept = keep.then(|| SavedRequest::of(request));
         let answered = {
             let mut answer = pin!(lease.sender.send(std::mem::take(request), way.interim));
             let timer = way.timer.map_or_else(|| way.shared.timers.lend(), TaskTimer::lend);
             wait(timer, answer.as_mut(), upload, waits).await
         };
-        // An answer may be one that has the request sent again, too.
+        // A response's status may cause a retry, too.
         let is_wanted = way.keep || !matches!(answered, Some(Ok(_)));
         if let Some(kept) = kept.filter(|_| is_wanted) {
             *request = kept.request();
@@ -129,7 +130,7 @@ pub async fn attempt(
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
-        if fate == Fate::NotOverHttp2 && bucket.key.wire.peer().is_some() {
+        if fate == Processing::NotOverHttp2 && bucket.key.wire.peer().is_some() {
             bucket.want_http1();
         }
         if let Some(unsent) = unsent {
@@ -143,7 +144,7 @@ pub async fn attempt(
         } else if once_more && bucket.wants_http1() {
             sent_before = true;
             bucket = way.http1_bucket();
-        } else if once_more && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
+        } else if once_more && (fate == Processing::Refused || (fate == Processing::Lost && lease.reused)) {
             sent_before = true;
             idle = Duration::ZERO;
         } else {
@@ -156,26 +157,26 @@ pub async fn attempt(
     }
 }
 
-/// Whether hyper knows where the response ends, and what its content is: a response is coded as `chunked`, or not at all.
-/// hyper would decode what is coded by that last, and take everything else up to the connection's end as it is (RFC 9112
-/// §6.1, §6.3).
+/// Whether hyper determines the response's end and content correctly: its only transfer coding is `chunked`, or it has
+/// none. hyper would decode a final `chunked` alone, and pass on everything else undecoded up to the connection's end
+/// (RFC 9112 §6.1, §6.3).
 fn is_framed(response: &Response<Answer>) -> bool {
     let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     codings.next().is_none_or(is_chunked) && codings.next().is_none()
 }
 
-/// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
-/// the future: in here it would take room twice.
+/// Waits for a response while either side is active; `None` after an inactivity timeout. The caller owns the future,
+/// because in here it would take its size twice.
 async fn wait<A: Future>(
     mut timer: PooledTimer<'_>,
     mut answer: Pin<&mut A>,
     upload: Option<&Upload>,
-    waits: Waits,
+    waits: InactivityTimeouts,
 ) -> Option<A::Output> {
     let begun = Instant::now();
     let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
-    // Nobody is late before this.
+    // No timeout can expire before this.
     let mut deadline = within(begun + waits.server.min(waits.client));
     poll_fn(|cx| {
         if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
@@ -196,7 +197,7 @@ async fn wait<A: Future>(
     .await
 }
 
-fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> AttemptError {
+fn too_late(lease: &Lease, upload: Option<&Upload>, waits: InactivityTimeouts) -> AttemptError {
     if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
         return AttemptError::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
     }
@@ -207,8 +208,8 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> AttemptErro
     AttemptError::seen(StatusCode::GATEWAY_TIMEOUT, flag)
 }
 
-/// Whether the endpoint takes a request with so many fields: there are some that end the connection with it, whosever the
-/// other requests on it are.
+/// Whether the size of the request's fields is within the endpoint's limit. Some endpoints end the connection when a
+/// request exceeds it, with all other requests on it.
 fn takes_fields(lease: &Lease, request: &Request<RequestBody>) -> bool {
     match &lease.sender {
         Sender::Http1(_) => true,
@@ -216,8 +217,7 @@ fn takes_fields(lease: &Lease, request: &Request<RequestBody>) -> bool {
     }
 }
 
-/// Reads an answer to its end, so that its connection can have the next request, unless it is to have none
-/// (`is_last`).
+/// Reads a response to its end, so that its connection can carry the next request, unless `is_last`.
 pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration, is_last: bool) {
     let mut body = response.into_body();
     let end = async {
@@ -233,9 +233,9 @@ pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration
     }
 }
 
-/// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3). hyper
-/// sends no content of unknown length with methods that mostly have none, unless it is told how.
-pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
+/// Converts a request to HTTP/1.1: target in origin form, host in `Host`, cookies in one field (RFC 9113 §8.2.3). For
+/// methods that rarely have content, hyper sends content of unknown length only if `Transfer-Encoding` is set.
+pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unrepresentable> {
     *request.version_mut() = Version::HTTP_11;
     if !request.body().is_end_stream()
         && (request.method() == Method::GET || request.method() == Method::HEAD)
@@ -246,7 +246,7 @@ pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspea
     if request.uri().authority().is_some() {
         let uri = std::mem::take(request.uri_mut()).into_parts();
         if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
-            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unspeakable)?;
+            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unrepresentable)?;
             request.headers_mut().insert(HOST, host);
         }
         *request.uri_mut() = Uri::from(uri.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")));
@@ -254,22 +254,22 @@ pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspea
     let mut cookies = request.headers().get_all(COOKIE).iter();
     if cookies.next().is_some() && cookies.next().is_some() {
         let crumbs: Vec<&[u8]> = request.headers().get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
-        let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unspeakable)?;
+        let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unrepresentable)?;
         request.headers_mut().insert(COOKIE, cookie);
     }
     Ok(())
 }
 
-/// As HTTP/2 wants it: scheme, authority and path in the target, and no `Host`. hyper does not tell of interim responses
-/// over HTTP/2, so nothing is asked to be continued.
+/// Converts a request to HTTP/2: scheme, authority and path in the target, no `Host`. hyper does not pass on interim
+/// responses over HTTP/2, so `Expect` is removed.
 pub(super) fn for_http2(
     request: &mut Request<RequestBody>,
     scheme: Scheme,
     upload: Option<&Upload>,
-) -> Result<(), Unspeakable> {
+) -> Result<(), Unrepresentable> {
     *request.version_mut() = Version::HTTP_2;
     if !request.body().is_end_stream() {
-        // Another endpoint may have been told.
+        // An earlier attempt may have set it.
         request.headers_mut().remove(TRANSFER_ENCODING);
     }
     if request.headers_mut().remove(EXPECT).is_some()
@@ -280,21 +280,21 @@ pub(super) fn for_http2(
     if let Some(host) = request.headers_mut().remove(HOST) {
         let mut parts = uri::Parts::default();
         parts.scheme = Some(scheme);
-        parts.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| Unspeakable)?);
+        parts.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| Unrepresentable)?);
         let path = std::mem::take(request.uri_mut()).into_parts().path_and_query;
         parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unspeakable)?;
+        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unrepresentable)?;
     }
     Ok(())
 }
 
-/// Host, target or cookies that this version of HTTP has no words for. They were looked at when the request came; what
-/// is left is the client's fault.
+/// Host, target or cookies cannot be expressed in this version of HTTP. The router validated them earlier, so the
+/// remaining cases are client errors.
 #[derive(Debug)]
-pub(super) struct Unspeakable;
+pub(super) struct Unrepresentable;
 
-impl From<Unspeakable> for AttemptError {
-    fn from(Unspeakable: Unspeakable) -> Self {
+impl From<Unrepresentable> for AttemptError {
+    fn from(Unrepresentable: Unrepresentable) -> Self {
         AttemptError::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
     }
 }

@@ -1,8 +1,8 @@
-//! What choosing endpoints has in common for all connections of all workers.
+//! Load-balancing state shared by all connections of all workers.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dashmap::DashMap;
 use router_model::names::RouteId;
 use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
@@ -12,11 +12,11 @@ use super::plan::{Plan, Prepared, RouteState};
 /// State that outlives routing tables.
 #[derive(Debug, Default)]
 pub struct Balancer {
-    /// Which addresses rest.
+    /// Health of endpoint addresses: failures, ejections, probes.
     pub health: Health,
-    /// Of routes that ask for counting, and only when a version of them is seen for the first time. Routers that serve
-    /// the same route share it: a limit is one of the endpoint, whichever way its clients come.
-    routes: Mutex<HashMap<RouteId, Arc<RouteState>>>,
+    /// State of routes that need counters. Read when a plan of such a route is made. Routers that serve the same route
+    /// share it, because a limit of an endpoint holds for all its clients.
+    routes: DashMap<RouteId, Arc<RouteState>>,
     bound: Mutex<Bound>,
 }
 
@@ -28,7 +28,7 @@ struct Bound {
 }
 
 impl Bound {
-    /// Where the endpoints of a route are. A request may know a route that the newest table lacks.
+    /// The table with the route's endpoints. A request may still use a route that the newest table lacks.
     fn endpoints_of(&self, route: &ResolvedRoute) -> &Endpoints {
         let mut keys = route.services().filter_map(|service| service.key.as_ref());
         if keys.all(|key| self.now.list(key).is_some()) { &self.now } else { &self.before }
@@ -46,7 +46,7 @@ impl Balancer {
 
     #[cold]
     fn make(&self, route: &ResolvedRoute, prepared: &Prepared) -> Arc<Plan> {
-        // Held until the plan is where it is found when its endpoints change.
+        // Locked until the plan is stored, so that `bind` cannot miss a plan of older endpoints.
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = prepared.plan.load_full() {
             return made;
@@ -56,8 +56,8 @@ impl Balancer {
         plan
     }
 
-    /// Takes over the endpoints of a table that is about to be served: plans of routes whose endpoints differ are made
-    /// anew when they are asked for.
+    /// Takes over the endpoints of a table before it is served. Plans of routes whose endpoints differ are made anew on
+    /// their next use.
     pub fn bind(&self, endpoints: &Endpoints) {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = endpoints.changes_since(&bound.now);
@@ -65,15 +65,13 @@ impl Balancer {
         bound.before = std::mem::replace(&mut bound.now, endpoints.clone());
     }
 
-    /// Forgets routes that the table does not have.
+    /// Removes the state of routes that the table does not have.
     pub fn retain(&self, table: &RoutingTable) {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.retain(|id, _| table.routers.iter().any(|router| router.routes.get(id).is_some()));
+        self.routes.retain(|id, _| table.routers.iter().any(|router| router.routes.get(id).is_some()));
     }
 
     fn state(&self, route: &RouteId) -> Arc<RouteState> {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(routes.entry(route.clone()).or_default())
+        Arc::clone(&self.routes.entry(route.clone()).or_default())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Connections to endpoints, kept for the next request: idle ones that speak HTTP/1.1, and those that speak HTTP/2,
-//! which many requests share.
+//! Connections to endpoints that are kept for later requests: idle HTTP/1.1 connections, and HTTP/2 connections, which
+//! many requests share.
 
 mod key;
 mod sweep;
@@ -13,28 +13,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::failure::OpenError;
 use super::http2::Shared;
 use super::http2::upload::Upload;
-use super::wire::{Own, Sender};
+use super::wire::{Http1Connection, Sender};
 
 pub use key::{MAX_AGE, PoolKey, Wire};
 
-/// Most idle HTTP/1.1 connections that are kept per key.
+/// Most idle HTTP/1.1 connections per key.
 const MAX_IDLE: usize = 1024;
-/// How long a connection may have been idle for a request that must not be sent twice: endpoints close idle connections
-/// when they like, most after 2 s or more, and a request that meets the close may be lost.
+/// Longest idle time of a connection for a request that must not be sent twice. Endpoints close idle connections at any
+/// time, most after 2 s or more, and a request that meets the close may be lost.
 pub const FRESH: Duration = Duration::from_secs(1);
-/// How long a connection may take to be ready again after its response has ended; a request body that is still
-/// being sent holds it.
+/// How long a connection may take to become ready after a response has ended; an upload in progress delays it.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
-/// Connections of one key.
+/// Connections with the same key.
 #[derive(Debug)]
 pub struct Bucket {
-    /// What they have in common.
+    /// What the connections have in common.
     pub key: PoolKey,
-    /// Whether the connections may be authenticated, and are kept for the client's connection that has them until it
-    /// ends.
+    /// Whether the connections may be authenticated. Such connections belong to one client connection and are kept
+    /// until it ends.
     tied: bool,
-    /// There if they are tied, and carry one request at a time: there is one, and its requests come one after the other.
+    /// Present for tied HTTP/1.1 connections: there is one connection, and its requests are serialized.
     turns: Option<Arc<Semaphore>>,
     /// See [`Bucket::wants_http1`].
     wants_http1: AtomicBool,
@@ -45,33 +44,33 @@ pub struct Bucket {
 struct Inner {
     idle: Vec<Idle>,
     shared: Vec<(Shared, Instant)>,
-    /// Whether connections speak HTTP/2; `None`: nobody knows yet.
+    /// Whether connections use HTTP/2; `None` if unknown.
     multiplexed: Option<bool>,
     opening: Option<watch::Receiver<Option<OpenError>>>,
     retired: bool,
-    /// Whether a task closes what is too old.
+    /// Whether a task removes expired connections.
     is_swept: bool,
 }
 
 #[derive(Debug)]
 struct Idle {
-    connection: Own,
+    connection: Http1Connection,
     since: Instant,
 }
 
-/// What there is for a request.
+/// Result of looking for a connection.
 #[derive(Debug)]
-pub enum Taken {
+pub enum Acquired {
     /// A connection.
     Ready(Lease),
-    /// None, but one is being opened that many can share.
+    /// No connection, but one is being opened that may be shared.
     Wait(Opening),
-    /// None: open one.
+    /// No connection: the caller opens one.
     Open(Opener),
 }
 
 impl Bucket {
-    /// One without connections.
+    /// An empty bucket.
     pub fn new(key: PoolKey) -> Self {
         let multiplexed = match &key.wire {
             Wire::Http1 | Wire::TlsHttp1(_) => Some(false),
@@ -84,20 +83,20 @@ impl Bucket {
         Bucket { key, tied: false, turns: None, wants_http1, inner }
     }
 
-    /// One whose connections are one client connection's own, and may be authenticated.
+    /// A bucket for connections of one client connection that may be authenticated.
     pub fn tied(key: PoolKey) -> Self {
         let turns = key.wire.is_http1().then(|| Arc::new(Semaphore::new(1)));
         Bucket { tied: true, turns, ..Bucket::new(key) }
     }
 
-    /// One that keeps no connection: each is one request's.
+    /// A bucket that keeps no connection after its request.
     pub fn keeping_none(key: PoolKey) -> Self {
         let bucket = Bucket::new(key);
         bucket.retire();
         bucket
     }
 
-    /// Whether its connections carry, or may carry, many requests at the same time.
+    /// Whether its connections carry, or may carry, concurrent requests.
     pub fn may_be_shared(&self) -> bool {
         lock(&self.inner).multiplexed != Some(false)
     }
@@ -107,12 +106,12 @@ impl Bucket {
         self.tied
     }
 
-    /// Who waits for the only connection does so here.
+    /// Semaphore of the only connection of a tied bucket.
     pub fn turns(&self) -> Option<&Arc<Semaphore>> {
         self.turns.as_ref()
     }
 
-    /// Whether there is a connection, or a request has it.
+    /// Whether a connection exists, idle or in use.
     pub fn is_alive(&self) -> bool {
         let is_in_use = self.turns.as_ref().is_some_and(|turns| turns.available_permits() == 0);
         let inner = lock(&self.inner);
@@ -121,19 +120,19 @@ impl Bucket {
             || inner.shared.iter().any(|(shared, _)| shared.is_usable())
     }
 
-    /// Whether the endpoint has said of a request over HTTP/2 that it wants it over HTTP/1.1.
+    /// Whether the endpoint has answered a request over HTTP/2 with HTTP_1_1_REQUIRED.
     pub fn wants_http1(&self) -> bool {
         self.wants_http1.load(Ordering::Relaxed)
     }
 
-    /// The endpoint has said so.
+    /// Records that the endpoint requires HTTP/1.1.
     pub fn want_http1(&self) {
         self.wants_http1.store(true, Ordering::Relaxed);
     }
 
-    /// A stream of the first HTTP/2 connection that has room, else the connection that became idle last, if that was
-    /// at most `idle` ago. `with_content`: see [`Shared::stream`].
-    pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Taken {
+    /// Returns a stream of the first HTTP/2 connection with capacity, else the connection that became idle last, if
+    /// that was at most `idle` ago. `with_content`: see [`Shared::stream`].
+    pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Acquired {
         let mut inner = lock(&self.inner);
         let is_short = self.is_short();
         let stream = inner.shared.iter_mut().find_map(|(shared, last_used)| {
@@ -147,27 +146,27 @@ impl Bucket {
             Some(stream)
         });
         if let Some(stream) = stream {
-            return Taken::Ready(self.lease(Sender::Http2(stream), true));
+            return Acquired::Ready(self.lease(Sender::Http2(stream), true));
         }
         while let Some(last) = inner.idle.pop() {
             if last.since.elapsed() > idle {
-                // The others have been idle for longer still.
+                // The others have been idle for longer.
                 inner.idle.push(last);
                 break;
             }
             if last.connection.sender.is_ready() {
-                return Taken::Ready(self.lease(Sender::Http1(last.connection), true));
+                return Acquired::Ready(self.lease(Sender::Http1(last.connection), true));
             }
         }
         if inner.multiplexed == Some(false) {
-            return Taken::Open(Opener { bucket: Arc::clone(self), told: None });
+            return Acquired::Open(Opener { bucket: Arc::clone(self), told: None });
         }
         match &inner.opening {
-            Some(opening) if opening.has_changed().is_ok() => Taken::Wait(Opening(opening.clone())),
+            Some(opening) if opening.has_changed().is_ok() => Acquired::Wait(Opening(opening.clone())),
             _ => {
                 let (told, opening) = watch::channel(None);
                 inner.opening = Some(opening);
-                Taken::Open(Opener { bucket: Arc::clone(self), told: Some(told) })
+                Acquired::Open(Opener { bucket: Arc::clone(self), told: Some(told) })
             }
         }
     }
@@ -176,7 +175,7 @@ impl Bucket {
         Lease { bucket: Arc::clone(self), sender, reused, turn: None }
     }
 
-    fn put(self: &Arc<Self>, connection: Own) {
+    fn put(self: &Arc<Self>, connection: Http1Connection) {
         let mut inner = lock(&self.inner);
         if !inner.retired && inner.idle.len() < MAX_IDLE {
             inner.idle.push(Idle { connection, since: Instant::now() });
@@ -184,7 +183,7 @@ impl Bucket {
         }
     }
 
-    /// Keeps nothing any more.
+    /// Closes idle connections, and keeps none from now on.
     pub fn retire(&self) {
         let mut inner = lock(&self.inner);
         inner.retired = true;
@@ -193,23 +192,23 @@ impl Bucket {
     }
 }
 
-/// Waits for a connection that somebody else opens.
+/// Waits for a connection that another request opens.
 #[derive(Debug)]
 pub struct Opening(watch::Receiver<Option<OpenError>>);
 
 impl Opening {
-    /// Returns when there is a connection and it is known how many can share it, or whoever was at it has left.
+    /// Returns when a connection exists and its capacity is known, or when the opener has given up.
     ///
     /// # Errors
-    /// The same that the one who opens it gets.
+    /// The opener's error.
     pub async fn done(mut self) -> Result<(), OpenError> {
-        // An error says that the sender is gone, which is how success and giving up are told.
+        // An error means that the sender was dropped: on success, or when the opener gave up.
         let failed = self.0.wait_for(Option::is_some).await;
         failed.map_or(Ok(()), |error| error.map_or(Ok(()), Err))
     }
 }
 
-/// The right to open a connection. While it is held, others wait for connections that they could share.
+/// The right to open a connection. While it is held, other requests wait for the connection, as they may share it.
 #[derive(Debug)]
 pub struct Opener {
     bucket: Arc<Bucket>,
@@ -217,8 +216,8 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// The connection speaks HTTP/1.1.
-    pub fn http1(self, connection: Own) -> Lease {
+    /// Registers an HTTP/1.1 connection.
+    pub fn http1(self, connection: Http1Connection) -> Lease {
         let mut inner = lock(&self.bucket.inner);
         inner.multiplexed = Some(false);
         inner.opening = None;
@@ -226,7 +225,7 @@ impl Opener {
         self.bucket.lease(Sender::Http1(connection), false)
     }
 
-    /// The connection speaks HTTP/2. `None` when the endpoint has ended it already.
+    /// Registers an HTTP/2 connection. `None` if the endpoint has ended it already.
     pub fn http2(self, shared: Shared) -> Option<Lease> {
         let stream = shared.stream(false)?;
         if let Some(told) = self.told {
@@ -243,7 +242,7 @@ impl Opener {
         Some(self.bucket.lease(Sender::Http2(stream), false))
     }
 
-    /// No connection came about.
+    /// Reports that no connection could be opened.
     pub fn failed(self, error: OpenError) {
         if let Some(told) = &self.told {
             told.send_replace(Some(error));
@@ -251,23 +250,23 @@ impl Opener {
     }
 }
 
-/// A connection, or a stream of one, for one request. Dropped, a stream is reset and a connection of HTTP/1.1 ends.
+/// A connection, or a stream of one, for one request. Dropping it resets the stream or closes the HTTP/1.1 connection.
 #[derive(Debug)]
 pub struct Lease {
     bucket: Arc<Bucket>,
-    /// What the request is sent on.
+    /// Sends the request.
     pub sender: Sender,
-    /// Whether it had requests before.
+    /// Whether the connection carried requests before.
     pub reused: bool,
-    /// Of a bucket with [`Bucket::turns`].
+    /// Permit of [`Bucket::turns`].
     turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {
-    /// The response has ended: the connection may have the next request, if it carries one at a time unless this `is_last`.
-    /// `upload`: what of the request's content is still being sent over HTTP/2.
+    /// Returns the connection after the response has ended. An HTTP/1.1 connection can carry the next request unless
+    /// `is_last`. `upload`: the rest of the request's content, if it is still being sent over HTTP/2.
     pub fn give_back(self, is_last: bool, upload: Option<Upload>) {
-        // Whose turn is next finds the connection in its place.
+        // The permit is released after the connection is back in its bucket.
         let Lease { bucket, sender, turn, .. } = self;
         let mut connection = match sender {
             Sender::Http1(_) if is_last => return,
@@ -288,13 +287,13 @@ impl Lease {
         });
     }
 
-    /// It has the turn of its bucket.
+    /// Adds the permit of the bucket's connection.
     pub fn with(self, turn: OwnedSemaphorePermit) -> Self {
         Lease { turn: Some(turn), ..self }
     }
 
-    /// The connection, if it is not shared, may be authenticated from now on. It becomes the one of this bucket, unless
-    /// that has another; then it ends with its request.
+    /// Marks the connection, unless it is shared, as possibly authenticated. It becomes the connection of this bucket,
+    /// unless the bucket has one; then it is closed after its request.
     pub fn tie_to(&mut self, bucket: Option<Arc<Bucket>>) {
         if self.bucket.tied || matches!(self.sender, Sender::Http2(_)) {
             return;

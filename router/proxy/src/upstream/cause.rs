@@ -1,4 +1,4 @@
-//! Which cause an error of the libraries stands for, at each step of a request's way to an endpoint and back.
+//! Maps errors of libraries to causes for the access log, for each step of a request.
 
 use std::error::Error;
 use std::io;
@@ -8,11 +8,11 @@ use rustls::CertificateError;
 
 use super::failure::AnswerError;
 
-/// Of a TLS handshake with an endpoint.
+/// Cause of a failed TLS handshake with an endpoint.
 pub fn of_handshake(error: &io::Error) -> Flag {
     match tls(error) {
         Some(rustls::Error::InvalidCertificate(error)) => of_certificate(error),
-        // Whoever ends the connection instead of shaking hands does not want to speak TLS either.
+        // An endpoint that closes the connection during the handshake does not serve TLS either.
         _ => Flag::UpstreamTls,
     }
 }
@@ -29,12 +29,12 @@ fn of_certificate(error: &CertificateError) -> Flag {
     }
 }
 
-/// Whether webpki does not read a certificate for its version: it knows that of extensions alone.
+/// Whether webpki rejected the certificate's version, which it reports as an extension error.
 fn is_about_version(error: &(dyn Error + 'static)) -> bool {
     matches!(error.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion))
 }
 
-/// Of a response's head that did not come.
+/// Cause of a missing or invalid response head.
 pub fn of_head(error: &AnswerError) -> Flag {
     match error {
         AnswerError::Http1(error) if error.is_parse_too_large() => return Flag::UpstreamHeadTooLarge,
@@ -48,7 +48,7 @@ pub fn of_head(error: &AnswerError) -> Flag {
     }
 }
 
-/// Of a response's content that broke off.
+/// Cause of incomplete response content.
 pub fn of_content(error: &AnswerError) -> Flag {
     match Source::of(error) {
         Source::Malformed | Source::Frame => Flag::UpstreamInvalidContent,
@@ -56,15 +56,15 @@ pub fn of_content(error: &AnswerError) -> Flag {
     }
 }
 
-/// What is beneath an error of hyper or h2.
+/// Origin of an error of hyper or h2.
 enum Source {
-    /// What the endpoint sent is not what h2 takes: it is malformed, or too much.
+    /// The endpoint's HTTP/2 frames are malformed or exceed limits.
     Malformed,
-    /// The framing of content in HTTP/1 is broken.
+    /// The HTTP/1 framing of the content is invalid.
     Frame,
-    /// TLS is.
+    /// TLS.
     Tls,
-    /// The connection or the stream has ended.
+    /// The connection or the stream ended.
     End,
 }
 

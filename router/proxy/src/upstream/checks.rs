@@ -1,11 +1,10 @@
-//! Active health checks: endpoints of routes that have several are connected to at intervals
-//! (`healthCheckInterval`, `router.openshift.io/haproxy.health.check.interval`), so that no client has to find out that
-//! one does not answer, nor that it does again.
+//! Active health checks of OpenShift routes (`healthCheckInterval`,
+//! `router.openshift.io/haproxy.health.check.interval`): the router connects to the endpoints of routes with several
+//! endpoints at intervals, so that no client request has to discover a failure or a recovery.
 //!
-//! A check is a TCP connection that is made and reset, as HAProxy's. Three in a row that fail let the address rest
-//! (`health`), the first one that does not ends that. An address is checked once for all routes that have it, at the
-//! shortest of their intervals, and there are no more than [`MAX_RATE`] checks a second: with very many endpoints,
-//! intervals become longer.
+//! A check is a TCP connection that is opened and reset, as HAProxy's. Three consecutive failures eject the address
+//! (`health`); the first success ends the ejection. An address is checked once for all its routes, at their shortest
+//! interval. At most [`MAX_RATE`] checks begin per second: with very many endpoints, intervals become longer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -23,16 +22,16 @@ use crate::relay;
 
 /// Most checks that begin within a second.
 const MAX_RATE: usize = 1_000;
-/// Checks begin together that are due within this time.
+/// Checks that are due within this time begin together.
 const STEP: Duration = Duration::from_millis(20);
-/// Most checks at the same time: beyond it, those that are due wait.
+/// Most concurrent checks; further ones are delayed.
 const MAX_AT_ONCE: usize = 256;
-/// How long a check waits, whatever its interval.
+/// Longest timeout of a check, whatever its interval.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The shortest interval.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Checks the endpoints of the tables as they come; ends never.
+/// Checks the endpoints of the newest table; never returns.
 pub async fn run(balancer: Arc<Balancer>, mut tables: watch::Receiver<Arc<RoutingTable>>) {
     let mut table = Arc::clone(&tables.borrow_and_update());
     let mut schedule = Schedule::default();
@@ -40,7 +39,7 @@ pub async fn run(balancer: Arc<Balancer>, mut tables: watch::Receiver<Arc<Routin
     let mut under_way = JoinSet::new();
     let mut follows = true;
     loop {
-        // The next step; no further than those that are under way allow.
+        // Due time of the next checks, if concurrency allows any.
         let wake = schedule.next().filter(|_| under_way.len() < MAX_AT_ONCE);
         tokio::select! {
             changed = tables.changed(), if follows => {
@@ -71,41 +70,41 @@ async fn until(wake: Option<Instant>) {
 async fn check(balancer: Arc<Balancer>, address: SocketAddr, interval: Duration) {
     let endpoint = Endpoint { address, target: None, h2c: false };
     match dial::connect(&balancer.health, &endpoint, interval.min(PATIENCE)).await {
-        // Nothing was said, so nothing is lost, and no port is kept waiting.
+        // No data was sent, so a reset loses nothing and leaves no port in TIME_WAIT.
         Ok(stream) => relay::reset_on_close(&stream),
-        // Until the next check has come to its end, no client need find out.
+        // Client connections do not probe the address before the next check has ended.
         Err(_) => balancer.health.extend_rest(address, std::time::Instant::now(), 2 * interval.max(PATIENCE)),
     }
 }
 
-/// What is checked, and when next.
+/// Checked addresses and their due times.
 #[derive(Debug, Default)]
 struct Schedule {
-    watched: HashMap<SocketAddr, Watched>,
+    watched: HashMap<SocketAddr, CheckedAddress>,
     by_time: BTreeSet<(Instant, SocketAddr)>,
-    /// Nothing begins before this.
+    /// No check begins before this.
     not_before: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Watched {
-    /// For how many endpoints of routes.
+struct CheckedAddress {
+    /// Number of endpoints of routes with each interval.
     intervals: BTreeMap<Duration, usize>,
     next: Instant,
 }
 
-impl Watched {
+impl CheckedAddress {
     fn interval(&self) -> Duration {
         self.intervals.first_key_value().map_or(PATIENCE, |(interval, _)| *interval)
     }
 }
 
 impl Schedule {
-    /// Follows from one table to the next. Costs what has changed.
+    /// Applies the changes between two tables. Cost is proportional to the change.
     fn follow(&mut self, before: &RoutingTable, now_table: &RoutingTable, now: Instant) {
         let both = before.routers.iter().filter_map(|old| Some((old, now_table.router(&old.name)?)));
         let retimed: Vec<_> = both.filter(|(old, new)| interval_of(old) != interval_of(new)).collect();
-        // First in, so that what stays keeps its turn.
+        // Additions first, so that an unchanged address keeps its due time.
         for (old, new) in &retimed {
             new.routes.values().for_each(|route| self.add(route, (new, &now_table.endpoints), now));
             old.routes.values().for_each(|route| self.remove(route, (old, &before.endpoints)));
@@ -120,13 +119,13 @@ impl Schedule {
         }
     }
 
-    /// When something is due next.
+    /// Due time of the next check.
     fn next(&self) -> Option<Instant> {
         let (first, _) = self.by_time.first()?;
         Some(self.not_before.map_or(*first, |not_before| not_before.max(*first)))
     }
 
-    /// What is due, `most` at most, with its interval.
+    /// Takes up to `most` due addresses, with their intervals.
     fn due(&mut self, now: Instant, most: usize) -> Vec<(SocketAddr, Duration)> {
         let per_step = MAX_RATE / (1_000 / STEP.as_millis() as usize);
         let mut due = Vec::new();
@@ -148,11 +147,11 @@ impl Schedule {
         let Some((interval, addresses)) = checked(route, of) else { return };
         for address in addresses {
             let watched = self.watched.entry(address).or_insert_with(|| {
-                // Spread over the interval, or all that come with one table would always be due together.
+                // Random phase: otherwise all addresses of a new table would be due at the same time.
                 let part = f64::from(dial::random_below(1 << 20)) / f64::from(1 << 20);
                 let next = now + interval.mul_f64(part);
                 self.by_time.insert((next, address));
-                Watched { intervals: BTreeMap::new(), next }
+                CheckedAddress { intervals: BTreeMap::new(), next }
             });
             *watched.intervals.entry(interval).or_default() += 1;
             if watched.next > now + interval {
@@ -181,7 +180,7 @@ impl Schedule {
     }
 }
 
-/// The addresses of a route that are checked and how often; `None` unless there are several to choose from.
+/// The checked addresses of a route and their interval; `None` for a route with a single endpoint.
 fn checked<'r>(
     route: &'r ResolvedRoute,
     (router, endpoints): (&RouterTable, &'r Endpoints),
@@ -190,7 +189,7 @@ fn checked<'r>(
     let active: usize =
         services.iter().filter(|service| service.weight > 0).map(|service| endpoints.of(service).len()).sum();
     let interval = route.policy.health_check.unwrap_or(interval_of(router)).max(SHORTEST);
-    // Those that want more than a connection are asked by `probes`.
+    // Backends with their own health check are left to `probes`.
     let has_own = |service: &&ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
     let plain = services.iter().filter(move |service| !has_own(service));
     let addresses = plain.flat_map(|service| endpoints.of(service)).map(|endpoint| endpoint.address);

@@ -1,7 +1,7 @@
-//! How many requests or connections an endpoint has, the limit on them, and the line of those who wait for one to end.
+//! Counts requests or connections of each endpoint, enforces the limit, and queues those that exceed it.
 //!
-//! Who comes when every endpoint has what it may have waits in line, as in HAProxy, for as long as a connection may
-//! take to be made. Whoever ends hands his place to the first in line.
+//! When all endpoints are at their limit, a request waits in a queue for up to the connect timeout, as in HAProxy. A
+//! request that ends passes its permit to the first in the queue.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -10,62 +10,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Most who wait in one line; beyond it the answer is "busy" at once.
+/// Longest queue; beyond it the request fails at once.
 const LONGEST_LINE: usize = 1024;
 
-/// What an endpoint of a route has to do. Outlives versions of the route.
+/// Load of an endpoint of a route. Outlives versions of the route.
 #[derive(Debug)]
 pub struct Occupancy {
     active: AtomicU32,
     limit: AtomicU32,
-    /// Those who must have this endpoint.
+    /// Requests that need this endpoint.
     own: WaitQueue,
-    /// Those who take any endpoint of the route.
+    /// Requests that accept any endpoint of the route.
     any: Arc<WaitQueue>,
 }
 
 impl Occupancy {
-    /// That of an endpoint without requests; `any` is the line of its route.
+    /// An endpoint without load; `any` is the queue of its route.
     pub fn new(any: Arc<WaitQueue>) -> Self {
         Occupancy { active: AtomicU32::new(0), limit: AtomicU32::new(u32::MAX), own: WaitQueue::default(), any }
     }
 
-    /// Requests or connections at the moment.
+    /// Current number of requests or connections.
     pub fn active(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Whether there are as many as there may be.
+    /// Whether the limit is reached.
     pub fn is_full(&self) -> bool {
         self.active() >= self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets the limit (`pod-concurrent-connections`). A lower one takes nothing away from those who are there.
+    /// Sets the limit (`pod-concurrent-connections`). Lowering it does not affect requests in progress.
     pub fn set_limit(&self, limit: Option<NonZeroU32>) {
         self.limit.store(limit.map_or(u32::MAX, NonZeroU32::get), Ordering::Relaxed);
     }
 
-    /// The line for this endpoint alone.
+    /// The queue of this endpoint.
     pub fn line(&self) -> &WaitQueue {
         &self.own
     }
 
-    /// Counts one more, unless the limit is reached.
+    /// Takes a permit, unless the limit is reached.
     pub fn take(self: &Arc<Self>) -> Option<Permit> {
         let more = |active: u32| (active < self.limit.load(Ordering::Relaxed)).then(|| active + 1);
-        // Sequentially consistent, as are `Line::enter` and `Place::drop`: either the one who waits sees the place that
-        // became free, or the one who leaves sees him wait.
+        // Sequentially consistent, as are `WaitQueue::enter` and `Permit::drop`: either the waiter sees the released
+        // permit, or the releaser sees the waiter.
         self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
         Some(Permit(Arc::clone(self)))
     }
 }
 
-/// One request or connection of an endpoint, until it is dropped.
+/// A request or connection of an endpoint; dropping it releases it.
 #[derive(Debug)]
 pub struct Permit(Arc<Occupancy>);
 
 impl Permit {
-    /// Whether it is one of this endpoint.
+    /// Whether the permit belongs to this endpoint.
     pub fn is_of(&self, occupancy: &Arc<Occupancy>) -> bool {
         Arc::ptr_eq(&self.0, occupancy)
     }
@@ -80,23 +80,23 @@ impl Drop for Permit {
         }
         let Some(place) = it.take() else { return };
         if let Some(first) = it.own.first().or_else(|| it.any.first()) {
-            // If he has gone meanwhile, the place goes on to the next one as it is dropped here.
+            // If the waiter is gone, dropping the permit here passes it to the next one.
             drop(first.send(place));
         }
     }
 }
 
-/// Those who wait, first come first served.
+/// A first-in, first-out queue of waiters.
 #[derive(Debug, Default)]
 pub struct WaitQueue {
-    /// How many wait, so that nobody takes the lock to see that nobody does.
+    /// Number of waiters, so that an empty queue is recognized without the lock.
     length: AtomicUsize,
     waiting: Mutex<VecDeque<oneshot::Sender<Permit>>>,
 }
 
 impl WaitQueue {
-    /// Goes to the end of the line; `None` when it is too long. Whoever waits must look for a free place once more
-    /// after this: what became free before it is handed to nobody.
+    /// Joins the queue; `None` when it is full. The caller must try to take a permit once more afterwards, because a
+    /// permit that was released before is passed to nobody.
     pub fn enter(&self) -> Option<oneshot::Receiver<Permit>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= LONGEST_LINE {
@@ -115,7 +115,7 @@ impl WaitQueue {
         self.length.load(Ordering::SeqCst) == 0
     }
 
-    /// Takes the first of those out who still wait.
+    /// Removes the first waiter that still waits.
     fn first(&self) -> Option<oneshot::Sender<Permit>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let first = std::iter::from_fn(|| waiting.pop_front()).find(|place| !place.is_closed());

@@ -1,4 +1,4 @@
-//! A connection for a request: one from the pool, or a new one.
+//! Obtains a connection for a request: from the pool, or a new one.
 
 mod which;
 
@@ -19,77 +19,79 @@ use tokio_rustls::TlsConnector;
 use super::failure::OpenError;
 use super::health::Step;
 use super::private::Private;
-use super::read_activity::Heard;
-use super::secure::{Failed, Trusted, secure, trust_policy};
+use super::read_activity::ReadActivity;
+use super::secure::{SecureError, Trusted, secure, trust_policy};
 use super::target::{Peer, Target};
-use super::wire::Own;
+use super::wire::Http1Connection;
 use super::{http2, wake_suppression};
 use crate::coalesced_write::CoalescedWrite;
 use crate::context::Common;
 use crate::dial::{self, DialError};
 use crate::interim::Turn;
 use crate::rt::timer::TaskTimer;
-use crate::upstream::bucket::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
+use crate::upstream::bucket::{Acquired, Bucket, Lease, Opener, PoolKey, Wire};
 use crate::upstream_tls::{TrustError, service_name};
 
-/// Longest head of an endpoint's response, in bytes.
+/// Longest head of a response from an endpoint, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
-/// Which endpoint a connection leads to, and how it is made.
+/// The endpoint to connect to, and the constraints of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectRequest<'r> {
-    /// The proxy.
+    /// State of the proxy.
     pub shared: &'r crate::context::Shared,
-    /// The route.
+    /// Route of the request.
     pub route: &'r ResolvedRoute,
-    /// Its endpoint.
+    /// Endpoint.
     pub target: Target<'r>,
-    /// Whether only HTTP/1.1 will do: it is to be left for another protocol.
+    /// Whether HTTP/1.1 is required, because the request upgrades the connection.
     pub http1_only: bool,
-    /// How long connecting may take, with TLS.
+    /// Timeout of the connection set-up, including TLS.
     pub within: Duration,
-    /// When the request has no more time.
+    /// Deadline of the request.
     pub until: Option<Instant>,
-    /// Whether the request may be wanted after it was sent; only one that [`is_repeatable`](super::attempt::is_repeatable).
+    /// Whether the request is to be kept for a retry; only one that [`is_repeatable`](super::attempt::is_repeatable).
     pub keep: bool,
-    /// Who is told of interim responses.
+    /// Receiver of interim responses.
     pub interim: Option<Turn<'r>>,
-    /// The timer for its waits; `None`: any.
+    /// Timer for the waits; `None`: a timer of the pool.
     pub timer: Option<&'r TaskTimer>,
-    /// What the client's connection has of its own; `None`: the request is nobody's.
+    /// Connections reserved for the client's connection; `None` for a request that no client connection owns.
     pub private: Option<&'r Private>,
-    /// How long it may wait for its turn on a connection that carries one request at a time.
+    /// Longest wait for a turn on a connection that carries one request at a time.
     pub turn: Duration,
-    /// Whether the client does what might end a connection that others share: it takes back many requests.
+    /// Whether to separate the client's requests from those of others, because it resets many streams and the endpoint
+    /// may end the connection.
     pub apart: bool,
     /// Whether the request has content.
     pub with_content: bool,
 }
 
-/// A connection that is there.
+/// An open connection.
 pub enum Connected {
-    /// For one request at a time.
-    Http1(Own),
-    /// For many.
+    /// HTTP/1.1: one request at a time.
+    Http1(Http1Connection),
+    /// HTTP/2: many requests.
     Http2(http2::Shared),
 }
 
 impl ConnectRequest<'_> {
-    /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
+    /// Returns a connection that was idle for at most `idle`, a stream of a connection with capacity, or a new
+    /// connection.
     ///
     /// # Errors
-    /// Why none could be opened, and how long that took.
+    /// Why no connection could be opened, and how long the attempt took.
     pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, (OpenError, Duration)> {
         if let Some(turns) = bucket.turns() {
             return Box::pin(self.lease_in_turn(bucket, Arc::clone(turns))).await;
         }
         match bucket.take(idle, self.with_content) {
-            Taken::Ready(lease) => Ok(lease),
-            // Boxed: it is rare, and every request would carry the room for it.
+            Acquired::Ready(lease) => Ok(lease),
+            // Boxed: this case is rare, and each request's future would have its size.
             none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
         }
     }
 
-    /// The only connection of a bucket, however long it has been idle: it is not as good as any other.
+    /// Waits for the only connection of a tied bucket, however long it has been idle.
     async fn lease_in_turn(&self, bucket: &Arc<Bucket>, turns: Arc<Semaphore>) -> Result<Lease, (OpenError, Duration)> {
         let deadline = Instant::now() + self.turn;
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
@@ -100,7 +102,7 @@ impl ConnectRequest<'_> {
         Ok(self.wait_or_open(bucket, Duration::MAX, taken).await?.with(turn))
     }
 
-    /// Where the request's own time was the shorter one, it is that which is over.
+    /// If the request's deadline expired first, reports that as the cause.
     fn in_time(&self, (status, flag): OpenError) -> OpenError {
         let waited = matches!(flag, Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout);
         let is_over = waited && self.until.is_some_and(|until| Instant::now() >= until);
@@ -111,7 +113,7 @@ impl ConnectRequest<'_> {
         &self,
         bucket: &Arc<Bucket>,
         idle: Duration,
-        taken: Taken,
+        taken: Acquired,
     ) -> Result<Lease, (OpenError, Duration)> {
         let begun = Instant::now();
         let opened = self.wait_or_open_until(bucket, idle, taken, begun + self.within).await;
@@ -122,19 +124,19 @@ impl ConnectRequest<'_> {
         &self,
         bucket: &Arc<Bucket>,
         idle: Duration,
-        mut taken: Taken,
+        mut taken: Acquired,
         deadline: Instant,
     ) -> Result<Lease, OpenError> {
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         loop {
             match taken {
-                Taken::Ready(lease) => return Ok(lease),
-                Taken::Wait(opening) => match timeout_at(deadline, opening.done()).await {
+                Acquired::Ready(lease) => return Ok(lease),
+                Acquired::Wait(opening) => match timeout_at(deadline, opening.done()).await {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout)),
                 },
-                Taken::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
-                    // Another request may give its connection back, or a descriptor.
+                Acquired::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
+                    // Another request may return its connection or release a descriptor.
                     Err((_, Flag::NoDescriptor)) if Instant::now() < deadline => {
                         self.shared.wait_for_descriptor().await
                     }
@@ -151,7 +153,7 @@ impl ConnectRequest<'_> {
             Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
-                // Those who wait may have more time than this request: without a word they go on by themselves.
+                // Waiting requests may have later deadlines. Without an error they open a connection themselves.
                 if !matches!(error.1, Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout | Flag::NoDescriptor) {
                     opener.failed(error);
                 }
@@ -162,21 +164,21 @@ impl ConnectRequest<'_> {
 
     async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, OpenError> {
         match (self.connect_as(&key.wire, deadline).await, &key.wire) {
-            // What is tied speaks HTTP/1.1 where there is a choice.
-            (Err(Failed::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
+            // Tied connections use HTTP/1.1 where possible.
+            (Err(SecureError::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
                 Ok(self.connect_as(&Wire::Tls(peer.clone()), deadline).await?)
             }
             (connected, _) => Ok(connected?),
         }
     }
 
-    async fn connect_as(&self, wire: &Wire, deadline: Instant) -> Result<Connected, Failed> {
+    async fn connect_as(&self, wire: &Wire, deadline: Instant) -> Result<Connected, SecureError> {
         let tls = self.trust(wire)?;
         let within = deadline.saturating_duration_since(Instant::now());
         connect(self.shared, self.target.endpoint, wire, tls, within).await
     }
 
-    /// How TLS is made with the endpoint, and its name.
+    /// TLS configuration for the endpoint, and its server name.
     fn trust(&self, wire: &Wire) -> Result<Option<Trusted>, OpenError> {
         let (peer, http1_only) = match wire {
             Wire::Http1 | Wire::Http2 => return Ok(None),
@@ -201,11 +203,11 @@ impl ConnectRequest<'_> {
     }
 }
 
-/// Connects to an endpoint for a request of the router's own, as for its clients' requests: what is spoken is the
-/// endpoint's and its backend's (`wire`).
+/// Connects to an endpoint for a request of the router's own (a health check), with the protocol and TLS of client
+/// requests (`wire`).
 ///
 /// # Errors
-/// Why it cannot be reached.
+/// Why the endpoint cannot be reached.
 pub async fn connect_to(
     common: &Common,
     endpoint: &Endpoint,
@@ -224,14 +226,14 @@ pub async fn connect_to(
     Ok(connect(common, endpoint, wire, tls, within).await?)
 }
 
-/// Connects, and makes TLS if there is to be, all of it `within` this long.
+/// Connects and performs the TLS handshake, if any, within `within` in all.
 async fn connect(
     common: &Common,
     endpoint: &Endpoint,
     wire: &Wire,
     tls: Option<Trusted>,
     within: Duration,
-) -> Result<Connected, Failed> {
+) -> Result<Connected, SecureError> {
     let (health, deadline) = (&common.balancer.health, Instant::now() + within);
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
@@ -253,13 +255,13 @@ async fn http1<S>(stream: S) -> Result<Connected, OpenError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let heard = Heard::default();
+    let heard = ReadActivity::default();
     let io = TokioIo::new(heard.hear(stream));
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
-    // Its errors reach whoever sends on it.
+    // The connection's errors are reported to its requests.
     tokio::spawn(wake_suppression::sleeper(async move { driver.with_upgrades().await.ok() }));
-    Ok(Connected::Http1(Own::new(sender, heard)))
+    Ok(Connected::Http1(Http1Connection::new(sender, heard)))
 }
 
 async fn http2<S>(stream: S) -> Result<Connected, OpenError>

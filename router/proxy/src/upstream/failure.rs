@@ -1,38 +1,38 @@
-//! What is known of connections, requests and responses that failed.
+//! Errors of connections, requests and responses.
 
 use http::{Request, StatusCode};
 use router_access_log::Flag;
 
 use crate::http::upload::RequestBody;
 
-/// Why no connection could be opened: the status that the client gets, and the flag.
+/// Why no connection could be opened: status for the client, and cause.
 pub type OpenError = (StatusCode, Flag);
 
-/// What is known about a request that got no answer.
+/// A request that got no response.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// The request, when nothing of it was sent. Boxed, as every answer has the room for what there is without one.
+    /// The request, if nothing of it was sent. Boxed to keep the error small.
     pub unsent: Option<Box<Request<RequestBody>>>,
-    /// What the endpoint may have done with it.
-    pub fate: Fate,
-    /// Why.
+    /// Whether the endpoint may have processed it.
+    pub fate: Processing,
+    /// Cause.
     pub flag: Flag,
 }
 
-/// What an endpoint may have done with a request that it was sent.
+/// Whether an endpoint may have processed a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Nothing: it says so (RFC 9113 §8.7).
+pub enum Processing {
+    /// Not processed: the endpoint refused the stream (RFC 9113 §8.7).
     Refused,
-    /// Nothing: it wants it over HTTP/1.1 (RFC 9113 §7).
+    /// Not processed: the endpoint requires HTTP/1.1 (RFC 9113 §7).
     NotOverHttp2,
-    /// Nobody knows: the connection ended, and not a byte of an answer had come.
+    /// Unknown: the connection ended before the first byte of a response.
     Lost,
-    /// It was at work on it, or its answer is no HTTP.
+    /// Processed: a response had begun, or it is not valid HTTP.
     Begun,
 }
 
-/// Why a response, or its content, did not come to its end.
+/// Why a response or its content is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// Over HTTP/1.1.

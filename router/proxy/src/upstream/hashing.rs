@@ -1,6 +1,6 @@
-//! Who is always to go to the same endpoint, as long as it is there: rendezvous hashing of a key, which a client or its
-//! request has, with each endpoint. When an endpoint comes or goes, only those move that it gets or had. The numbers are
-//! the same on every worker, after every restart, and on every node.
+//! Rendezvous hashing: a key of a client or its request selects the same endpoint for as long as that exists. When an
+//! endpoint is added or removed, only the keys that it gains or had move. Hashes are the same on every worker and node,
+//! and after every restart.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use router_table::policy::{HashOf, HashedPart};
 use super::affinity::Cookie;
 use super::tag::{Tag, hash};
 
-/// What is hashed with endpoints.
+/// A key that is hashed with endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
-    /// That of a client.
+    /// The key of a client address.
     pub fn of_client(client: IpAddr) -> Self {
         Key(fold(match client.to_canonical() {
             IpAddr::V4(v4) => u128::from(v4.to_bits()),
@@ -27,26 +27,26 @@ impl Key {
         Key(fold(hash(bytes)))
     }
 
-    /// Both together; their order counts.
+    /// Combines two keys; their order matters.
     fn and(self, next: Self) -> Self {
         Key(self.0.rotate_left(1) ^ next.0)
     }
 }
 
-/// A request that is about to be sent.
+/// A request about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashed<'r> {
-    /// Its fields.
+    /// Header fields.
     pub headers: &'r HeaderMap,
-    /// Its target.
+    /// Target.
     pub uri: &'r Uri,
-    /// Who has sent it.
+    /// Client address.
     pub client: IpAddr,
 }
 
 impl Hashed<'_> {
-    /// The key of these parts of the request, `None` where it has none of them; and the cookie that the client needs to
-    /// have the same one again.
+    /// The key of these parts of the request, `None` if it has none of them; and the cookie that the client needs to
+    /// get the same key again.
     pub fn key(&self, parts: &[HashOf], cookie: Option<&Cookie>) -> (Option<Key>, Option<HeaderValue>) {
         let (mut key, mut set) = (None::<Key>, None);
         for HashOf { part, terminal } in parts {
@@ -79,7 +79,7 @@ impl Hashed<'_> {
         (key, set)
     }
 
-    /// Several values count in whatever order they come.
+    /// The order of several values does not matter.
     fn header(&self, name: &str) -> Option<Key> {
         let mut values = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         let first = values.next()?;
@@ -95,7 +95,7 @@ impl Hashed<'_> {
     }
 }
 
-/// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
+/// ln(u) / weight, where u is a hash in (0, 1]: each member has the highest score with the probability of its share of
 /// all weights (Efraimidis and Spirakis 2006).
 pub fn score(key: Key, tag: Tag, weight: u32) -> f64 {
     let mixed = mix(mix(key.0) ^ fold(tag.0));
@@ -107,7 +107,7 @@ fn fold(number: u128) -> u64 {
     ((number >> 64) as u64).rotate_left(32) ^ number as u64
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,14 +1,13 @@
-//! Passive health: an address that several times in a row could not be connected to rests, each time for twice as
-//! long. When a rest is over, one connection finds out for all.
+//! Passive health checks: after several failed connection attempts in a row an address is ejected. Each further
+//! ejection lasts twice as long. When an ejection expires, a single connection probes the address.
 //!
-//! The same holds for TLS with an address, for each [`Peer`] by itself: one who asks for a name that the endpoint does
-//! not know must not make it rest for others. A certificate that is refused counts for nothing, nor does whatever else
-//! is said in a handshake: that costs no time, and it is the route's trust that does not fit.
+//! TLS handshakes with an address are tracked separately for each [`Peer`], so that a route with a wrong server name
+//! cannot eject the address for other routes. A rejected certificate or a TLS alert does not count: it costs no time,
+//! and the route's trust configuration may be wrong.
 //!
-//! An address that connects costs nothing here: only those that failed last are known. Addresses that rest are used all
-//! the same when there is nothing else to choose; that is for `choose` to see.
-//! So are endpoints that are ill by the health checks of their backend ([`probes`](super::probes)): these are known here
-//! as well, so that one look is enough.
+//! Only addresses that failed recently have an entry; a healthy address costs nothing. If no other endpoint is left,
+//! `choose` uses ejected addresses all the same. Endpoints that the backend's health checks ([`probes`](super::probes))
+//! found unhealthy are stored here, too, so that a single look-up covers both.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -24,28 +23,28 @@ use super::target::{Peer, Target};
 use crate::listeners::returned::Returned;
 use crate::upstream::bucket::{MAX_AGE, PoolKey, Wire};
 
-/// Failures in a row after which an address rests.
+/// Consecutive failures that eject an address.
 const THRESHOLD: u32 = 3;
-/// The first rest.
+/// Duration of the first ejection.
 const FIRST_REST: Duration = Duration::from_secs(1);
-/// The longest rest.
+/// Longest ejection.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// How long the one that finds out may take, before somebody else does.
+/// How long the probing connection may take before another one probes.
 const TRIAL: Duration = Duration::from_secs(5);
-/// After how long without failure an address is forgotten: nobody connects to it any more.
+/// After this time without a failure an entry is removed.
 const FORGET: Duration = Duration::from_secs(300);
 
-/// What can fail of a connection, each for itself.
+/// A step of the connection set-up whose failures are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// To connect to an address.
+    /// TCP connection to an address.
     Tcp(SocketAddr),
-    /// The TLS handshake behind that, with whom it is to be.
+    /// TLS handshake with a peer at an address.
     Tls(SocketAddr, Peer),
 }
 
 impl Step {
-    /// The endpoint.
+    /// Address of the endpoint.
     pub fn address(&self) -> &SocketAddr {
         match self {
             Step::Tcp(address) | Step::Tls(address, _) => address,
@@ -53,17 +52,17 @@ impl Step {
     }
 }
 
-/// An endpoint as a backend asks it for its health: what is spoken counts, and how it is asked.
+/// An endpoint with an active health check. Endpoints are the same if protocol, peer and check are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Checked {
-    /// The endpoint.
+    /// Endpoint and protocol.
     pub key: PoolKey,
-    /// How it is asked.
+    /// Parameters of the check.
     pub check: Arc<HealthCheck>,
 }
 
 impl Checked {
-    /// What is asked of an endpoint, if its backend wants it to be.
+    /// The active health check of an endpoint, if its backend has one.
     pub fn of(target: Target<'_>) -> Option<Checked> {
         let check = target.policy?.health_check.clone()?;
         let wire = match target.peer() {
@@ -78,7 +77,7 @@ impl Checked {
 #[derive(Clone, Debug, Default)]
 struct Known {
     failed: HashMap<Step, Arc<Failures>>,
-    /// Whether a handshake is among them.
+    /// Whether an entry is about a TLS handshake.
     has_tls: bool,
     ill: HashSet<Checked>,
 }
@@ -89,16 +88,16 @@ impl Known {
     }
 }
 
-/// What is known of what failed last.
+/// Health of endpoints: recent failures and results of active checks.
 #[derive(Debug)]
 pub struct Health {
     start: Instant,
     known: ArcSwap<Known>,
-    /// Held to put addresses in and take them out.
+    /// Locked while entries are added or removed.
     writing: Mutex<()>,
-    /// Where the router itself listens: never an endpoint, however well it answers.
+    /// Addresses that the router itself listens on; never used as endpoints.
     pub own: ArcSwap<OwnAddresses>,
-    /// Connections that were made, and endpoints whose connections came back.
+    /// Connections to endpoints, to detect endpoints that lead back to this router.
     pub returned: Returned,
 }
 
@@ -130,7 +129,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Who rests; `None` when nobody has failed lately.
+    /// A view of the current state; `None` when no entry exists.
     pub fn view(&self) -> Option<View> {
         let known = self.known.load();
         (!known.is_empty()).then(|| View { known, now: self.ms(Instant::now()) })
@@ -141,13 +140,13 @@ impl Health {
         self.own.load().has(address, is_local) || self.returned.is_known(address)
     }
 
-    /// A step has failed, or was not made in time.
+    /// Records that a step failed or timed out.
     pub fn failed(&self, step: &Step, now: Instant) {
         let (now, failures) = (self.ms(now), self.failures(step));
         failures.last.store(now, Ordering::Relaxed);
         let was_on_trial = failures.on_trial.swap(false, Ordering::Relaxed);
         if failures.rest(now) && !was_on_trial {
-            // Begun before the rest, or chosen for lack of others: it is no news.
+            // The attempt began before the ejection, or the address was chosen for lack of others.
             return;
         }
         let in_a_row = failures.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -157,7 +156,7 @@ impl Health {
         }
     }
 
-    /// Lets an address that has come to rest do so for this long from now: somebody else finds out.
+    /// Extends the ejection of an address to end this long after `now`, so that client connections do not probe it.
     pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
         if let Some(failures) = self.known.load().failed.get(&Step::Tcp(address))
             && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
@@ -167,14 +166,14 @@ impl Health {
         }
     }
 
-    /// A step was made.
+    /// Records that a step succeeded.
     pub fn succeeded(&self, step: &Step) {
         if self.known.load().failed.contains_key(step) {
             self.change(|known| drop(known.failed.remove(step)));
         }
     }
 
-    /// What its health checks say of an endpoint.
+    /// Stores the result of an active health check.
     pub fn checked(&self, endpoint: &Checked, is_ill: bool) {
         if self.known.load().ill.contains(endpoint) != is_ill {
             self.change(|known| {
@@ -187,7 +186,7 @@ impl Health {
         }
     }
 
-    /// Forgets these addresses, and those that nobody has connected to for long.
+    /// Removes these addresses, and entries without a recent failure.
     pub fn forget(&self, gone: &HashSet<SocketAddr>, now: Instant) {
         let before = self.ms(now).saturating_sub(ms(FORGET));
         let is_old = |failures: &Failures| failures.last.load(Ordering::Relaxed) < before;
@@ -219,31 +218,31 @@ impl Health {
     }
 }
 
-/// Who rests at a moment.
+/// State of ejections at one moment.
 pub struct View {
     known: Guard<Arc<Known>>,
     now: u64,
 }
 
 impl View {
-    /// The same at another moment, for tests of what time does.
+    /// The view at another moment, for tests.
     #[cfg(test)]
     pub fn at(mut self, health: &Health, now: Instant) -> Self {
         self.now = health.ms(now);
         self
     }
 
-    /// Whether an endpoint is ill, by the health checks that its backend asks for.
+    /// Whether an endpoint is unhealthy according to its backend's active health check.
     pub fn is_ill(&self, target: Target<'_>) -> bool {
         !self.known.ill.is_empty() && Checked::of(target).is_some_and(|checked| self.known.ill.contains(&checked))
     }
 
-    /// Whether an endpoint rests, or TLS with it; `peer` is asked whom that would be with.
+    /// Whether the address, or TLS with it, is ejected. `peer` returns the TLS peer, if any.
     pub fn rests(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
         self.failures(address, peer).into_iter().flatten().any(|failures| failures.rest(self.now))
     }
 
-    /// What of an endpoint rests, in words, and for how long.
+    /// What is ejected, as text, and for how long.
     pub fn rest(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> Option<(&'static str, Duration)> {
         let [tcp, tls] = self.failures(address, peer);
         let steps = [("connecting", tcp), ("TLS", tls)];
@@ -252,12 +251,12 @@ impl View {
         Some((step, Duration::from_millis(until.saturating_sub(self.now))))
     }
 
-    /// Whether the caller may connect to an endpoint: it does not rest, or its rest is over and the caller is the first
-    /// to come after it.
+    /// Whether the caller may connect: the endpoint is not ejected, or its ejection has expired and the caller is the
+    /// first one since.
     pub fn may_connect(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
         let failures = self.failures(address, peer);
         let failures = || failures.into_iter().flatten();
-        // Nobody is to find out about one step who may not take the other.
+        // A caller that may not use one step must not claim the probe of the other.
         !failures().any(|failures| failures.rest(self.now)) && failures().all(|failures| self.is_first(failures))
     }
 

@@ -1,4 +1,4 @@
-//! What a client connection has of its own of connections to endpoints.
+//! Connections to endpoints that belong to one client connection.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use crate::upstream::bucket::Bucket;
 
 /// The connections, by endpoint.
 #[derive(Debug, Default)]
-pub struct Held {
-    /// Those used least recently come first.
+pub struct PrivateBuckets {
+    /// Least recently used first.
     buckets: Mutex<Vec<Arc<Bucket>>>,
 }
 
-impl Held {
+impl PrivateBuckets {
     pub(super) fn find(&self, is_it: impl Fn(&Bucket) -> bool) -> Option<Arc<Bucket>> {
         let mut buckets = self.lock();
         let at = buckets.iter().position(|bucket| is_it(bucket))?;

@@ -1,13 +1,13 @@
-//! A connection to an endpoint that speaks HTTP/2, which the requests of many clients share.
+//! An HTTP/2 connection to an endpoint, shared by the requests of many clients.
 //!
-//! It is h2's, without hyper between: what one client does is to end or stop no request of another, and for that it has to
-//! be known what waits in h2, for whom, and what the endpoint has said that it takes ([`seen`]).
+//! Uses h2 directly, without hyper: one client must not be able to end or stall the requests of another, which requires
+//! knowledge of the data that waits in h2 and of the limits that the endpoint has announced ([`seen`]).
 //!
-//! What it holds is bounded. Of responses by the windows, which open by what is taken alone: 128 KiB for each stream, and
-//! so 16 MiB for the [`MAX_STREAMS`]; what is gathered takes at most twice its bytes and a piece of 4 KiB, and of small
-//! frames at most [`MAX_SMALL`] and what one read brings are not gathered. Of requests by h2's buffer, 128 KiB for each
-//! stream as well, in parts of which any two together have [`seen::SMALL`] bytes while the endpoint takes none, and a piece
-//! that waits for the window.
+//! Memory is bounded. Responses: by flow-control windows, which are replenished only when data is read: 128 KiB per
+//! stream, so 16 MiB for [`MAX_STREAMS`]. Gathered data takes at most twice its size and a buffer of 4 KiB; at most
+//! [`MAX_SMALL`] small frames, and those of one read, are not gathered. Requests: by h2's buffer, 128 KiB per stream,
+//! too. Any two consecutive parts in it have at least [`seen::SMALL`] bytes while the endpoint accepts none; one part
+//! may wait for the window.
 
 pub mod answer;
 mod frames;
@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::cause;
-use super::failure::{AnswerError, Fate, OpenError, Unanswered};
+use super::failure::{AnswerError, OpenError, Processing, Unanswered};
 use crate::http::upload::RequestBody;
 use answer::{Answer, Waiting, lock};
 pub use load::MAX_BROKEN_OFF;
@@ -41,12 +41,12 @@ use seen::{MAX_SMALL, Seen};
 use upload::{Sending, Upload};
 use watched::Watched;
 
-/// How much of a response may wait for a client that is slow to read, in bytes per stream: so much is on the way at most
-/// in each round trip, which in a cluster takes a millisecond or less.
+/// Stream window in bytes: how much of a response may wait for a slow client. Limits a stream to one window per round
+/// trip, which takes at most a millisecond within a cluster.
 const STREAM_WINDOW: u32 = 128 * 1024;
-/// The same for all streams of a connection, 16 MiB: with less, clients that stand still would stop the others.
+/// Connection window, the sum of all stream windows (16 MiB): with less, stalled clients would block the others.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
-/// How long a request's content is sent on behind the end of its response.
+/// How long a request's content is sent after its response has ended.
 const UPLOAD_BEHIND: Duration = Duration::from_secs(5);
 
 /// A connection.
@@ -57,7 +57,7 @@ pub struct Shared {
     all: Arc<Answers>,
 }
 
-/// What is known of a connection's frames, and the responses that come over it.
+/// State derived from a connection's frames, and the responses in progress.
 #[derive(Debug, Default)]
 struct Answers {
     seen: Arc<Seen>,
@@ -73,7 +73,7 @@ impl Answers {
         waiting.push(answer.waiting());
     }
 
-    /// Takes what waits out of h2.
+    /// Moves waiting data from h2 to the responses' buffers.
     fn gather(&self) {
         let mut all = self.lock();
         all.retain(|waiting| waiting.upgrade().inspect(|waiting| lock(waiting).gather()).is_some());
@@ -85,7 +85,7 @@ impl Answers {
     }
 }
 
-/// Begins to speak HTTP/2; `max_head` is the longest head of a response, in bytes.
+/// Performs the HTTP/2 connection set-up; `max_head` is the longest head of a response, in bytes.
 ///
 /// # Errors
 /// When the connection has ended already.
@@ -102,10 +102,10 @@ where
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buffer_size(STREAM_WINDOW as usize)
-        // What comes for a stream that it has forgotten is an error to h2, and of many it ends the connection.
+        // Frames for reset streams that h2 has forgotten are errors, and many of them end the connection.
         .max_concurrent_reset_streams(MAX_BROKEN_OFF + MAX_STREAMS as usize)
         .reset_stream_duration(Duration::MAX)
-        // They are gathered.
+        // The frames are gathered.
         .data_frame_budget(usize::MAX);
     let watched = Watched::new(stream, Arc::clone(&all.seen));
     let (sender, connection) = builder.handshake::<_, Bytes>(watched).await?;
@@ -113,7 +113,7 @@ where
     Ok(Shared { sender, load, all })
 }
 
-/// Its errors reach whoever sends on it.
+/// The connection's errors are reported to its requests.
 async fn drive<S>(mut connection: Connection<Watched<S>, Bytes>, load: Arc<Load>, all: Arc<Answers>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -131,12 +131,12 @@ where
 }
 
 impl Shared {
-    /// Has those who wait for the connection wait until it is known how many can share it.
+    /// Drops `waiting` when the endpoint's limit of streams is known.
     pub fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
         self.load.until_known(waiting);
     }
 
-    /// Whether it may have more streams some time.
+    /// Whether it may have more streams later.
     pub fn is_usable(&self) -> bool {
         self.load.is_usable() && !self.all.seen.leaves()
     }
@@ -146,8 +146,8 @@ impl Shared {
         self.load.is_idle()
     }
 
-    /// A stream, unless the connection is full or at its end. One that is to carry content (`with_content`) has to wait
-    /// where the endpoint takes none of others'.
+    /// A stream, unless the connection is full or closing. With content (`with_content`) the connection must not be
+    /// starved, because the content could not be sent.
     pub fn stream(&self, with_content: bool) -> Option<Stream> {
         if !self.is_usable() || (with_content && self.all.seen.is_starved()) {
             return None;
@@ -158,27 +158,27 @@ impl Shared {
     }
 }
 
-/// One stream's share of a connection, until it is dropped.
+/// A stream's share of a connection, until it is dropped.
 #[derive(Debug)]
 pub struct Stream {
     sender: SendRequest<Bytes>,
     load: Arc<Load>,
     all: Arc<Answers>,
     answered: u64,
-    /// Whether a request was sent whose response has not come to its end.
+    /// Whether a request was sent and its response has not ended.
     is_open: bool,
 }
 
 impl Stream {
-    /// What the endpoint takes of a request's fields, in bytes ([`request::size`]), if it has said so.
+    /// The endpoint's limit for request fields in bytes ([`request::size`]), if it has announced one.
     pub fn max_fields(&self) -> Option<u32> {
         self.all.seen.max_fields()
     }
 
-    /// Sends a request, whose target is as HTTP/2 wants it, and waits for the response's head. Sending begins at once.
+    /// Sends a request in HTTP/2 form and waits for the response's head. Sending begins at once.
     ///
     /// # Errors
-    /// What is known of the request when the connection, or the stream, ends before.
+    /// Whether the endpoint may have processed the request, when the connection or the stream ends first.
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
@@ -203,9 +203,9 @@ impl Stream {
     }
 
     fn begin(&mut self, request: Request<RequestBody>) -> Result<Begun, Unanswered> {
-        // It says at once whether the connection takes no more: this stream is the first of the sender.
+        // Ready at once, because this is the sender's first stream; an error if the connection is closing.
         if let Poll::Ready(Err(error)) = self.sender.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            // It may have something to say yet; whoever asks next would get the same.
+            // The error may concern this request alone; a later poll would return the same.
             self.load.end();
             return Err(unanswered(error, Some(request)));
         }
@@ -219,14 +219,14 @@ impl Stream {
         Ok(Begun { response, sending })
     }
 
-    /// The endpoint was silent for too long. When no stream of the connection has had an answer since this one began,
-    /// it is given no new ones: it may be dead without anybody having said so.
+    /// Records a response timeout. If no stream of the connection had a response since this one began, the connection
+    /// gets no new streams: it may be dead.
     pub fn was_silent(&self) {
         self.load.was_silent(self.answered);
     }
 
-    /// The response has come to its end. What of the request's content is still being sent has a little time: the stream
-    /// is not free before.
+    /// Records that the response has ended. The rest of the request's content gets a little time; until then the stream
+    /// is not free.
     pub fn end(mut self, upload: Option<Upload>) {
         match upload {
             Some(upload) => drop(tokio::spawn(self.end_behind(upload))),
@@ -248,25 +248,25 @@ impl Drop for Stream {
 /// A request that is being sent.
 struct Begun {
     response: ResponseFuture,
-    /// Boxed, as most requests have no content.
+    /// Boxed, because most requests have no content.
     sending: Option<Box<Sending>>,
 }
 
 fn unanswered(error: h2::Error, unsent: Option<Request<RequestBody>>) -> Unanswered {
-    tracing::debug!(%error, "a request got no answer");
+    tracing::debug!(%error, "a request got no response");
     let fate = fate(&error);
     Unanswered { unsent: unsent.map(Box::new), fate, flag: cause::of_head(&AnswerError::Http2(error)) }
 }
 
-/// What the end of a stream says of its request. A GOAWAY ends those streams alone that the endpoint has not looked at
-/// and will not (RFC 9113 §6.8).
-fn fate(error: &h2::Error) -> Fate {
+/// Whether the endpoint may have processed the request of a stream that ended. A GOAWAY ends only streams that the
+/// endpoint has not processed and will not (RFC 9113 §6.8).
+fn fate(error: &h2::Error) -> Processing {
     match error.reason() {
-        _ if error.is_remote() && error.is_go_away() => Fate::Refused,
-        Some(h2::Reason::REFUSED_STREAM) if error.is_remote() => Fate::Refused,
-        Some(h2::Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Fate::NotOverHttp2,
-        _ if error.is_io() => Fate::Lost,
-        _ => Fate::Begun,
+        _ if error.is_remote() && error.is_go_away() => Processing::Refused,
+        Some(h2::Reason::REFUSED_STREAM) if error.is_remote() => Processing::Refused,
+        Some(h2::Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Processing::NotOverHttp2,
+        _ if error.is_io() => Processing::Lost,
+        _ => Processing::Begun,
     }
 }
 

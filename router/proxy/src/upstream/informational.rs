@@ -1,37 +1,37 @@
-//! Interim responses of an endpoint, read beside hyper: hyper skips them, unless it is asked to tell of each, which costs
-//! every request what most endpoints never send. What httparse, which hyper reads with, takes for the head of an interim
-//! response is told; the bytes themselves go on to hyper as they are.
+//! Reads an endpoint's interim responses beside hyper. hyper skips them unless a callback is set, which costs every
+//! request although most endpoints send none. A head that httparse (hyper's parser) accepts as interim is passed on;
+//! the bytes themselves go to hyper unchanged.
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 
-/// How a response begins that may be interim.
+/// First bytes of every HTTP/1.1 interim response.
 const BEGINNING: &[u8] = b"HTTP/1.1 1";
-/// Longest head that is read, in bytes, and most fields of it: hyper takes no more.
+/// Longest head in bytes, and most fields of a head; hyper's limits.
 const MAX_HEAD: usize = 64 * 1024;
 const MAX_FIELDS: usize = 100;
 
-/// Reads what an endpoint sends from the beginning of its answer to the first head that is not interim.
+/// Parses an endpoint's bytes from the start of a response to its first final head.
 #[derive(Debug, Default)]
-pub struct Tap {
-    /// What has come of a head; `None`: the response has come, or something else.
+pub struct InterimParser {
+    /// Received bytes of an incomplete head; `None` after the final head, or after anything else.
     head: Option<Vec<u8>>,
 }
 
 enum Step {
-    /// More bytes are needed.
+    /// The head is incomplete.
     Part,
-    /// An interim response whose head has so many bytes.
+    /// An interim response, with the length of its head in bytes.
     Interim(Response<()>, usize),
-    /// Anything else.
+    /// A final response, or anything else.
     Other,
 }
 
-impl Tap {
-    /// These bytes have come. `is_first`: they are the first of an answer.
+impl InterimParser {
+    /// Parses received bytes. `is_first`: they begin a response.
     pub fn hear(&mut self, bytes: &[u8], is_first: bool, mut tell: impl FnMut(Response<()>)) {
         if is_first {
-            // Most answers end here.
+            // Most responses are not interim and return below.
             self.head = may_be_interim(bytes).then(Vec::new);
         }
         let Some(head) = &mut self.head else { return };
@@ -75,7 +75,7 @@ fn step(bytes: &[u8]) -> Step {
         Err(_) => return Step::Other,
     };
     match response.code.and_then(|code| StatusCode::from_u16(code).ok()) {
-        // A switch is the end of the answer, and no interim response (RFC 9110 §15.2.2).
+        // 101 ends the response and is not interim (RFC 9110 §15.2.2).
         Some(status) if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS => {
             let field = |field: &httparse::Header<'_>| {
                 Some((HeaderName::from_bytes(field.name.as_bytes()).ok()?, HeaderValue::from_bytes(field.value).ok()?))
@@ -103,7 +103,7 @@ mod tests {
                             HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nHTTP/1.1 103 Not a head\r\n\r\nHTTP";
 
     /// What is told of an answer that comes in these parts.
-    fn told(tap: &mut Tap, parts: &[&[u8]]) -> Vec<String> {
+    fn told(tap: &mut InterimParser, parts: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         for (number, part) in parts.iter().enumerate() {
             tap.hear(part, number == 0, |interim| {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn heads_are_found_however_they_are_cut() {
         let expected = ["103 </a> </b>", "102 "];
-        let mut tap = Tap::default();
+        let mut tap = InterimParser::default();
         for cut in 1..ANSWER.len() {
             let (first, rest) = ANSWER.split_at(cut);
             assert_eq!(told(&mut tap, &[first, rest]), expected, "cut at {cut}");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn nothing_else_is_told() {
-        let mut tap = Tap::default();
+        let mut tap = InterimParser::default();
         let long = format!("HTTP/1.1 103 x\r\nLink: {}", "x".repeat(MAX_HEAD));
         for answer in [
             "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 103 x\r\n\r\n",

@@ -1,4 +1,4 @@
-//! All connections to endpoints, by what makes them interchangeable.
+//! The pool of connections to endpoints. Each worker has one.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex, Weak};
 use foldhash::fast::RandomState;
 
 use crate::upstream::bucket::{Bucket, PoolKey, lock};
-use crate::upstream::held::Held;
+use crate::upstream::held::PrivateBuckets;
 
-/// The pool.
+/// Connections by key.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// By keys that no client chooses: every request asks.
+    /// By key. Clients cannot choose keys, so a fast hash function is safe.
     pub(super) buckets: Mutex<HashMap<PoolKey, Arc<Bucket>, RandomState>>,
-    /// What client connections have of their own.
-    private: Mutex<Vec<Weak<Held>>>,
+    /// Connections that belong to single client connections.
+    private: Mutex<Vec<Weak<PrivateBuckets>>>,
 }
 
 impl Pool {
-    /// The connections of this key. A request may know an older table than the newest, and an endpoint that was retired:
-    /// `is_there` tells, and where it does not hold, nothing is kept. A table must be known to it before what the table
-    /// lacks is retired; then either it says so, or [`Pool::retire`] finds the bucket.
+    /// The bucket of this key. A request may refer to an endpoint that was retired; if `is_there` returns false, the
+    /// bucket keeps no connections. The new table must be visible to `is_there` before endpoints are retired: then
+    /// either `is_there` returns false, or [`Pool::retire`] finds the bucket.
     pub fn bucket(&self, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let mut buckets = lock(&self.buckets);
         if let Some(known) = buckets.get(&key) {
@@ -36,8 +36,8 @@ impl Pool {
         bucket
     }
 
-    /// What a client's connection has of its own is swept and retired with the rest.
-    pub fn add(&self, private: &Arc<Held>) {
+    /// Registers a client connection's own connections, so that they are swept and retired, too.
+    pub fn add(&self, private: &Arc<PrivateBuckets>) {
         lock(&self.private).push(Arc::downgrade(private));
     }
 
@@ -46,18 +46,18 @@ impl Pool {
         lock(&self.private).retain(|held| held.upgrade().inspect(|held| held.sweep()).is_some());
         lock(&self.buckets).retain(|_, bucket| {
             let empty = bucket.sweep();
-            // Whoever has it may be about to put a connection in.
+            // A holder of the bucket may be about to add a connection.
             !empty || Arc::strong_count(bucket) > 1
         });
     }
 
-    /// Descriptors are needed elsewhere: closes idle connections that are nobody's own.
+    /// Closes idle shared connections, to free file descriptors.
     pub fn relieve(&self) {
         lock(&self.buckets).values().for_each(|bucket| bucket.relieve());
     }
 
-    /// These endpoints are in no table any more, or no longer what they were: their idle connections are closed, and
-    /// those in use when their requests have ended.
+    /// Retires endpoints that were removed or changed: closes their idle connections at once, and those in use after
+    /// their requests.
     pub fn retire(&self, addresses: &HashSet<SocketAddr>) {
         lock(&self.private).iter().filter_map(Weak::upgrade).for_each(|held| held.retire(addresses));
         lock(&self.buckets).retain(|key, bucket| {

@@ -1,17 +1,17 @@
-//! Connections to endpoints that are one client connection's own.
+//! Connections to endpoints that belong to one client connection.
 //!
-//! Some endpoints authenticate a connection, and not each request: with NTLM and Negotiate whoever sends on it later is
-//! taken for who was authenticated ([MS-NTHT], RFC 4559 §6). So a connection is *tied* to the client's connection from
-//! the moment that it may be authenticated: a request offers credentials of such a scheme, or a response asks for them.
-//! A tied connection is used for that client connection alone, whose requests for the endpoint all go over it, also
-//! those for other routes that have it; it is never pooled, and ends with the client's connection.
+//! Some endpoints authenticate a connection instead of each request: with NTLM and Negotiate, later requests on the
+//! connection are treated as authenticated ([MS-NTHT], RFC 4559 §6). A connection is therefore *tied* to the client's
+//! connection as soon as it may be authenticated: when a request offers credentials of such a scheme, or a response
+//! asks for them. A tied connection carries requests of that client connection alone, including those for other routes
+//! with the same endpoint. It is never pooled, and closes with the client's connection.
 //!
-//! Over HTTP/1.1 it carries one request at a time, so the streams of an HTTP/2 client take turns. Over TLS it speaks
-//! HTTP/1.1, as the schemes do not exist in HTTP/2, unless the endpoint has nothing else; HTTP/2 in clear text stays what
-//! it is. When it ends, the next request opens another one, over which nobody is authenticated yet.
+//! Over HTTP/1.1 a tied connection carries one request at a time, so the streams of an HTTP/2 client take turns. Over
+//! TLS it uses HTTP/1.1, because HTTP/2 does not support these schemes, unless the endpoint offers HTTP/2 alone.
+//! Clear-text HTTP/2 remains HTTP/2. When a tied connection ends, the next request opens an unauthenticated one.
 //!
-//! A client connection that takes back many requests has its requests over HTTP/2 on connections of its own, too, but not
-//! for good: endpoints end connections on which much is taken back.
+//! A client connection that resets many streams gets its own HTTP/2 connections, too, because endpoints end connections
+//! with many resets. These are not kept for its whole lifetime.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,26 +19,26 @@ use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_A
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use router_table::table::ResolvedRoute;
 
-use super::held::Held;
+use super::held::PrivateBuckets;
 use super::plan::Plan;
 use crate::upstream::bucket::{Bucket, PoolKey};
 use crate::upstream::pool::Pool;
 
-/// What IIS says of a connection that stays authenticated.
+/// IIS announces with this field that a connection stays authenticated.
 const PERSISTENT_AUTH: HeaderName = HeaderName::from_static("persistent-auth");
-/// Schemes that authenticate a connection: those of RFC 4559, and what IIS and WinRM have beside them.
+/// Schemes that authenticate a connection: those of RFC 4559, and others of IIS and WinRM.
 const SCHEMES: [&str; 5] = ["NTLM", "Negotiate", "Nego2", "Kerberos", "CredSSP"];
 
-/// Endpoints that one client connection has connections of its own with. Of more, the one that was used least recently
-/// gives way; where all are in use, the connections of another end with their requests.
+/// Most endpoints with which a client connection has connections of its own. Beyond it the least recently used one is
+/// replaced; if all are in use, a further connection is closed after its request.
 const MAX_HELD: usize = 8;
-/// Whether a request offers credentials for its connection.
+/// Whether a request offers credentials that authenticate its connection.
 pub fn offers_credentials(request: &HeaderMap) -> bool {
-    // There is one challenge in a field at most, and its name stands first (RFC 9110 §11.4).
+    // A field has at most one challenge, which begins with the scheme (RFC 9110 §11.4).
     [AUTHORIZATION, PROXY_AUTHORIZATION].iter().any(|name| request.get_all(name).iter().any(names_scheme))
 }
 
-/// Whether a response asks for credentials for its connection, or says that it has been given some.
+/// Whether a response asks for such credentials, or states that the connection is authenticated.
 pub fn asks_for_credentials(status: StatusCode, response: &HeaderMap) -> bool {
     let challenges = match status {
         StatusCode::UNAUTHORIZED => Some(WWW_AUTHENTICATE),
@@ -49,8 +49,8 @@ pub fn asks_for_credentials(status: StatusCode, response: &HeaderMap) -> bool {
         || response.contains_key(PERSISTENT_AUTH)
 }
 
-/// Whether an element of a list begins with the name of such a scheme. One inside a quoted text counts too: better one
-/// connection that is not shared than one that is.
+/// Whether an element of a list begins with such a scheme. A match within a quoted string counts, too: an unnecessarily
+/// tied connection is harmless.
 fn names_scheme(value: &HeaderValue) -> bool {
     value.as_bytes().split(|byte| *byte == b',').any(|element| {
         let name = element.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
@@ -58,31 +58,32 @@ fn names_scheme(value: &HeaderValue) -> bool {
     })
 }
 
-/// What a client's connection has of its own: nearly always nothing.
+/// Connections that belong to a client connection; rarely any.
 #[derive(Debug, Default)]
-pub struct Private(OnceLock<Arc<Held>>);
+pub struct Private(OnceLock<Arc<PrivateBuckets>>);
 
-/// The endpoint that a client connection has to stay with.
+/// The endpoint that a client connection is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// As a member of the plan.
+    /// Index in the plan.
     pub member: usize,
-    /// Whether the connection is still there: then the endpoint is used whatever is known of its health.
+    /// Whether the connection still exists; if so, the endpoint is used whatever its health.
     pub is_alive: bool,
 }
 
 impl Private {
-    /// The connections with this key that are tied to the client's, if there are any.
+    /// The tied connections with this key, if any.
     pub fn tied(&self, key: &PoolKey) -> Option<Arc<Bucket>> {
         self.0.get()?.find(|bucket| bucket.is_tied() && bucket.key == *key)
     }
 
-    /// The same, made if they are not there. `is_there`: see [`Pool::bucket`].
+    /// The tied connections with this key; creates the bucket if necessary. `is_there`: see [`Pool::bucket`].
     pub fn tie(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         self.tied(&key).unwrap_or_else(|| self.add(pool, Bucket::tied(key), is_there))
     }
 
-    /// Connections with this key that no other client has requests on: others would suffer from what this one does.
+    /// Connections with this key that carry no other client's requests, so that this client's resets do not affect
+    /// others.
     pub fn apart(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let known = self.0.get().and_then(|held| held.find(|bucket| !bucket.is_tied() && bucket.key == key));
         known.unwrap_or_else(|| self.add(pool, Bucket::new(key), is_there))
@@ -109,7 +110,7 @@ impl Private {
         bucket
     }
 
-    /// The endpoint of the plan, made of this route, that a connection is tied to; of several the one used last.
+    /// The endpoint in the plan of this route with a tied connection; the most recently used one of several.
     pub fn bound(&self, plan: &Plan, route: &ResolvedRoute) -> Option<Bound> {
         let buckets = self.0.get()?.lock();
         buckets.iter().rev().filter(|bucket| bucket.is_tied()).find_map(|bucket| {

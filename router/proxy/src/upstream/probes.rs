@@ -1,9 +1,9 @@
-//! Health checks that backends ask for (Contour's `healthCheck` and `healthCheckPolicy`): each endpoint is asked at
-//! intervals, by a request or a connection, as Envoy does it. Failures in a row make it ill, a 503 at once, successes in
-//! a row well again; until something is known it counts as well.
+//! Active health checks of backends (Contour's `healthCheck` and `healthCheckPolicy`): each endpoint gets a request or
+//! a connection at intervals, as Envoy does it. Consecutive failures, or a single 503, make it unhealthy; consecutive
+//! successes make it healthy again. Without a result it counts as healthy.
 //!
-//! An endpoint is asked once for all backends that ask the same of it in the same way, so no backend can make another
-//! one's endpoints ill. Those of routes that have one endpoint are not asked: there is nothing to choose.
+//! An endpoint is probed once for all backends with the same protocol, peer and check, so a backend cannot make another
+//! one's endpoints unhealthy. Routes with a single endpoint are not probed: there is no choice.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,14 +28,14 @@ use crate::dial;
 use crate::http::upload::RequestBody;
 use crate::relay;
 
-/// Most endpoints that are asked at the same time.
+/// Most concurrent probes.
 const MAX_AT_ONCE: usize = 1_024;
-/// Longest wait for an answer, whatever is written: whoever waits keeps others from being asked.
+/// Longest timeout of a probe, whatever is configured, because a waiting probe holds a slot.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The first look is within this time, or an interval if that is shorter.
+/// The first probe begins within this time, or within an interval if that is shorter.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Asks the endpoints of the tables as they come; ends never.
+/// Probes the endpoints of the newest table; never returns.
 pub async fn run(common: Arc<Common>, mut tables: watch::Receiver<Arc<RoutingTable>>) {
     let mut probes = Probes { common, slots: Arc::new(Semaphore::new(MAX_AT_ONCE)), asked: HashMap::new() };
     let mut table = Arc::default();
@@ -52,26 +52,26 @@ pub async fn run(common: Arc<Common>, mut tables: watch::Receiver<Arc<RoutingTab
 struct Probes {
     common: Arc<Common>,
     slots: Arc<Semaphore>,
-    asked: HashMap<Checked, Asked>,
+    asked: HashMap<Checked, ProbeHandle>,
 }
 
-/// Who asks an endpoint, for how many endpoints of routes.
-struct Asked {
+/// The task that probes an endpoint, and for how many endpoints of routes.
+struct ProbeHandle {
     count: usize,
     task: AbortHandle,
 }
 
-impl Drop for Asked {
+impl Drop for ProbeHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 impl Probes {
-    /// Follows from one table to the next. Costs what has changed.
+    /// Applies the changes between two tables. Cost is proportional to the change.
     fn follow(&mut self, before: &RoutingTable, newer: &RoutingTable) {
         for change in newer.route_changes(before) {
-            // First in, so that what stays is not forgotten.
+            // Additions first, so that an unchanged endpoint keeps its state.
             change.new.into_iter().for_each(|(_, route)| self.add(route, &newer.endpoints));
             change.old.into_iter().for_each(|(_, route)| self.remove(route, &before.endpoints));
         }
@@ -83,9 +83,9 @@ impl Probes {
                 Entry::Occupied(mut known) => known.get_mut().count += 1,
                 Entry::Vacant(new) => {
                     let (common, slots) = (Arc::clone(&self.common), Arc::clone(&self.slots));
-                    let patient = Patient { common, endpoint, policy, checked: new.key().clone() };
+                    let patient = ProbeTask { common, endpoint, policy, checked: new.key().clone() };
                     let task = tokio::spawn(patient.watch(slots)).abort_handle();
-                    new.insert(Asked { count: 1, task });
+                    new.insert(ProbeHandle { count: 1, task });
                 }
             }
         }
@@ -103,7 +103,7 @@ impl Probes {
     }
 }
 
-/// The endpoints of a route and of its mirrors that are asked; none unless there are several to choose from.
+/// The probed endpoints of a route and of its mirrors; none for a single endpoint.
 fn checked(
     route: &ResolvedRoute,
     endpoints: &Endpoints,
@@ -119,17 +119,17 @@ fn checked(
     })
 }
 
-/// What an endpoint answers.
+/// Result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Well,
-    /// Nothing, or something else.
+    /// No response, or an unexpected one.
     Failed,
-    /// 503: it wants to be left alone.
+    /// 503: unhealthy at once.
     Away,
 }
 
-/// What answers in a row amount to.
+/// Consecutive equal results.
 #[derive(Debug, Default)]
 struct Streak {
     last: Option<bool>,
@@ -137,7 +137,7 @@ struct Streak {
 }
 
 impl Streak {
-    /// Whether the endpoint is ill, if this answer decides it.
+    /// Whether the endpoint is unhealthy, if this result changes its state.
     fn after(&mut self, answer: Answer, check: &HealthCheck) -> Option<bool> {
         let is_good = answer == Answer::Well;
         self.length = if self.last == Some(is_good) { self.length.saturating_add(1) } else { 1 };
@@ -147,32 +147,32 @@ impl Streak {
     }
 }
 
-/// An endpoint that is asked.
-struct Patient {
+/// Task that probes an endpoint.
+struct ProbeTask {
     common: Arc<Common>,
     endpoint: Endpoint,
     policy: Arc<BackendPolicy>,
     checked: Checked,
 }
 
-impl Drop for Patient {
+impl Drop for ProbeTask {
     fn drop(&mut self) {
         self.common.balancer.health.checked(&self.checked, false);
     }
 }
 
-impl Patient {
-    /// Asks until nobody wants to know any more.
+impl ProbeTask {
+    /// Probes until the task is aborted.
     async fn watch(self, slots: Arc<Semaphore>) {
         let check = Arc::clone(&self.checked.check);
         let mut streak = Streak::default();
-        // Spread, or all that come with one table would always be asked together.
+        // Random phase: otherwise all endpoints of a new table would be probed at the same time.
         let part = f64::from(dial::random_below(1 << 20)) / f64::from(1 << 20);
         let mut pause = check.interval.min(FIRST).mul_f64(part);
         loop {
             sleep(pause).await;
             pause = check.interval;
-            // Nobody closes it.
+            // The semaphore is never closed.
             let slot = slots.acquire().await;
             let within = check.timeout.min(LONGEST);
             let answer = timeout(within, self.ask(within)).await.unwrap_or(Answer::Failed);
@@ -187,7 +187,7 @@ impl Patient {
         let Some(question) = &self.checked.check.request else {
             let health = &self.common.balancer.health;
             return match dial::connect(health, &self.endpoint, within).await {
-                // Nothing was said, so nothing is lost, and no port is kept waiting.
+                // No data was sent, so a reset loses nothing and leaves no port in TIME_WAIT.
                 Ok(stream) => {
                     relay::reset_on_close(&stream);
                     Answer::Well

@@ -1,6 +1,6 @@
-//! A connection of HTTP/1 to an endpoint that knows whether the endpoint has said anything since it was last asked: a
-//! request whose connection ends may be sent again only if it has not. It also knows who is to be told of interim
-//! responses.
+//! Records whether an HTTP/1 endpoint has sent anything since the last reset of the record: a request whose connection
+//! ends may be sent again only if the endpoint has sent nothing. Also passes interim responses to the request's
+//! listener.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,35 +8,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
-use super::informational::Tap;
+use super::informational::InterimParser;
 use crate::interim::Listener;
 
-/// Whether bytes have come since [`Heard::forget`].
+/// Whether bytes were received since [`ReadActivity::forget`].
 #[derive(Clone, Debug, Default)]
-pub struct Heard(Arc<Ear>);
+pub struct ReadActivity(Arc<ReadState>);
 
 #[derive(Debug, Default)]
-struct Ear {
+struct ReadState {
     anything: AtomicBool,
     listener: Mutex<Option<Listener>>,
 }
 
-impl Heard {
-    /// From now on nothing was heard, and this one is told of interim responses. Whether anything was until now.
+impl ReadActivity {
+    /// Resets the record and sets the listener for interim responses. Returns whether bytes were received before.
     pub fn forget(&self, listener: Option<Listener>) -> bool {
         *self.0.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
         self.0.anything.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether anything was.
+    /// Whether bytes were received since the last reset.
     pub fn anything(&self) -> bool {
         self.0.anything.load(Ordering::Acquire)
     }
 
-    /// The connection that this is to hear.
+    /// Wraps a connection so that its reads are recorded.
     pub fn hear<S: AsyncRead>(&self, connection: S) -> InspectReader<S, impl FnMut(&[u8]) + use<S>> {
-        let Heard(ear) = self.clone();
-        let mut tap = Tap::default();
+        let ReadActivity(ear) = self.clone();
+        let mut tap = InterimParser::default();
         InspectReader::new(connection, move |bytes: &[u8]| {
             if !bytes.is_empty() {
                 let is_first = !ear.anything.load(Ordering::Acquire);

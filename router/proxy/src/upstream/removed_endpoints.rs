@@ -1,4 +1,4 @@
-//! Endpoints that a new table does not have any more, and requests that still know them.
+//! Endpoints that a new table lacks, and requests that still refer to them.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
 use crate::snapshot::Snapshot;
 
-/// The endpoints that routes had before and have no more. Costs what has changed: an endpoint that another route still
-/// has may be among them, and loses no more than its idle connections.
+/// The endpoints that a route had in `before` and lacks in `now`. Cost is proportional to the change. The result may
+/// contain an endpoint that another route still has; that endpoint loses only its idle connections.
 pub fn gone(before: &RoutingTable, now: &RoutingTable) -> HashSet<SocketAddr> {
     let mut gone = HashSet::new();
     for change in now.route_changes(before) {
@@ -21,13 +21,13 @@ pub fn gone(before: &RoutingTable, now: &RoutingTable) -> HashSet<SocketAddr> {
     gone
 }
 
-/// Whether the route still has the endpoint, on any router.
+/// Whether the route has the endpoint on any router.
 pub fn is_there(now: &Snapshot, route: &RouteId, endpoint: SocketAddr) -> bool {
     let mut versions = now.routers.values().filter_map(|served| served.table.routes.get(route));
     versions.any(|route| addresses(route, &now.endpoints).any(|address| address == endpoint))
 }
 
-/// Endpoints of a route, and of where copies of its requests go.
+/// Endpoints of a route and of its mirrors.
 fn addresses<'e>(route: &'e ResolvedRoute, endpoints: &'e Endpoints) -> impl Iterator<Item = SocketAddr> + 'e {
     route.services().flat_map(|service| endpoints.of(service)).map(|endpoint| endpoint.address)
 }

@@ -1,27 +1,27 @@
-//! A request that may be wanted once more after it was sent, in as little as that takes: nearly none is, and a copy of
-//! the fields as they are would count the buffer of each value up and down.
+//! A compact copy of a request that may have to be sent again. Retries are rare, and a clone of the header map would
+//! increment and decrement the reference count of each value.
 
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use crate::http::upload::RequestBody;
 
-/// A request without content. It is part of a future that every request has: the less room, the better.
+/// A request without content. Part of each request's future, so it must be small.
 #[derive(Debug)]
-pub struct Kept {
+pub struct SavedRequest {
     method: Method,
     version: Version,
     extensions: Extensions,
-    /// Pieces with their lengths: the target, then a name and a value for each field.
+    /// Length-prefixed pieces: the target, then a name and a value for each field.
     text: Vec<u8>,
 }
 
-/// Bytes of a piece's length.
+/// Size of a length prefix in bytes.
 const LENGTH: usize = size_of::<u32>();
-/// Set in the length of a value that is sensitive ([`HeaderValue::is_sensitive`]). No message has pieces that long.
+/// Flag in the length of a sensitive value ([`HeaderValue::is_sensitive`]). No message has pieces that long.
 const SENSITIVE: u32 = 1 << 31;
 
-impl Kept {
-    /// Of a request, whose content is left aside.
+impl SavedRequest {
+    /// Copies a request without its content.
     pub fn of(request: &Request<RequestBody>) -> Self {
         let (headers, uri) = (request.headers(), request.uri());
         let whole;
@@ -40,14 +40,14 @@ impl Kept {
             put(&mut text, value.as_bytes(), if value.is_sensitive() { SENSITIVE } else { 0 });
         }
         let (method, extensions) = (request.method().clone(), request.extensions().clone());
-        Kept { method, version: request.version(), extensions, text }
+        SavedRequest { method, version: request.version(), extensions, text }
     }
 
-    /// The request again.
+    /// Restores the request.
     pub fn request(self) -> Request<RequestBody> {
         let mut request = Request::new(RequestBody::default());
         let mut rest = &self.text[..];
-        // All of them were good before.
+        // All pieces come from a valid request.
         if let Some(Ok(uri)) = take(&mut rest).map(|(target, _)| Uri::try_from(target)) {
             *request.uri_mut() = uri;
         }
@@ -98,7 +98,7 @@ mod tests {
                 request.headers_mut().append(HeaderName::try_from(name).unwrap(), value);
             }
             request.extensions_mut().insert(7_u8);
-            let back = Kept::of(&request).request();
+            let back = SavedRequest::of(&request).request();
             prop_assert_eq!(back.method(), Method::PUT);
             prop_assert_eq!((back.uri(), back.version()), (request.uri(), request.version()));
             prop_assert_eq!(back.extensions().get::<u8>(), Some(&7));

@@ -1,4 +1,4 @@
-//! TLS with an endpoint that is connected.
+//! TLS handshake with an endpoint over an open connection.
 
 use std::io;
 use std::sync::Arc;
@@ -23,46 +23,46 @@ use super::target::Target;
 use crate::context::Common;
 use crate::upstream_tls::{TrustError, UpstreamTrust};
 
-/// TLS with an endpoint: how, and what it is called.
+/// TLS configuration for an endpoint, and its server name.
 pub type Trusted = (TlsConnector, ServerName<'static>);
 
-/// A connection to an endpoint for bytes that are no requests.
+/// A connection to an endpoint for opaque bytes.
 pub type ByteStream = Either<TcpStream, TlsStream<TcpStream>>;
 
-/// Why there is no connection.
-pub enum Failed {
-    /// The endpoint speaks TLS, and no HTTP/1.1.
+/// Why the handshake failed.
+pub enum SecureError {
+    /// The endpoint's ALPN does not include HTTP/1.1.
     NoHttp1,
-    /// Anything else.
+    /// Any other failure.
     Otherwise(OpenError),
 }
 
-impl From<OpenError> for Failed {
+impl From<OpenError> for SecureError {
     fn from(error: OpenError) -> Self {
-        Failed::Otherwise(error)
+        SecureError::Otherwise(error)
     }
 }
 
-impl From<Failed> for OpenError {
-    fn from(failed: Failed) -> Self {
+impl From<SecureError> for OpenError {
+    fn from(failed: SecureError) -> Self {
         match failed {
-            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
-            Failed::Otherwise(error) => error,
+            SecureError::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
+            SecureError::Otherwise(error) => error,
         }
     }
 }
 
-/// Makes TLS on a connection, and tells `health` how it went.
+/// Performs a TLS handshake, and reports the result to `health`.
 ///
 /// # Errors
-/// See [`Failed`].
+/// See [`SecureError`].
 pub async fn secure<S>(
     health: &Health,
     step: &Step,
     (connector, name): Trusted,
     stream: S,
     deadline: Instant,
-) -> Result<TlsStream<S>, Failed>
+) -> Result<TlsStream<S>, SecureError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -73,12 +73,13 @@ where
         }
         Ok(Err(error)) => {
             tracing::debug!(endpoint = %step.address(), %error, "TLS with the endpoint failed");
-            // Whatever was said, a certificate above all, is between the two: only who hangs up does not serve.
+            // An alert or a rejected certificate concerns this pair of peers alone; only a closed connection counts
+            // against the endpoint.
             if error.kind() != io::ErrorKind::InvalidData {
                 health.failed(step, Instant::now().into_std());
             }
             Err(if is_about_protocols(&error) {
-                Failed::NoHttp1
+                SecureError::NoHttp1
             } else {
                 (StatusCode::BAD_GATEWAY, cause::of_handshake(&error)).into()
             })
@@ -90,10 +91,10 @@ where
     }
 }
 
-/// A connection to an endpoint for bytes of any kind, with TLS where its backend's policy asks for it.
+/// Returns a connection for opaque bytes, with TLS if the backend's policy requires it.
 ///
 /// # Errors
-/// Why TLS cannot be made.
+/// Why the handshake failed.
 pub async fn secured(
     common: &Common,
     target: Target<'_>,
@@ -111,16 +112,16 @@ pub async fn secured(
     Ok(Either::Right(stream))
 }
 
-/// Whether the endpoint speaks none of what it was offered (RFC 7301 §3.2).
+/// Whether the endpoint rejected all offered ALPN protocols (RFC 7301 §3.2).
 fn is_about_protocols(error: &io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
 }
 
-/// How to speak TLS with an endpoint of a backend that has a policy for it, and its name.
+/// TLS configuration for a backend with a TLS policy, and its server name.
 ///
 /// # Errors
-/// When there is nothing to verify it with.
+/// When the policy has no usable trust anchors.
 pub fn trust_policy(
     common: &Common,
     policy: &Arc<BackendPolicy>,

@@ -1,4 +1,4 @@
-//! An endpoint of a route, and whom TLS is spoken with there.
+//! An endpoint of a route, and its TLS peer.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use router_table::rule::BackendPolicy;
 use router_table::table::{Endpoint, ResolvedRoute};
 use rustls::RootCertStore;
 
-/// An endpoint of a route, with the service that it belongs to, which names it for TLS.
+/// An endpoint of a route, with its service. The service names the TLS peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'r> {
     /// Service name.
     pub service: &'r Arc<str>,
-    /// Where to connect.
+    /// Address and properties.
     pub endpoint: &'r Endpoint,
-    /// What the service has of its own, if it is a rule's.
+    /// Policy of the backend, for a rule's backend.
     pub policy: Option<&'r Arc<BackendPolicy>>,
 }
 
 impl Target<'_> {
-    /// Whom TLS is spoken with, where the backend's policy says that it is.
+    /// The TLS peer, if the backend's policy requires TLS.
     pub fn peer(&self) -> Option<Peer> {
         self.policy.filter(|policy| policy.tls.is_some()).map(|policy| Peer::Policy(Arc::clone(policy)))
     }
 
-    /// Whom TLS is spoken with for a route.
+    /// The TLS peer for a route: by the backend's policy, else by the route's re-encrypt termination.
     pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
         let of_route = || {
             route.reencrypt().map(|reencrypt| Peer::Service {
-                ca: reencrypt.destination_ca.clone(),
+                ca: reencrypt.destination_ca.as_deref().cloned(),
                 service: Arc::clone(self.service),
                 namespace: Arc::clone(&route.id.namespace),
             })
@@ -37,25 +37,25 @@ impl Target<'_> {
     }
 }
 
-/// Whom a TLS connection was verified to be with.
+/// Identity that a TLS connection verifies.
 #[derive(Clone, Debug)]
 pub enum Peer {
     /// An endpoint of a re-encrypt route.
     Service {
         /// `destinationCACertificate`; `None`: the service CA.
         ca: Option<Arc<RootCertStore>>,
-        /// Service, which names the peer.
+        /// Service name, part of the server name.
         service: Arc<str>,
-        /// Its namespace.
+        /// Namespace of the service.
         namespace: Arc<str>,
     },
-    /// One that a policy for its backend describes, which has TLS.
+    /// A backend whose policy requires TLS.
     Policy(Arc<BackendPolicy>),
 }
 
 impl Peer {
-    /// Whether both ask for the same. Stores of routes are the same when they are one: the key keeps its store, so its
-    /// address is not given to another. What a policy says is compared, as policies are often made anew.
+    /// Whether two peers are the same. Trust stores of routes are compared by address: the key keeps its store alive,
+    /// so its address is not reused. Policies are compared by content, because equal policies are often rebuilt.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {

@@ -1,8 +1,8 @@
-//! Wake-ups that would find nothing to do.
+//! Suppresses wake-ups that would find nothing to do.
 //!
-//! hyper wakes the task of a connection to an endpoint whenever a part of a response's content is taken, so that the
-//! connection reads the next one. Behind the last part there is none: the task would look at everything that it waits for,
-//! and find nothing, once for each request.
+//! hyper wakes the task of an upstream connection whenever a part of a response body is consumed, so that the
+//! connection reads the next part. After the last part there is nothing to read. Without this module that wake-up would
+//! cost each request one poll of the connection task.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -10,51 +10,51 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-thread_local!(static HUSH: Cell<Hush> = const { Cell::new(Hush::Off) });
+thread_local!(static SUPPRESSION: Cell<Suppression> = const { Cell::new(Suppression::Off) });
 
-/// What becomes of wake-ups on this thread.
+/// State of wake-up suppression on this thread.
 #[derive(Default)]
-enum Hush {
-    /// They are passed on.
+enum Suppression {
+    /// Wake-ups are passed on.
     #[default]
     Off,
-    /// They are kept.
+    /// Wake-ups are held back.
     On,
-    /// One was.
-    Kept(Arc<Sleeper>),
+    /// A wake-up is held back.
+    Kept(Arc<SuppressibleWaker>),
 }
 
-/// Wakes a task, unless it is hushed.
-struct Sleeper(Waker);
+/// Wakes a task, unless suppression is on.
+struct SuppressibleWaker(Waker);
 
-impl Wake for Sleeper {
+impl Wake for SuppressibleWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        match HUSH.take() {
-            Hush::Off => self.0.wake_by_ref(),
-            Hush::On => HUSH.set(Hush::Kept(Arc::clone(self))),
-            Hush::Kept(other) => {
-                // One is all there is room for.
+        match SUPPRESSION.take() {
+            Suppression::Off => self.0.wake_by_ref(),
+            Suppression::On => SUPPRESSION.set(Suppression::Kept(Arc::clone(self))),
+            Suppression::Kept(other) => {
+                // Only one wake-up can be held back; the earlier one is delivered.
                 if !Arc::ptr_eq(self, &other) {
                     other.0.wake_by_ref();
                 }
-                HUSH.set(Hush::Kept(Arc::clone(self)));
+                SUPPRESSION.set(Suppression::Kept(Arc::clone(self)));
             }
         }
     }
 }
 
-/// A task that can be hushed.
+/// Runs a task whose wake-ups can be suppressed.
 pub async fn sleeper<F: Future>(task: F) -> F::Output {
     let mut task = pin!(task);
-    let mut known: Option<(Arc<Sleeper>, Waker)> = None;
+    let mut known: Option<(Arc<SuppressibleWaker>, Waker)> = None;
     poll_fn(|cx| {
         let is_same = known.as_ref().is_some_and(|(sleeper, _)| sleeper.0.will_wake(cx.waker()));
         if !is_same {
-            let sleeper = Arc::new(Sleeper(cx.waker().clone()));
+            let sleeper = Arc::new(SuppressibleWaker(cx.waker().clone()));
             known = Some((Arc::clone(&sleeper), sleeper.into()));
         }
         let waker = known.as_ref().map_or(cx.waker(), |(_, waker)| waker);
@@ -63,31 +63,31 @@ pub async fn sleeper<F: Future>(task: F) -> F::Output {
     .await
 }
 
-/// A wake-up that was kept.
+/// A wake-up that was held back.
 #[must_use = "the task may have something to do"]
-pub struct WakeUp(Option<Arc<Sleeper>>);
+pub struct WakeUp(Option<Arc<SuppressibleWaker>>);
 
 impl WakeUp {
-    /// Passes it on.
+    /// Delivers the wake-up.
     pub fn wake(self) {
         if let WakeUp(Some(sleeper)) = self {
             sleeper.0.wake_by_ref();
         }
     }
 
-    /// There is nothing to do.
+    /// Drops the wake-up, because the task has nothing to do.
     pub fn forget(self) {}
 }
 
-/// Polls, and keeps the wake-up of a [`sleeper`].
+/// Polls, and holds back the wake-up of a [`sleeper`] task meanwhile.
 pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
-    /// However it ends.
+    /// Ends the suppression, also on a panic.
     struct Guard;
     impl Guard {
         fn kept(&self) -> WakeUp {
-            match HUSH.take() {
-                Hush::Kept(sleeper) => WakeUp(Some(sleeper)),
-                Hush::Off | Hush::On => WakeUp(None),
+            match SUPPRESSION.take() {
+                Suppression::Kept(sleeper) => WakeUp(Some(sleeper)),
+                Suppression::Off | Suppression::On => WakeUp(None),
             }
         }
     }
@@ -96,7 +96,7 @@ pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
             self.kept().wake();
         }
     }
-    HUSH.set(Hush::On);
+    SUPPRESSION.set(Suppression::On);
     let guard = Guard;
     let polled = poll();
     let kept = guard.kept();

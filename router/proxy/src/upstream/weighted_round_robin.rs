@@ -1,21 +1,21 @@
-//! Round robin by weight, without a lock: where in which order a turn is follows from its number alone, which a counter
-//! gives.
+//! Weighted round robin without a lock: the number of a turn, which a counter supplies, determines its service and
+//! endpoint.
 //!
-//! Small weights have a cycle that is worked out beforehand. In it each service comes as often as its weight says,
-//! spread as evenly as can be (smooth weighted round robin, as nginx's); the endpoints of a service come one after the
-//! other. So services have exactly the shares that the route gives them, where weights of single endpoints would be
-//! rounded.
+//! Small weights have a precomputed cycle, in which each service has as many turns as its weight, spread evenly (smooth
+//! weighted round robin, as nginx's). The endpoints of a service alternate. So services get exactly their shares,
+//! whereas weights of single endpoints would be rounded.
 //!
-//! Where the cycle would be long, for weights of up to a million, turns are the points of a Weyl sequence with the step
-//! of the golden ratio (Kuipers and Niederreiter 1974, 2.3): a service has the points in its part of the unit interval.
-//! Shares are exact in the long run, and of N turns in a row no service has more than 3 + log₂ N too many or too few.
+//! Where the cycle would be long (weights go up to a million), turns are the points of a Weyl sequence with the golden
+//! ratio as its step (Kuipers and Niederreiter 1974, 2.3): a service has the points within its part of the unit
+//! interval. Shares are exact in the long run, and of N turns in a row a service has at most 3 + log₂ N too many or too
+//! few.
 
-/// The longest cycle that is worked out, in turns: more than any Route needs.
+/// Longest precomputed cycle, in turns: more than any Route needs.
 const LONGEST_CYCLE: usize = 4096;
 /// 2⁶⁴ divided by the golden ratio.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The order of turns.
+/// Order of turns.
 #[derive(Debug, Default)]
 pub struct Turns {
     order: Order,
@@ -24,9 +24,9 @@ pub struct Turns {
 
 #[derive(Debug)]
 enum Order {
-    /// For each turn of a cycle: which service, and how many of its turns come before it in the cycle.
+    /// For each turn of a cycle: the service, and how many turns that service has before it in the cycle.
     Cycle(Box<[(u16, u16)]>),
-    /// For each service, where its part of the interval ends, in 2⁻⁶⁴.
+    /// For each service the end of its part of the interval, in 2⁻⁶⁴.
     Spread(Box<[u128]>),
 }
 
@@ -38,23 +38,23 @@ impl Default for Order {
 
 #[derive(Debug)]
 struct Service {
-    /// Its first endpoint among those of all services.
+    /// Index of its first endpoint among those of all services.
     first: usize,
     endpoints: usize,
     weight: usize,
 }
 
-/// Whose turn it is.
+/// Service and endpoint of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The service.
+    /// Index of the service.
     pub service: usize,
-    /// The endpoint, as a number among those of all services; `None` when the service has none.
+    /// Index of the endpoint among those of all services; `None` when the service has none.
     pub endpoint: Option<usize>,
 }
 
 impl Turns {
-    /// The order of services, by weight and number of endpoints. Those without weight have no turn.
+    /// The order of services, by weight and number of endpoints. A service with weight 0 has no turn.
     pub fn new(services: impl Iterator<Item = (u32, usize)>) -> Self {
         let mut first = 0;
         let mut services: Vec<Service> = services
@@ -70,7 +70,7 @@ impl Turns {
         Turns { order, services: services.into() }
     }
 
-    /// Whose turn it is; `None` when nobody has weight.
+    /// Service and endpoint of a turn; `None` when all weights are 0.
     pub fn holder(&self, turn: u32) -> Option<Turn> {
         match &self.order {
             Order::Cycle(cycle) => {
@@ -86,7 +86,7 @@ impl Turns {
                 let number = ends.partition_point(|end| *end <= point);
                 let (service, end) = (self.services.get(number)?, *ends.get(number)?);
                 let begin = number.checked_sub(1).and_then(|before| ends.get(before).copied()).unwrap_or_default();
-                // The endpoints of a service have equal parts of its part.
+                // Endpoints have equal parts of their service's part.
                 let step = (point - begin) * service.endpoints as u128 / (end - begin).max(1);
                 let endpoint = (service.endpoints > 0).then_some(service.first + step as usize);
                 Some(Turn { service: number, endpoint })
@@ -95,19 +95,19 @@ impl Turns {
     }
 }
 
-/// A part of all turns: of each round of `whole` turns exactly `part`. Which these are differs from round to round, as
-/// what comes in turn may go by a rhythm of its own.
+/// A share of all turns: exactly `part` of each round of `whole` turns. The selected turns differ between rounds, so
+/// that they do not coincide with a period of the requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Portion {
     part: u32,
     whole: u32,
-    /// Without a common divisor with `whole`, so that it leads through all places of a round, and near its golden
-    /// section, so that those of the part are spread evenly.
+    /// Coprime to `whole`, so that it visits all turns of a round; near its golden section, so that the selected ones
+    /// are spread evenly.
     step: u32,
 }
 
 impl Portion {
-    /// So many of so many turns, in lowest terms; all of them if that is more than there are.
+    /// `part` of `whole` turns, in lowest terms; all turns if `part` is larger.
     pub fn new(part: u32, whole: u32) -> Self {
         let divisor = greatest_common_divisor(part as usize, whole as usize).max(1) as u32;
         let (part, whole) = (part / divisor, (whole / divisor).max(1));
@@ -117,12 +117,12 @@ impl Portion {
         Portion { part, whole, step }
     }
 
-    /// Whether that is every turn.
+    /// Whether it includes every turn.
     pub fn is_all(&self) -> bool {
         self.part >= self.whole
     }
 
-    /// Whether a turn belongs to it.
+    /// Whether it includes a turn.
     pub fn has(&self, turn: u64) -> bool {
         let whole = u64::from(self.whole);
         let (round, number) = (turn / whole, turn % whole);
@@ -145,7 +145,7 @@ fn cycle(services: &[Service], total: usize) -> Order {
             *credit += service.weight as i64;
             (index, *credit)
         });
-        // Of several the first one.
+        // The first of several.
         let next = weighted.rev().max_by_key(|(_, credit)| *credit).map_or(0, |(index, _)| index);
         if let (Some(credit), Some(had)) = (credit.get_mut(next), had.get_mut(next)) {
             *credit -= total as i64;

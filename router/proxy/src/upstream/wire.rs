@@ -1,5 +1,5 @@
-//! One connection to an endpoint, as whoever sends a request sees it: HTTP/1.1, which takes one at a time, or HTTP/2,
-//! which many share.
+//! A connection to an endpoint as the sender of a request sees it: HTTP/1.1 with one request at a time, or a shared
+//! HTTP/2 connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,52 +13,52 @@ use hyper::client::conn::{TrySendError, http1};
 use router_access_log::Flag;
 
 use super::cause;
-use super::failure::{AnswerError, Fate, Unanswered};
+use super::failure::{AnswerError, Processing, Unanswered};
 use super::http2;
-use super::read_activity::Heard;
+use super::read_activity::ReadActivity;
 use crate::http::upload::RequestBody;
 use crate::interim::Turn;
 
-/// What requests are sent on.
+/// Sends requests.
 #[derive(Debug)]
 pub enum Sender {
-    /// A connection that is this request's alone.
-    Http1(Own),
-    /// A stream of a connection that is shared.
+    /// An HTTP/1.1 connection that this request owns.
+    Http1(Http1Connection),
+    /// A stream of a shared HTTP/2 connection.
     Http2(http2::Stream),
 }
 
-/// A connection that speaks HTTP/1.1.
+/// An HTTP/1.1 connection.
 #[derive(Debug)]
-pub struct Own {
-    /// Takes one request after the other.
+pub struct Http1Connection {
+    /// Sends one request at a time.
     pub sender: http1::SendRequest<RequestBody>,
-    heard: Heard,
+    heard: ReadActivity,
 }
 
-impl Own {
-    /// A connection whose stream tells `heard`.
-    pub fn new(sender: http1::SendRequest<RequestBody>, heard: Heard) -> Self {
-        Own { sender, heard }
+impl Http1Connection {
+    /// A connection whose stream records reads in `heard`.
+    pub fn new(sender: http1::SendRequest<RequestBody>, heard: ReadActivity) -> Self {
+        Http1Connection { sender, heard }
     }
 }
 
 impl Sender {
-    /// Sends a request and waits for the response's head; over HTTP/1 the client is told of those before it (`interim`).
-    /// Sending begins at once, so that the future does not hold the request a second time.
+    /// Sends a request and waits for the response's head. Over HTTP/1.1 interim responses go to `interim`. Sending
+    /// begins at once, so the future does not hold a second copy of the request.
     ///
     /// # Errors
-    /// What is known of the request when the connection, or the stream, ends before.
+    /// The request if nothing was sent, and whether the endpoint may have processed it.
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
         interim: Option<Turn<'_>>,
     ) -> impl Future<Output = Result<Response<Answer>, Unanswered>> + use<'_> {
         match self {
-            Sender::Http1(Own { sender, heard }) => {
-                // Before its first request nobody has a word but the client of HTTP.
+            Sender::Http1(Http1Connection { sender, heard }) => {
+                // Bytes before the first request come from an endpoint that does not speak HTTP.
                 let is_banner = heard.forget(interim.map(|turn| turn.listener()));
-                let fate = || if heard.anything() { Fate::Begun } else { Fate::Lost };
+                let fate = || if heard.anything() { Processing::Begun } else { Processing::Lost };
                 let sent = sender.try_send_request(request).map_err(move |error| match unanswered(error, fate) {
                     unsent if is_banner && unsent.unsent.is_some() => {
                         Unanswered { flag: Flag::UpstreamInvalid, ..unsent }
@@ -72,14 +72,14 @@ impl Sender {
     }
 }
 
-fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Fate) -> Unanswered {
+fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Processing) -> Unanswered {
     let unsent = error.take_message().map(Box::new);
     let error = error.into_error();
-    tracing::debug!(%error, "a request got no answer");
+    tracing::debug!(%error, "a request got no response");
     Unanswered { unsent, fate: fate(), flag: cause::of_head(&AnswerError::Http1(error)) }
 }
 
-/// The content of a response.
+/// Content of a response.
 #[derive(Debug)]
 pub enum Answer {
     /// Over HTTP/1.1.
@@ -89,7 +89,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What of the request's content is still being sent, over HTTP/2.
+    /// The rest of the request's content, if it is still being sent over HTTP/2.
     pub fn take_upload(&mut self) -> Option<http2::upload::Upload> {
         match self {
             Answer::Http1(_) => None,

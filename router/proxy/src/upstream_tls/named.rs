@@ -1,4 +1,4 @@
-//! A peer that has to have one of several names (Gateway API, `BackendTLSPolicy.spec.validation`).
+//! Verifies that a peer has one of several names (Gateway API, `BackendTLSPolicy.spec.validation`).
 
 use std::sync::Arc;
 
@@ -15,23 +15,24 @@ use super::error::TrustError;
 use crate::certificates::provider;
 use crate::tls::anchors::is_listed;
 
-/// Verifies chain, times and usage, and that one of the names is in the certificate: whatever SNI was. A name with `*.`
-/// is met by every name with one label or more in its place, and by the same name with `*.`; a URI by itself alone.
+/// Verifies chain, validity and key usage, and that the certificate contains one of the names, independently of the
+/// SNI. A name with `*.` matches names with one or more labels in its place, and the same wildcard; a URI matches
+/// exactly.
 #[derive(Debug)]
 pub struct NamedPeer {
-    /// For what has nothing to do with names.
+    /// For checks that do not involve names.
     webpki: Arc<WebPkiServerVerifier>,
     roots: Arc<RootCertStore>,
     hosts: Vec<ServerName<'static>>,
-    /// What is looked for in the list of the certificate's names.
+    /// Names that are looked up in the certificate's list.
     listed: Vec<PeerName>,
 }
 
 impl NamedPeer {
-    /// For peers that these roots vouch for, by the names of a policy.
+    /// For peers with a chain to these roots and a name of the policy.
     ///
     /// # Errors
-    /// When the roots cannot be used.
+    /// When the roots are not usable.
     pub fn new(roots: &Arc<RootCertStore>, tls: &BackendTls) -> Result<Self, TrustError> {
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider()).build()?;
         let (mut hosts, mut listed) = (Vec::new(), Vec::new());
@@ -63,7 +64,7 @@ impl NamedPeer {
     }
 }
 
-/// Whether a name has one label or more in front of a domain.
+/// Whether a name has one or more labels before a domain.
 fn is_below(name: &str, domain: &str) -> bool {
     let (name, domain) = (name.as_bytes(), domain.as_bytes());
     let Some((labels, end)) = name.len().checked_sub(domain.len()).and_then(|at| name.split_at_checked(at)) else {

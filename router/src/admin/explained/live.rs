@@ -1,4 +1,4 @@
-//! The kernel's part: the keys that its program looks up, what the maps really hold there, and what they should.
+//! The kernel's part of an explanation: the keys that its program looks up, the entries found, and the intended ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use crate::admin::views::intended::intended_row;
 
-/// Stands for a client whose address nobody told.
+/// Stands for an unknown client address.
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Maps that can be looked into.
+/// Maps that can be read.
 pub trait Live {
     /// The entry of a host, as `sluice bpf dump` shows it.
     ///
@@ -46,8 +46,8 @@ impl Live for Pins<'_> {
     }
 }
 
-/// What the kernel program decides about the query, the keys that it looks up, and what it finds there. Without a
-/// client the decision is that about one whom no allow-list names.
+/// The kernel program's decision on the query, the keys that it looks up, and the entries found. Without a client, the
+/// decision is for one that no allow-list contains.
 pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) -> DataPath {
     let protocol = match query.protocol {
         Protocol::Http => PROTOCOL_HTTP,
@@ -93,7 +93,7 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
     DataPath { mode: "kernel".to_owned(), verdict, keys, allow }
 }
 
-/// Why a route that the programs might steer has nothing that they can dial.
+/// Why the program has no endpoint to dial for a route that it might steer.
 fn relayed(image: &MapImage, route: u32) -> Option<String> {
     if let Some(Relayed { endpoint, obstacle }) = image.relayed.get(&route) {
         return Some(format!("{}: endpoint {endpoint}: {}", Reason::NoEndpoint.text(), obstacle.text()));
@@ -102,7 +102,7 @@ fn relayed(image: &MapImage, route: u32) -> Option<String> {
     (!has_slots).then(|| Reason::NoEndpoint.text().to_owned())
 }
 
-/// Where the agent takes all connections of a router: all such listeners, by the reason.
+/// Listeners of a router whose connections all go to the agent, by reason.
 fn at_other_listeners(image: &MapImage, router: u32, protocol: u8) -> String {
     let mut by_reason: BTreeMap<&AgentAlone, Vec<String>> = BTreeMap::new();
     for ((address, port), listener) in &image.unsteered {
@@ -145,7 +145,7 @@ fn key(
     }
 }
 
-/// An entry of a host map as people read it.
+/// Description of a host map's entry.
 fn words(entry: &Value) -> String {
     let text = |member: &str| entry.get(member).and_then(Value::as_str);
     match (text("backend"), text("reason")) {
@@ -153,12 +153,12 @@ fn words(entry: &Value) -> String {
             let list = if entry.get("allowList") == Some(&Value::Bool(true)) { ", allow-list" } else { "" };
             format!("{backend}, route {}, {reason}{list}", entry.get("route").unwrap_or(&Value::Null))
         }
-        // `sni_passthrough` has keys alone.
+        // `sni_passthrough` has keys without values.
         _ => "passthrough".to_owned(),
     }
 }
 
-/// The allow-lists of these routes.
+/// Allow-lists of these routes.
 fn allow_lists(image: &MapImage, live: &impl Live, routes: &BTreeSet<u32>) -> Result<Vec<MapNet>, DumpError> {
     if routes.is_empty() {
         return Ok(Vec::new());

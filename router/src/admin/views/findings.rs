@@ -1,5 +1,5 @@
-//! What the kernel's path leaves to the agent though it might be steered, and what of this host bears on that: each with
-//! the reason, and what to do.
+//! What the kernel data path leaves to the agent although it might carry it, and settings of this host that affect it;
+//! each with the reason and a remedy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -15,36 +15,36 @@ use router_table::table::RoutingTable;
 use serde_json::{Value, json};
 
 const SETTINGS: &str = "/proc/sys/net";
-/// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.
+/// Strict mode of `rp_filter` (Linux, ip-sysctl): a source must be reachable through the interface.
 const STRICT: u8 = 1;
 
-/// Something that is so for one reason.
+/// Things with one reason in common.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
-    /// What kind of thing the names are of.
+    /// Kind of the things named.
     what: &'static str,
     names: Vec<String>,
-    /// The word that the programs count it under.
+    /// The reason's label in the program's counters.
     reason: Option<&'static str>,
     why: String,
     remedy: String,
 }
 
-/// Everything, the listeners and endpoints first.
+/// All findings, those on listeners and endpoints first.
 pub fn findings(programmed: &Programmed, pins: &PinFolder) -> Vec<Value> {
     let relayed = programmed.look(relayed);
     let host = interfaces(&programmed.left_alone).into_iter().chain(settings(Path::new(SETTINGS))).chain(others(pins));
     relayed.into_iter().chain(host).map(|finding| finding.shown()).collect()
 }
 
-/// The one finding of an agent without the programs.
+/// The only finding of an agent without kernel programs.
 pub fn without_programs(reason: &str) -> Vec<Value> {
     let remedy = "with --data-path kernel the agent ends instead; `sluice bpf verify` loads the programs for a trial";
     let (names, why) = (vec!["all connections".to_owned()], reason.to_owned());
     vec![Finding { what: "host", names, reason: None, why, remedy: remedy.to_owned() }.shown()]
 }
 
-/// Endpoints that lead back to this router, with the route of each: neither data path connects to them.
+/// Endpoints that lead back to this router, with the route of each; neither data path connects to them.
 pub fn leading_back(table: &RoutingTable, is_own: impl Fn(SocketAddr) -> bool) -> Option<Value> {
     let (mut asked, mut names) = (HashMap::new(), BTreeSet::new());
     for route in table.routers.iter().flat_map(|router| router.routes.values()) {
@@ -71,7 +71,7 @@ impl Finding {
     }
 }
 
-/// Listeners and endpoints that the programs leave to the agent, those with one reason together.
+/// Listeners and endpoints that the programs leave to the agent, grouped by reason.
 fn relayed(image: &MapImage) -> Vec<Finding> {
     let mut listeners: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for ((address, port), listener) in &image.unsteered {
@@ -84,7 +84,7 @@ fn relayed(image: &MapImage) -> Vec<Finding> {
         why: why.text().to_owned(),
         remedy: why.remedy().to_owned(),
     });
-    // An endpoint may be that of many routes.
+    // An endpoint may belong to many routes.
     let mut endpoints: BTreeMap<&str, (&str, BTreeSet<SocketAddr>)> = BTreeMap::new();
     for Relayed { endpoint, obstacle } in image.relayed.values() {
         endpoints.entry(obstacle.text()).or_insert((obstacle.remedy(), BTreeSet::new())).1.insert(*endpoint);
@@ -99,7 +99,7 @@ fn relayed(image: &MapImage) -> Vec<Finding> {
     listeners.chain(endpoints).collect()
 }
 
-/// Interfaces that the programs are not attached to, those with one reason together.
+/// Interfaces that the programs are not attached to, grouped by reason.
 fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, why) in left_alone {
@@ -112,7 +112,7 @@ fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
     by_reason.into_iter().map(finding).collect()
 }
 
-/// Settings of this host, below /proc/sys/net.
+/// Sysctls of this host that affect the kernel data path.
 fn settings(folder: &Path) -> Vec<Finding> {
     let number = |setting: &Path| fs::read_to_string(setting).ok().and_then(|text| text.trim().parse::<u8>().ok());
     let mut findings = Vec::new();
@@ -152,7 +152,7 @@ fn settings(folder: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Other agents of this host.
+/// Other agents on this host.
 fn others(pins: &PinFolder) -> Vec<Finding> {
     let others = instances::others(pins).into_iter().map(|other| Finding {
         what: "instance",

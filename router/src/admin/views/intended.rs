@@ -1,9 +1,9 @@
-//! Entries of the host maps as they should be.
+//! Intended entries of the host maps.
 
 use router_datapath::image::{HostEntry, RouteMap, flags};
 use serde_json::{Value, json};
 
-/// An entry of a host map, as `sluice bpf dump` shows it once it is written.
+/// An intended entry of a host map, in the form of `sluice bpf dump`.
 pub fn intended_row(map: RouteMap, router: u32, host: &str, entry: &HostEntry) -> Value {
     match map {
         RouteMap::SniPassthrough => json!({"router": router, "host": host}),

@@ -1,4 +1,4 @@
-//! What the views show of the kernel maps.
+//! Views of the kernel maps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::admin::views::intended::intended_row;
 use crate::published::Published;
 
-/// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.
+/// Intended entries of the configuration maps, by map, in the form of `sluice bpf dump`.
 pub fn intended(image: &MapImage) -> Value {
     let mut by_map: BTreeMap<&str, Vec<Value>> = RouteMap::ALL.iter().map(|map| (map.name(), Vec::new())).collect();
     for ((map, router, host), entry) in &image.hosts {
@@ -39,7 +39,7 @@ pub fn intended(image: &MapImage) -> Value {
     json!(by_map)
 }
 
-/// What the kernel has counted, by route.
+/// The kernel's counters, by route.
 #[derive(Debug, Default)]
 pub struct Counted {
     ids: HashMap<(u32, RouteId), u32>,
@@ -48,7 +48,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Reads the counters. A map that cannot be read has counted nothing; `sluice bpf maps` says why.
+    /// Reads the counters. A map that cannot be read counts as empty; `sluice bpf maps` reports the error.
     pub fn read(programmed: &Programmed, pins: &PinFolder) -> Self {
         let ids = programmed.look(|image| {
             let routes = image.routes.iter();
@@ -64,7 +64,7 @@ impl Counted {
         Counted { ids, stats, relayed }
     }
 
-    /// A route's part.
+    /// Counters of a route.
     pub fn of(&self, published: &Published, router: &RouterName, route: &RouteId) -> Option<Value> {
         let router = published.table.router(router)?.id;
         let id = *self.ids.get(&(router, route.clone()))?;

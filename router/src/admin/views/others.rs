@@ -1,4 +1,4 @@
-//! What the views show of objects of other kinds than Route.
+//! Views of Gateway API and Contour objects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use router_model::names::{RouteId, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::{ResolvedRoute, RouterTable};
-use router_translate::status::object_status::{ObjectStatus, Row};
+use router_translate::status::object_status::{ObjectStatus, ParentStatus};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
 use crate::published::Published;
 
-/// The kinds whose objects say where requests go.
+/// Kinds of objects that route requests.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::IngressRoute, Kind::HttpProxy];
 
-/// One row for each object of these kinds and each thing that it hangs on.
+/// One row for each object of these kinds and each of its parents.
 pub fn routes(
     published: &Published,
     counters: &HashMap<(RouterName, RouteId), RouteCounters>,
@@ -36,7 +36,7 @@ pub fn routes(
     let told = published.status.report.others.entries().filter(|(object, _)| ROUTES.contains(&object.kind));
     for (object, told) in told {
         let services = services(published, object);
-        let nowhere = told.rows.is_empty().then(Row::default);
+        let nowhere = told.rows.is_empty().then(ParentStatus::default);
         for (i, row) in told.rows.iter().chain(&nowhere).enumerate() {
             let mut shown = json!({
                 "kind": object.kind.name(),
@@ -55,7 +55,7 @@ pub fn routes(
                 "message": row.message,
                 "services": services,
             });
-            // An object is counted as a whole, whatever its requests came through.
+            // An object is counted as a whole, for all of its parents.
             if let Some([served, failed, bytes_in, bytes_out, copies, copies_lost]) =
                 counted.get(object).filter(|_| i == 0)
             {
@@ -71,7 +71,7 @@ pub fn routes(
     rows
 }
 
-/// Connections of an object's parts that the kernel has steered; `None` where it knows none of them.
+/// Connections that the kernel has steered for the parts of an object; `None` if it knows none of them.
 fn in_kernel_of(published: &Published, object: &ObjectRef, in_kernel: &Counted) -> Option<u64> {
     let steered = |router: &RouterTable| -> Vec<u64> {
         let counted = parts(router, object).filter_map(|route| in_kernel.of(published, &router.name, &route.id));
@@ -81,7 +81,7 @@ fn in_kernel_of(published: &Published, object: &ObjectRef, in_kernel: &Counted) 
     (!all.is_empty()).then(|| all.iter().sum())
 }
 
-/// What a router serves of an object.
+/// The resolved routes of an object on a router.
 fn parts<'t>(router: &'t RouterTable, object: &ObjectRef) -> impl Iterator<Item = &'t Arc<ResolvedRoute>> {
     let (key, kind) = (object.key.clone(), object.kind);
     let first = RouteId { namespace: key.namespace, name: key.name, kind, part: 0 };
@@ -90,7 +90,7 @@ fn parts<'t>(router: &'t RouterTable, object: &ObjectRef) -> impl Iterator<Item 
         .map(|(_, route)| route)
 }
 
-/// The services that an object's parts go to, each once.
+/// Services of an object's resolved routes, each once.
 fn services(published: &Published, object: &ObjectRef) -> Vec<Value> {
     let mut services = BTreeMap::new();
     let known = &published.table.endpoints;
@@ -122,7 +122,7 @@ fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, t
         |condition: &Value, member: &str| condition.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
     let of = |kind: &str| conditions.into_iter().flatten().find(|condition| text(condition, "type") == kind);
     let programmed = of("Programmed").is_some_and(|condition| text(condition, "status") == "True");
-    // What is wrong with a listener is said by another condition than the one that it is not programmed.
+    // `Programmed: False` only says that a listener does not work; another condition says why.
     let wrong = |kind: &str, bad: &str| of(kind).filter(|condition| text(condition, "status") == bad);
     let wrong = wrong("Accepted", "False")
         .or_else(|| wrong("Conflicted", "True"))
@@ -147,8 +147,8 @@ fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, t
     })
 }
 
-/// One row for each object that stands in the way of another.
-pub fn conflicts(published: &Published) -> Vec<(&ObjectRef, &Row, &ObjectRef)> {
+/// One row for each loser and winner of a host.
+pub fn conflicts(published: &Published) -> Vec<(&ObjectRef, &ParentStatus, &ObjectRef)> {
     let told = published.status.report.others.entries();
     told.flat_map(|(object, told)| {
         told.rows.iter().flat_map(move |row| row.winners.iter().map(move |winner| (object, row, winner)))

@@ -1,5 +1,5 @@
-//! Putting a new agent in the place of the current one: the current one leaves the kernel's maps alone, the new one
-//! starts, and once it is ready the current one drains. Never two at once.
+//! Replaces the current agent: it releases the kernel's maps, the new one starts, and once that is ready, the old one
+//! drains. At most one upgrade at a time.
 
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ impl Keeper {
         self.upgrade.as_ref().and_then(|upgrade| upgrade.new)
     }
 
-    /// Begins one; one that is under way already is not disturbed.
+    /// Starts an upgrade; one in progress is not disturbed.
     pub(super) fn upgrade(&mut self, asker: Option<Asker>) {
         let refusal = if self.stopping {
             Some("the keeper is ending")
@@ -25,7 +25,7 @@ impl Keeper {
         if let Some(why) = refusal {
             say(&format!("no upgrade: {why}"));
             if let Some(asker) = asker {
-                // Whoever asked may be gone.
+                // The client may have disconnected.
                 let _ = asker.send(Err(why.to_owned()));
             }
             return;
@@ -45,7 +45,7 @@ impl Keeper {
         }
     }
 
-    /// The current agent has left the maps alone.
+    /// The current agent has released the maps.
     pub(super) fn start_successor(&mut self) {
         match self.start(true) {
             Ok(number) => {
@@ -76,7 +76,7 @@ impl Keeper {
         self.end_upgrade(Ok(outcome));
     }
 
-    /// The deadline has passed.
+    /// The deadline has expired.
     pub(super) fn upgrade_too_late(&mut self) {
         let why = match self.successor().and_then(|number| self.children.get(&number)) {
             Some(child) => {
@@ -92,13 +92,13 @@ impl Keeper {
         self.fail_upgrade(&why);
     }
 
-    /// The old agent stays, or goes on being started again.
+    /// The old agent stays, or keeps being restarted.
     pub(super) fn fail_upgrade(&mut self, why: &str) {
         say(&format!("the upgrade failed: {why}"));
         let new = self.successor();
         if new != self.current {
             if let Some(child) = new.and_then(|number| self.children.get(&number)) {
-                // It may have taken connections; it must not take the maps away from the one that stays.
+                // The new agent may have accepted connections, but must not take the maps from the one that stays.
                 child.tell(wire::LEAVE);
                 child.kill_in(self.settings.drain + BEYOND_DRAIN);
             }
@@ -109,10 +109,10 @@ impl Keeper {
         self.end_upgrade(Err(why.to_owned()));
     }
 
-    /// Tells whoever asked.
+    /// Reports the result to the client.
     pub(super) fn end_upgrade(&mut self, outcome: Outcome) {
         if let Some(asker) = self.upgrade.take().and_then(|upgrade| upgrade.asker) {
-            // Whoever asked may be gone.
+            // The client may have disconnected.
             let _ = asker.send(outcome);
         }
     }

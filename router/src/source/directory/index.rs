@@ -1,4 +1,4 @@
-//! Which file an object comes from, when several have it: the first in order of files.
+//! Which file an object comes from if several have it: the first in order of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use router_model::object::ObjectRef;
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::entry::Entry;
 
-/// A file and what it says of an object.
+/// A file and its entry for an object.
 type Place = (Arc<str>, Arc<Entry>);
 
-/// Every object with the places that have it, in order of file and line.
+/// Every object with its places, in order of file and line.
 #[derive(Debug, Default)]
 pub struct Index {
     places: BTreeMap<ObjectRef, Vec<Place>>,
@@ -45,7 +45,7 @@ impl Index {
         }
         for entry in new.iter().filter(|(address, _)| !old.contains_key(*address)).map(|(_, entry)| *entry) {
             touched.insert(entry.object.clone());
-            let places = self.places.entry(entry.object.clone()).or_default();
+            let places = self.places.entry(entry.object.clone()).or_insert_with(|| Vec::with_capacity(1));
             let before = places.partition_point(|(other, known)| (other, known.at) <= (file, entry.at));
             places.insert(before, (file.clone(), entry.clone()));
         }

@@ -5,20 +5,49 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::source::manifests::Reader;
 use crate::source::walk::Stamp;
 
+/// Coarsest grain of file times: a file that changed this recently may change again without showing it.
+const TIME_GRAIN: Duration = Duration::from_millis(50);
 /// Largest file that is read, in bytes.
 const MAX_FILE: u64 = 64 << 20;
 /// How often a file that changes while it is read is tried again at once.
 const READ_ATTEMPTS: usize = 3;
 
+/// The text of a file, and how the file looked when it was read.
+pub struct FileText {
+    /// The text.
+    pub text: String,
+    /// Its [`Reader::digest`].
+    pub digest: (u64, usize),
+    /// How the file looked.
+    pub stamp: Stamp,
+    /// Whether it looked the same before and after.
+    is_settled: bool,
+}
+
+impl FileText {
+    /// Reads a file.
+    pub fn read(path: &Path, reader: &Reader) -> io::Result<FileText> {
+        let (text, stamp, is_settled) = read_settled(path)?;
+        Ok(FileText { digest: reader.digest(&text), text, stamp, is_settled })
+    }
+
+    /// Whether the file must be read again although its stamp stays the same.
+    pub fn is_unsettled(&self) -> bool {
+        !self.is_settled || is_recent(&self.stamp, TIME_GRAIN)
+    }
+}
+
 /// Reads a file between two looks at it. The last value says whether both looks saw the same.
-pub fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
+fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
     let mut attempts = READ_ATTEMPTS;
     loop {
         let mut file = File::open(path)?;
         let before = Stamp::of(&file.metadata()?);
-        let mut bytes = Vec::new();
+        // One byte more, so that the end is seen without more room.
+        let mut bytes = Vec::with_capacity(usize::try_from(before.size().min(MAX_FILE)).unwrap_or_default() + 1);
         let read = Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         if read as u64 > MAX_FILE {
             return Err(io::Error::other(format!("is larger than {MAX_FILE} bytes; split it")));

@@ -10,6 +10,7 @@ use router_model::object::ObjectKey;
 
 use super::*;
 
+mod threads;
 mod updates;
 
 fn route(name: &str, host: &str) -> String {
@@ -115,7 +116,7 @@ fn what_is_to_be_rendered_first_is_told_how() {
         let told = told("route.yaml", &route("a", host));
         assert!(told.iter().any(|told| *told == format!("route.yaml:7:{}: {template}", if host.starts_with('"') { 10 } else { 9 })), "{told:?}");
     }
-    // Text in braces that is served as it stands is no template.
+    // Text in braces that is served unchanged is no template.
     let annotated = route("a", "a.test").replace("metadata:\n", "metadata:\n  annotations: {x: \"{{ y }}\"}\n");
     assert_eq!(told("route.yaml", &annotated), Vec::<String>::new());
     let old = "apiVersion: v1\nkind: Route\nmetadata: {name: x}\n";
@@ -169,7 +170,7 @@ fn a_syntax_error_keeps_what_the_document_held_and_lets_the_others_change() {
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
     assert_eq!(hosts(&snapshot), ["a=a.test!", "b=b2.test"]);
     let problems = problems(&snapshot);
-    assert!(problems[0].starts_with("a.yaml:") && problems[0].contains("is no YAML"), "{problems:?}");
+    assert!(problems[0].starts_with("a.yaml:") && problems[0].contains("is not valid YAML"), "{problems:?}");
 
     fs::remove_file(&path).unwrap();
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
@@ -289,7 +290,7 @@ fn a_subfolder_that_cannot_be_read_keeps_what_it_held() {
     let (mut directory, _) = open(folder.path());
     fs::set_permissions(&sub, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&sub).is_ok() {
-        // Permissions do not stop root; what the walk says of such a folder is tested by itself.
+        // Permissions do not stop root; how the walk reports such a folder has a test of its own.
         directory.listing.unreadable.insert("sub".into(), "Permission denied".to_owned());
         assert!(directory.listing.is_unknown("sub/a.yaml") && !directory.listing.is_unknown("subway.yaml"));
     } else {

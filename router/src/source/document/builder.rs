@@ -1,12 +1,14 @@
-//! Builds trees from parser events, within budgets.
+//! Builds values from parser events, within budgets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::map::Entry;
+use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{Event, Marker, Span};
 
-use super::scalar;
-use crate::source::document::tree::{Content, Document, Fault, Mark, Member, Node};
+use super::scalar::{self, Scalar};
+use crate::source::document::tree::{Document, Fault, Mark, Place, children};
 
 /// Deepest nesting, aliases expanded. Kubernetes' objects stay below 20; callers recurse over trees.
 pub const MAX_DEPTH: usize = 64;
@@ -14,39 +16,62 @@ pub const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1_000_000;
 /// Most bytes of scalars that aliases may add to one document.
 const MAX_ALIAS_BYTES: usize = 4 << 20;
+/// Members that a mapping has room for at first.
+const USUAL_MEMBERS: usize = 4;
+/// Places that a document has room for at first.
+const USUAL_PLACES: usize = 32;
+/// The key of mappings whose members are taken over.
+const MERGE: &str = "<<";
 
 /// Takes the events of one chunk of text.
-pub struct Builder {
+pub struct Builder<'t> {
     lines_before: u32,
-    documents: Vec<Document>,
+    documents: Vec<Document<'t>>,
     faults: Vec<Fault>,
-    stack: Vec<Frame>,
-    anchors: HashMap<usize, Anchored>,
-    root: Option<Node>,
+    stack: Vec<Frame<'t>>,
+    anchors: HashMap<usize, Anchored<'t>>,
+    root: Option<Value>,
+    places: Vec<Place<'t>>,
     nodes: usize,
     alias_bytes: usize,
 }
 
-struct Frame {
+/// A list or mapping that has not ended.
+struct Frame<'t> {
     at: Mark,
     anchor: usize,
     height: usize,
-    kind: FrameKind,
+    /// Its own place, and those of what is in it.
+    start: usize,
+    content: Content<'t>,
 }
 
-enum FrameKind {
-    List(Vec<Node>),
-    Mapping { members: Vec<Member>, key: Option<(String, Mark)> },
+enum Content<'t> {
+    List(Vec<Value>),
+    Mapping(Members<'t>),
 }
 
-struct Anchored {
-    node: Node,
+#[derive(Default)]
+struct Members<'t> {
+    map: Map<String, Value>,
+    /// The key whose value is not there yet; taken when the value begins.
+    key: Option<(Cow<'t, str>, Mark)>,
+    /// Whether a value comes next, and not a key.
+    wants_value: bool,
+    /// Keys that were there before.
+    again: Vec<(String, Mark)>,
+    /// Mappings, or lists of them, to take members over from.
+    merged: Vec<(Value, Vec<Place<'t>>)>,
+}
+
+struct Anchored<'t> {
+    value: Value,
+    places: Vec<Place<'t>>,
     height: usize,
-    nodes: usize,
     bytes: usize,
 }
 
-impl Builder {
+impl<'t> Builder<'t> {
     /// For a chunk that begins after this many lines of its file.
     pub fn new(lines_before: u32) -> Self {
         Builder {
@@ -56,6 +81,7 @@ impl Builder {
             stack: Vec::new(),
             anchors: HashMap::new(),
             root: None,
+            places: Vec::with_capacity(USUAL_PLACES),
             nodes: 0,
             alias_bytes: 0,
         }
@@ -74,32 +100,33 @@ impl Builder {
     ///
     /// # Errors
     /// The document breaks a budget; nothing of the chunk can be used.
-    pub fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Fault> {
+    pub fn take(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
         let at = self.mark(&span.start);
         match event {
             Event::DocumentStart(..) => {
                 self.root = None;
+                self.places.clear();
                 self.anchors.clear();
                 (self.nodes, self.alias_bytes) = (0, 0);
             }
             Event::DocumentEnd => {
-                if let Some(root) = self.root.take() {
-                    self.documents.push(Document { root, faults: std::mem::take(&mut self.faults) });
+                if let Some(value) = self.root.take() {
+                    let (places, faults) = (std::mem::take(&mut self.places), std::mem::take(&mut self.faults));
+                    self.documents.push(Document { value, places, faults });
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(at, 1)?;
-                let value = scalar::resolve(&text, style, tag.as_deref()).unwrap_or_else(|message| {
+                let scalar = scalar::resolve(text, style, tag.as_deref()).unwrap_or_else(|message| {
                     self.faults.push(Fault { at, message });
-                    Value::Null
+                    Scalar::Other(Value::Null)
                 });
-                let node = Node { at, content: Content::Scalar(value) };
-                self.anchor(anchor, &node, 0);
-                self.place(node, 0, at)?;
+                self.scalar(scalar, anchor, at)?;
             }
-            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, FrameKind::List(Vec::new()))?,
+            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new()))?,
             Event::MappingStart(_, anchor, _) => {
-                self.open(at, anchor, FrameKind::Mapping { members: Vec::new(), key: None })?;
+                let map = Map::with_capacity(USUAL_MEMBERS);
+                self.open(at, anchor, Content::Mapping(Members { map, ..Members::default() }))?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close()?,
             Event::Alias(id) => self.alias(id, at)?,
@@ -109,7 +136,7 @@ impl Builder {
     }
 
     /// The documents.
-    pub fn finish(self) -> Vec<Document> {
+    pub fn finish(self) -> Vec<Document<'t>> {
         self.documents
     }
 
@@ -121,10 +148,11 @@ impl Builder {
         Ok(())
     }
 
-    fn open(&mut self, at: Mark, anchor: usize, kind: FrameKind) -> Result<(), Fault> {
+    fn open(&mut self, at: Mark, anchor: usize, content: Content<'t>) -> Result<(), Fault> {
         self.count(at, 1)?;
         self.check_depth(at, 1)?;
-        self.stack.push(Frame { at, anchor, height: 0, kind });
+        let start = self.begin(at, false);
+        self.stack.push(Frame { at, anchor, height: 0, start, content });
         Ok(())
     }
 
@@ -137,116 +165,151 @@ impl Builder {
 
     fn close(&mut self) -> Result<(), Fault> {
         let Some(frame) = self.stack.pop() else { return Ok(()) };
-        let content = match frame.kind {
-            FrameKind::List(items) => Content::List(items),
-            FrameKind::Mapping { members, .. } => Content::Mapping(self.unique(merged(members))),
+        let value = match frame.content {
+            Content::List(items) => Value::Array(items),
+            Content::Mapping(members) => Value::Object(self.members(members, frame.start)),
         };
-        let node = Node { at: frame.at, content };
-        let height = frame.height + 1;
-        self.anchor(frame.anchor, &node, height);
-        self.place(node, height, frame.at)
+        self.end(value, frame.start, frame.anchor, frame.height + 1, frame.at)
+    }
+
+    /// The members of a mapping, once it is complete. Notes keys that are given twice; the first of each is kept.
+    fn members(&mut self, members: Members<'t>, start: usize) -> Map<String, Value> {
+        let Members { mut map, again, merged, .. } = members;
+        for (key, at) in again {
+            let own = self.places.get(start..).unwrap_or_default();
+            // The mapping's own place does not know its length yet.
+            let first = children(own).filter_map(<[_]>::first).find(|place| place.key == key);
+            let line = first.map_or(at.line, |place| place.key_at.line);
+            let message = format!("key {key:?} is given twice, first in line {line}; remove one");
+            self.faults.push(Fault { at, message });
+        }
+        for (value, places) in merged {
+            match value {
+                Value::Array(items) => {
+                    for (item, places) in items.into_iter().zip(children(&places)) {
+                        self.inherit(&mut map, item, places);
+                    }
+                }
+                value => self.inherit(&mut map, value, &places),
+            }
+        }
+        map
+    }
+
+    /// Puts the members of a mapping into another one that is being built, where that has not its own.
+    fn inherit(&mut self, map: &mut Map<String, Value>, value: Value, places: &[Place<'t>]) {
+        let Value::Object(inherited) = value else { return };
+        for ((key, value), places) in inherited.into_iter().zip(children(places)) {
+            if let Entry::Vacant(vacant) = map.entry(key) {
+                vacant.insert(value);
+                self.places.extend_from_slice(places);
+            }
+        }
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'t>, anchor: usize, at: Mark) -> Result<(), Fault> {
+        match self.stack.last_mut() {
+            Some(Frame { content: Content::Mapping(members), .. }) if !members.wants_value && anchor == 0 => {
+                members.wants_value = true;
+                members.key = Some((scalar.into_key(), at));
+                Ok(())
+            }
+            _ => {
+                let start = self.begin(at, true);
+                self.end(scalar.into_value(), start, anchor, 0, at)
+            }
+        }
     }
 
     fn alias(&mut self, id: usize, at: Mark) -> Result<(), Fault> {
         let Some(anchored) = self.anchors.get(&id) else {
             return Err(Fault { at, message: "the alias stands inside the value it names".to_owned() });
         };
-        let (mut node, height, nodes) = (anchored.node.clone(), anchored.height, anchored.nodes);
+        let (value, places, height) = (anchored.value.clone(), anchored.places.clone(), anchored.height);
         self.alias_bytes = self.alias_bytes.saturating_add(anchored.bytes);
         if self.alias_bytes > MAX_ALIAS_BYTES {
             let message = format!("aliases add more than {MAX_ALIAS_BYTES} bytes; write the values out");
             return Err(Fault { at, message });
         }
-        self.count(at, nodes)?;
+        self.count(at, places.len())?;
         self.check_depth(at, height)?;
-        node.at = at;
-        self.place(node, height, at)
+        let start = self.begin(at, height == 0);
+        self.places.extend(places.into_iter().skip(1));
+        self.end(value, start, 0, height, at)
     }
 
-    fn anchor(&mut self, id: usize, node: &Node, height: usize) {
-        if id != 0 {
-            let (nodes, bytes) = measure(node);
-            self.anchors.insert(id, Anchored { node: node.clone(), height, nodes, bytes });
+    /// Notes where a value begins.
+    fn begin(&mut self, at: Mark, is_scalar: bool) -> usize {
+        let start = self.places.len();
+        let key = match self.stack.last_mut() {
+            Some(Frame { content: Content::Mapping(members), .. }) => members.key.take(),
+            _ => None,
+        };
+        self.places.push(match key {
+            Some((key, key_at)) => Place { key, key_at, at: if is_scalar { at } else { key_at }, len: 1 },
+            None => Place { key: Cow::Borrowed(""), key_at: at, at, len: 1 },
+        });
+        start
+    }
+
+    /// Puts a value that is complete where it belongs. Its places are those from `start` on.
+    fn end(&mut self, value: Value, start: usize, anchor: usize, height: usize, at: Mark) -> Result<(), Fault> {
+        let len = self.places.len() - start;
+        let Some(place) = self.places.get_mut(start) else { return Ok(()) };
+        place.len = len;
+        if anchor != 0 {
+            let places = self.places.get(start..).unwrap_or_default().to_vec();
+            let bytes = scalar_bytes(&value);
+            self.anchors.insert(anchor, Anchored { value: value.clone(), places, height, bytes });
         }
-    }
-
-    fn place(&mut self, node: Node, height: usize, at: Mark) -> Result<(), Fault> {
         let Some(frame) = self.stack.last_mut() else {
-            self.root = Some(node);
+            self.root = Some(value);
             return Ok(());
         };
         frame.height = frame.height.max(height);
-        match &mut frame.kind {
-            FrameKind::List(items) => items.push(node),
-            FrameKind::Mapping { members, key } => match key.take() {
-                Some((key, key_at)) => members.push(Member { key, key_at, value: node }),
-                None => *key = Some((key_text(node)?, at)),
-            },
+        match &mut frame.content {
+            Content::List(items) => items.push(value),
+            Content::Mapping(members) if members.wants_value => {
+                members.wants_value = false;
+                let Some(place) = self.places.get(start) else { return Ok(()) };
+                if place.key == MERGE {
+                    members.merged.push((value, self.places.split_off(start)));
+                    return Ok(());
+                }
+                match members.map.entry(&*place.key) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(value);
+                    }
+                    Entry::Occupied(known) => {
+                        members.again.push((known.key().clone(), place.key_at));
+                        self.places.truncate(start);
+                    }
+                }
+            }
+            Content::Mapping(members) => {
+                self.places.truncate(start);
+                members.wants_value = true;
+                members.key = Some((key_text(value, at)?, at));
+            }
         }
         Ok(())
     }
+}
 
-    /// Notes keys that are given twice, and keeps the first of each.
-    fn unique(&mut self, members: Vec<Member>) -> Vec<Member> {
-        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-        let mut kept = Vec::with_capacity(members.len());
-        for member in members {
-            match seen.get(&member.key) {
-                Some(line) => self.faults.push(Fault {
-                    at: member.key_at,
-                    message: format!("key {:?} is given twice, first in line {line}; remove one", member.key),
-                }),
-                None => {
-                    seen.insert(member.key.clone(), member.key_at.line);
-                    kept.push(member);
-                }
-            }
-        }
-        kept
+fn key_text(value: Value, at: Mark) -> Result<Cow<'static, str>, Fault> {
+    match value {
+        Value::Array(_) | Value::Object(_) => Err(Fault { at, message: "a key must be a text".to_owned() }),
+        Value::String(text) => Ok(Scalar::Text(text.into()).into_key()),
+        other => Ok(Scalar::Other(other).into_key()),
     }
 }
 
-fn key_text(node: Node) -> Result<String, Fault> {
-    match node.content {
-        Content::Scalar(Value::String(text)) => Ok(text),
-        Content::Scalar(Value::Null) => Ok(String::new()),
-        Content::Scalar(other) => Ok(other.to_string()),
-        _ => Err(Fault { at: node.at, message: "a key must be a text".to_owned() }),
-    }
-}
-
-/// Puts the members of `<<: *other` mappings in, where the mapping has not its own.
-fn merged(members: Vec<Member>) -> Vec<Member> {
-    if !members.iter().any(|member| member.key == "<<") {
-        return members;
-    }
-    let (sources, mut members): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| member.key == "<<");
-    for source in sources {
-        let mappings = match source.value.content {
-            Content::List(items) => items,
-            _ => vec![source.value],
-        };
-        for mapping in mappings {
-            let Content::Mapping(inherited) = mapping.content else { continue };
-            for member in inherited {
-                if !members.iter().any(|known| known.key == member.key) {
-                    members.push(member);
-                }
-            }
-        }
-    }
-    members
-}
-
-/// Nodes and bytes of scalars in a tree.
-fn measure(node: &Node) -> (usize, usize) {
-    match &node.content {
-        Content::Scalar(Value::String(text)) => (1, text.len()),
-        Content::Scalar(_) => (1, 8),
-        Content::List(items) => items.iter().map(measure).fold((1, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
-        Content::Mapping(members) => members.iter().fold((1, 0), |sum, member| {
-            let (nodes, bytes) = measure(&member.value);
-            (sum.0 + nodes, sum.1 + bytes + member.key.len())
-        }),
+/// Bytes of the scalars and keys in a value.
+fn scalar_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(scalar_bytes).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + scalar_bytes(value)).sum(),
+        _ => 8,
     }
 }

@@ -1,39 +1,68 @@
-//! What a scalar means: the core schema of YAML 1.2 (10.3.2). kubectl reads whole numbers as YAML 1.1 has them (tag:
-//! yaml.org,2002:int); what it takes for another number is refused.
+//! Resolves scalars by the core schema of YAML 1.2 (10.3.2). kubectl reads whole numbers as in YAML 1.1
+//! (tag:yaml.org,2002:int); one that kubectl would read as another number is rejected.
+
+use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{ScalarStyle, Tag};
+
+/// What a scalar is.
+pub enum Scalar<'t> {
+    /// The text itself.
+    Text(Cow<'t, str>),
+    /// Null, a truth value or a number.
+    Other(Value),
+}
+
+impl<'t> Scalar<'t> {
+    /// As a value.
+    pub fn into_value(self) -> Value {
+        match self {
+            Scalar::Text(text) => Value::String(text.into_owned()),
+            Scalar::Other(value) => value,
+        }
+    }
+
+    /// As a key.
+    pub fn into_key(self) -> Cow<'t, str> {
+        match self {
+            Scalar::Text(text) => text,
+            Scalar::Other(Value::Null) => Cow::Borrowed(""),
+            Scalar::Other(value) => Cow::Owned(value.to_string()),
+        }
+    }
+}
 
 /// Reads a scalar.
 ///
 /// # Errors
 /// A tag that manifests cannot have, or a number that kubectl reads otherwise, in words.
-pub fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+pub fn resolve<'t>(text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar<'t>, String> {
     let quoted = !matches!(style, ScalarStyle::Plain);
     match tag {
-        None if quoted => Ok(Value::String(text.to_owned())),
+        None if quoted => Ok(Scalar::Text(text)),
         None => plain(text),
         Some(tag) if tag.is_yaml_core_schema_tag("str") || (tag.handle().is_empty() && tag.suffix() == "!") => {
-            Ok(Value::String(text.to_owned()))
+            Ok(Scalar::Text(text))
         }
         Some(tag) if tag.is_yaml_core_schema() => plain(text),
         Some(tag) => Err(format!("tag {}{} has no meaning in a manifest; remove it", tag.handle(), tag.suffix())),
     }
 }
 
-fn plain(text: &str) -> Result<Value, String> {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
-        "true" | "True" | "TRUE" => return Ok(Value::Bool(true)),
-        "false" | "False" | "FALSE" => return Ok(Value::Bool(false)),
+fn plain(text: Cow<'_, str>) -> Result<Scalar<'_>, String> {
+    match &*text {
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(Scalar::Other(Value::Null)),
+        "true" | "True" | "TRUE" => return Ok(Scalar::Other(Value::Bool(true))),
+        "false" | "False" | "FALSE" => return Ok(Scalar::Other(Value::Bool(false))),
         _ => {}
     }
-    let number = number(text);
-    match kubectls(text) {
+    let number = number(&text);
+    match kubectls(&text) {
         Some(other) if number.as_ref().and_then(Number::as_i64) != Some(other) => Err(format!(
             "{text} is {other} to kubectl, which reads YAML 1.1; write {other}, or {text:?} where a text is meant"
         )),
-        _ => Ok(number.map_or_else(|| Value::String(text.to_owned()), Value::Number)),
+        _ => Ok(number.map_or(Scalar::Text(text), |number| Scalar::Other(Value::Number(number)))),
     }
 }
 

@@ -10,7 +10,7 @@ fn value(text: &str) -> Value {
     assert_eq!(documents.broken, []);
     let [document] = documents.good.as_slice() else { panic!("{} documents", documents.good.len()) };
     assert_eq!(document.faults, []);
-    document.root.to_value()
+    document.value.clone()
 }
 
 fn broken(text: &str) -> String {
@@ -46,7 +46,8 @@ fn numbers_that_kubectl_reads_otherwise_are_refused_with_what_to_write() {
         ("0_7", 7),
         ("010_0", 64),
     ] {
-        let documents = read(&format!("a: 1\nb: [{text}]\n"), false);
+        let written = format!("a: 1\nb: [{text}]\n");
+        let documents = read(&written, false);
         let [fault] = documents.good[0].faults.as_slice() else { panic!("{text}: {documents:?}") };
         let expected = format!(
             "{text} is {other} to kubectl, which reads YAML 1.1; write {other}, or {text:?} where a text is meant"
@@ -101,16 +102,16 @@ fn deep_nesting_is_refused_however_it_is_written() {
 fn every_value_has_its_place() {
     let text = "# comment\n---\nkind: Route\nspec:\n  to: {name: web}\n  list:\n  - a\n  - b: 1\n";
     let documents = read(text, false);
-    let root = &documents.good[0].root;
+    let places = &documents.good[0].places;
     let place = |path: &FieldPath| {
-        let mark = root.locate(path);
+        let mark = tree::locate(places, path);
         (mark.line, mark.column)
     };
     let spec = FieldPath::of(&["spec"]);
     assert_eq!(place(&FieldPath::of(&["kind"])), (3, 7));
     assert_eq!(place(&spec.key("to").key("name")), (5, 14));
     assert_eq!(place(&spec.key("list").index(1).key("b")), (8, 8));
-    // What is missing is placed at the mapping that lacks it.
+    // A missing field is placed at the mapping that lacks it.
     assert_eq!(place(&spec.key("to").key("weight")), (5, 3));
     assert_eq!(place(&spec.key("tls").key("key")), (4, 1));
 }
@@ -119,12 +120,12 @@ fn every_value_has_its_place() {
 fn a_broken_document_leaves_the_others() {
     let text = "a: 1\n---\nb: [\n---\nc: 3\n...\n---\n# nothing\n---\nd: 4\n";
     let documents = read(text, false);
-    let values: Vec<Value> = documents.good.iter().map(|document| document.root.to_value()).collect();
+    let values: Vec<Value> = documents.good.iter().map(|document| document.value.clone()).collect();
     assert_eq!(values, [json!({ "a": 1 }), json!({ "c": 3 }), json!({ "d": 4 })]);
     assert_eq!(documents.broken.len(), 1);
     assert!((3..=4).contains(&documents.broken[0].at.line), "{:?}", documents.broken);
     let text = "text: |\n  a\n  --- b\nrest: 1\n---\nx: |-\n  ---\n";
-    let values: Vec<Value> = read(text, false).good.iter().map(|document| document.root.to_value()).collect();
+    let values: Vec<Value> = read(text, false).good.iter().map(|document| document.value.clone()).collect();
     assert_eq!(values, [json!({ "text": "a\n--- b\n", "rest": 1 }), json!({ "x": "---" })]);
 }
 
@@ -138,9 +139,9 @@ fn a_key_that_is_given_twice_is_a_fault_of_the_document() {
 #[test]
 fn json_is_read_with_places_where_it_is_yaml_and_without_where_it_is_not() {
     let documents = read("{\n\t\"a\": {\"b\": [1, 2]}\n}\n", true);
-    assert_eq!(documents.good[0].root.to_value(), json!({ "a": { "b": [1, 2] } }));
+    assert_eq!(documents.good[0].value, json!({ "a": { "b": [1, 2] } }));
     let surrogates = read("{\"a\": \"\\ud83d\\ude00\"}", true);
-    assert_eq!(surrogates.good[0].root.to_value(), json!({ "a": "\u{1f600}" }));
+    assert_eq!(surrogates.good[0].value, json!({ "a": "\u{1f600}" }));
     let wrong = read("{\"a\": 1,,}", true);
     assert_eq!(wrong.broken.len(), 1);
     assert_eq!(wrong.broken[0].at.line, 1);

@@ -1,4 +1,6 @@
-//! Trees of values that know the line and column where they begin.
+//! Values with the line and column where each part of them begins.
+
+use std::borrow::Cow;
 
 use router_model::field::{FieldPath, Step};
 use serde_json::Value;
@@ -12,38 +14,24 @@ pub struct Mark {
     pub column: u32,
 }
 
-/// A value and where it begins.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Where.
-    pub at: Mark,
-    /// What.
-    pub content: Content,
-}
+/// Where a value begins, and each value in it, in the order of the value: itself first. Never empty where it was read.
+/// Values without places of their own stand where the innermost one around them does.
+pub type Places<'t> = [Place<'t>];
 
-/// What a node is.
+/// Content of a node.
 #[derive(Clone, Debug)]
-pub enum Content {
-    /// A scalar: null, truth value, number or text.
-    Scalar(Value),
-    /// A list.
-    List(Vec<Node>),
-    /// A mapping, in order of the text, each key once.
-    Mapping(Vec<Member>),
-}
-
-/// A member of a mapping.
-#[derive(Clone, Debug)]
-pub struct Member {
-    /// The key.
-    pub key: String,
-    /// Where the key stands.
+pub struct Place<'t> {
+    /// Its key, where it is a member of a mapping.
+    pub key: Cow<'t, str>,
+    /// Where its key stands; the value itself, where it has none.
     pub key_at: Mark,
-    /// The value.
-    pub value: Node,
+    /// Where to look for it: a scalar and an item where they begin, another member where its key stands.
+    pub at: Mark,
+    /// How many places are its own: this one, and those of the values in it.
+    pub len: usize,
 }
 
-/// What is wrong at a place of a text.
+/// A fault at a place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where.
@@ -54,70 +42,53 @@ pub struct Fault {
 
 /// One document of a text.
 #[derive(Debug)]
-pub struct Document {
-    /// Its root; a null scalar when the document is empty.
-    pub root: Node,
+pub struct Document<'t> {
+    /// Its value; null when the document is empty.
+    pub value: Value,
+    /// Where that stands.
+    pub places: Vec<Place<'t>>,
     /// What makes it unusable although it could be read, such as a key that is given twice.
     pub faults: Vec<Fault>,
 }
 
-impl Node {
-    /// The value without places.
-    pub fn to_value(&self) -> Value {
-        match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
-            Content::Mapping(members) => {
-                Value::Object(members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect())
-            }
-        }
-    }
-
-    /// The member of this key, if the node is a mapping that has it.
-    pub fn member(&self, key: &str) -> Option<&Member> {
-        match &self.content {
-            Content::Mapping(members) => members.iter().find(|member| member.key == key),
-            _ => None,
-        }
-    }
-
-    /// Where the value at a path begins, or the key of the innermost mapping around it that is there.
-    pub fn locate(&self, path: &FieldPath) -> Mark {
-        let mut node = self;
-        let mut mark = self.at;
-        for step in path.steps() {
-            match step {
-                Step::Key(key) => match node.member(key) {
-                    Some(member) => {
-                        node = &member.value;
-                        mark = if matches!(node.content, Content::Scalar(_)) { node.at } else { member.key_at };
-                    }
-                    None => return mark,
-                },
-                Step::Index(index) => match &node.content {
-                    Content::List(items) => match items.get(*index) {
-                        Some(item) => {
-                            node = item;
-                            mark = item.at;
-                        }
-                        None => return mark,
-                    },
-                    _ => return mark,
-                },
-            }
-        }
-        mark
-    }
-
-    pub(super) fn of_value(value: Value) -> Node {
+impl Document<'_> {
+    /// A value without places: all of it stands where the text begins.
+    pub(super) fn of_value(value: Value) -> Self {
         let at = Mark { line: 1, column: 1 };
-        let content = match value {
-            Value::Array(items) => Content::List(items.into_iter().map(Node::of_value).collect()),
-            Value::Object(map) => Content::Mapping(
-                map.into_iter().map(|(key, value)| Member { key, key_at: at, value: Node::of_value(value) }).collect(),
-            ),
-            scalar => Content::Scalar(scalar),
-        };
-        Node { at, content }
+        Document { value, places: vec![Place { key: "".into(), key_at: at, at, len: 1 }], faults: Vec::new() }
     }
+}
+
+/// The places of the values directly in a value, each with those in it.
+pub fn children<'p, 't>(places: &'p Places<'t>) -> impl Iterator<Item = &'p Places<'t>> {
+    let mut rest = places.get(1..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (child, after) = rest.split_at_checked(rest.first()?.len.max(1))?;
+        rest = after;
+        Some(child)
+    })
+}
+
+/// The places of the member of this key.
+pub fn member<'p, 't>(places: &'p Places<'t>, key: &str) -> Option<&'p Places<'t>> {
+    children(places).find(|child| child.first().is_some_and(|place| place.key == key))
+}
+
+/// Where a value begins.
+pub fn begin(places: &Places<'_>) -> Mark {
+    places.first().map(|place| place.at).unwrap_or_default()
+}
+
+/// Where the value at a path begins, or the key of the innermost mapping around it that is there.
+pub fn locate(places: &Places<'_>, path: &FieldPath) -> Mark {
+    let mut places = places;
+    for step in path.steps() {
+        let inner = match step {
+            Step::Key(key) => member(places, key),
+            Step::Index(index) => children(places).nth(*index),
+        };
+        let Some(inner) = inner else { break };
+        places = inner;
+    }
+    begin(places)
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
-use regex::Regex;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
@@ -16,6 +15,7 @@ use super::request::is_under;
 use super::*;
 use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::path_form::PathForm;
+use crate::pattern::{Flags, Pattern};
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::rule::{HostRules, HostRulesTls};
 use crate::table::{Cluster, HostIndex};
@@ -353,8 +353,8 @@ impl Request for Asked {
     }
 }
 
-fn whole(pattern: &str) -> Regex {
-    Regex::new(&format!("^(?:{pattern})$")).unwrap()
+fn whole(text: &str) -> Pattern {
+    Pattern::new(text, Flags::default(), 1 << 18).unwrap()
 }
 
 fn exact(entries: &[(&str, &str)]) -> Vec<(Arc<str>, ValueMatcher)> {

@@ -41,7 +41,7 @@ impl ErrorPage {
             }
             Err(error) => {
                 return Err(format!(
-                    "is no HTTP response: {error}; begin with a line such as HTTP/1.0 503 Service Unavailable, then \
+                    "is not a valid HTTP response: {error}; begin with a line such as HTTP/1.0 503 Service Unavailable, then \
                      header lines such as Content-Type: text/html, an empty line and the page"
                 ));
             }

@@ -114,7 +114,7 @@ fn expression(text: &str, direction: Direction) -> Result<(Expression, &str), St
         expression.converters.push(match part {
             "lower" => Converter::Lower,
             "base64" => Converter::Base64,
-            other => return Err(format!("{other:?} is no converter; write lower or base64")),
+            other => return Err(format!("{other:?} is not a valid converter; write lower or base64")),
         });
     }
     Ok((expression, after))
@@ -133,7 +133,7 @@ fn read_flags(flags: &str, expression: &mut Expression) -> Result<(), String> {
             b'Q' => &mut expression.quoted,
             b'X' => &mut expression.hexadecimal,
             b'E' => &mut expression.escaped,
-            _ => return Err(format!("{flag:?} is no flag; write +Q, +X or +E")),
+            _ => return Err(format!("{flag:?} is not a valid flag; write +Q, +X or +E")),
         };
         *target = set.unwrap_or(*target);
     }
@@ -151,7 +151,7 @@ fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
         Some(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') => {
             Ok(Fetch::Header(name.into()))
         }
-        Some(name) => Err(format!("{name:?} is no header name; use letters, digits and '-'")),
+        Some(name) => Err(format!("{name:?} is not a valid header name; use letters, digits and '-'")),
         None => Err(format!("{text:?} cannot be looked up here; write {fetcher}(Name) or ssl_c_der")),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use router_model::certificate::TrustRoots;
 use router_model::names::Hostname;
 use rustls::RootCertStore;
 use rustls_pki_types::DnsName;
@@ -10,10 +11,10 @@ use rustls_pki_types::DnsName;
 use crate::host_pattern::HostPattern;
 
 /// How TLS with endpoints is spoken and verified.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendTls {
     server_name: DnsName<'static>,
-    roots: Option<Arc<RootCertStore>>,
+    roots: Option<TrustRoots>,
     names: Arc<[PeerName]>,
 }
 
@@ -50,7 +51,7 @@ impl BackendTls {
     /// One of the names is none that a certificate could have.
     pub fn new(
         server_name: &Hostname,
-        roots: Option<Arc<RootCertStore>>,
+        roots: Option<TrustRoots>,
         subjects: &[SubjectName],
     ) -> Result<Self, NotAServerName> {
         let server_name = dns_name(server_name)?;
@@ -67,29 +68,17 @@ impl BackendTls {
     /// Where the chain must end, which may be in the system's roots. `None`: there is nothing to verify it with, so nothing
     /// may be sent.
     pub fn anchors<'a>(&'a self, system: Option<&'a Arc<RootCertStore>>) -> Option<&'a Arc<RootCertStore>> {
-        self.roots.as_ref().or(system).filter(|store| !store.is_empty())
+        self.roots.as_deref().or(system).filter(|store| !store.is_empty())
     }
 
     /// Where the chain must end; `None`: at the system's roots.
-    pub fn roots(&self) -> Option<&Arc<RootCertStore>> {
+    pub fn roots(&self) -> Option<&TrustRoots> {
         self.roots.as_ref()
     }
 
     /// The certificate must have one of these; there is at least one.
     pub fn names(&self) -> &Arc<[PeerName]> {
         &self.names
-    }
-}
-
-impl PartialEq for BackendTls {
-    fn eq(&self, other: &Self) -> bool {
-        let BackendTls { server_name, roots, names } = self;
-        let same_roots = match (roots, &other.roots) {
-            (Some(roots), Some(other)) => Arc::ptr_eq(roots, other) || roots.roots == other.roots,
-            (None, None) => true,
-            _ => false,
-        };
-        same_roots && *server_name == other.server_name && *names == other.names
     }
 }
 

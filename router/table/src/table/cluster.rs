@@ -12,7 +12,7 @@ use crate::rule::BackendPolicy;
 pub const NO_ENDPOINTS: u16 = 503;
 
 /// Weighted services.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
     /// Services that have a share. Those of weight 0 are for clients whose cookie names an endpoint of theirs; they are
     /// there only where a route has affinity by cookie.
@@ -58,7 +58,7 @@ pub(super) const ROUTE_SHARES: f64 = 256.0;
 pub(super) const RULE_SHARES: f64 = (1 << 28) as f64;
 
 /// One service of a route; its endpoints are in [`Endpoints`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceEndpoints {
     /// Service name, in the route's namespace.
     pub service: Arc<str>,

@@ -256,7 +256,7 @@ async fn the_clients_address_can_be_hashed_and_what_is_no_good_is_left_out() {
     assert_eq!(
         world.messages("test/none", "warnings"),
         [
-            "ignoring spec.routes[0].loadBalancerPolicy.requestHashPolicies[0]: \"no name\" is no header name; use \
+            "ignoring spec.routes[0].loadBalancerPolicy.requestHashPolicies[0]: \"no name\" is not a valid header name; use \
              letters, digits and -",
             "spec.routes[0].loadBalancerPolicy.requestHashPolicies: ignoring strategy RequestHash, which needs at least \
              one; endpoints are chosen by RoundRobin",

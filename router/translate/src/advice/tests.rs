@@ -1,4 +1,4 @@
-//! Warnings for odd objects, each with the objects that cause it and its text for every kind of route.
+//! Warnings, each with the objects that cause it and its text for every kind of route.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 
-/// What stands in the way of a service, as every kind of object that names it is told: `validate`, then `explain`.
+/// The message about a service in every kind of object that names it: from `validate`, then from `explain`.
 #[track_caller]
 fn expect(backend: &[Value], expected: &str) {
     let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
@@ -93,7 +93,7 @@ fn web(port: Value) -> Value {
 }
 
 #[test]
-fn every_kind_is_told_why_a_service_has_no_endpoint() {
+fn every_kind_reports_why_a_service_has_no_endpoint() {
     let named = || web(json!({ "name": "http", "port": 80 }));
     expect(&[named()], "Service a/web has no EndpointSlice; one needs the label kubernetes.io/service-name: web");
     let mut unready = slice("a/web", &["10.0.0.1", "10.0.0.2"], 8080);
@@ -123,7 +123,7 @@ fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
 }
 
-/// The warnings of one HTTPProxy, with what `explain` says.
+/// Warnings about one HTTPProxy, with the output of `explain`.
 fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
     let proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
         "metadata": { "namespace": "a", "name": "proxy" },
@@ -156,7 +156,7 @@ fn ports_that_differ_between_service_and_slices_are_named() {
     let mut udp = slice("a/web", &addresses, number);
     udp["ports"][0]["protocol"] = json!("UDP");
     assert!(told(json!({ "name": "http", "port": 80 }), udp).contains("which have no TCP port"));
-    // A port of a slice without endpoints is nobody's.
+    // A port of a slice without endpoints does not count.
     let mut empty = slice("a/web", &[], 80);
     (empty["metadata"]["name"], empty["ports"][0]["name"]) = (json!("empty"), json!("web"));
     let (warnings, _) =
@@ -165,7 +165,7 @@ fn ports_that_differ_between_service_and_slices_are_named() {
 }
 
 #[test]
-fn routes_without_services_or_with_other_ports_are_told() {
+fn routes_without_services_or_with_other_ports_are_reported() {
     let missing = [route("a/r", 1, json!({ "host": "r.test" }))];
     let found = translate(&resources(missing), &Settings::default()).warnings;
     assert_eq!(found[0].message, "Service a/web does not exist; create it, or name another");
@@ -179,14 +179,14 @@ fn routes_without_services_or_with_other_ports_are_told() {
         found[0].message,
         "Service a/web has no port metrics; its ports are 8080 http: correct spec.port.targetPort"
     );
-    // What is there is not complained about, nor what is left out where nothing is.
+    // No warning for a Service that exists, nor for a Route without one.
     let loopback = [route("a/r", 1, json!({ "host": "r.test" })), slice("a/web", &["127.0.0.1"], 8080)];
     let any = Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() };
     assert_eq!(translate(&resources(loopback), &any).warnings, []);
 }
 
 #[test]
-fn endpoints_that_nothing_verifies_are_told_where_tls_is_spoken_with_them() {
+fn endpoints_that_cannot_be_verified_are_reported_for_tls() {
     let tls = json!({ "termination": "reencrypt" });
     let objects = [
         route("a/r", 1, json!({ "host": "r.test", "tls": tls })),

@@ -1,4 +1,4 @@
-//! From the services of a route to clusters, and what is done on the way.
+//! Resolves the services of a route to clusters, with their TLS and balancing.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use router_table::table::ServiceEndpoints;
 use super::tls;
 use crate::endpoints::services::Services;
 
-/// Why a service cannot be used.
+/// Why a service is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The port is no port.
+    /// The port number is invalid.
     Port,
-    /// There is no such Service, or no such port of it.
+    /// The Service, or its port, does not exist.
     Missing,
-    /// The CA to verify it with is missing or no good.
+    /// The CA for upstream validation is missing or invalid.
     Ca,
-    /// The name to verify it with is missing or no good.
+    /// The subject name for upstream validation is missing or invalid.
     SubjectName,
-    /// It speaks TLS, and nothing says how to verify it.
+    /// The service uses TLS, and nothing says how to verify it.
     Unverified,
 }
 
 impl Problem {
-    /// As an IngressRoute's route is told.
+    /// The violation in the status of an IngressRoute.
     pub fn of_ingress_route(self, route: &str, service: &ServiceSpec) -> Violation {
         let ServiceSpec { name, port, .. } = service;
         let place = format!("route {route:?}: service {name:?}");
@@ -52,7 +52,7 @@ impl Problem {
         )
     }
 
-    /// As an HTTPProxy is told, of its routes or of its `tcpproxy`.
+    /// The violation in the status of an HTTPProxy; `place` names its routes or its `tcpproxy`.
     pub fn of_http_proxy(self, place: &str, service: &ServiceSpec, namespace: &str) -> Violation {
         let ServiceSpec { name, port, .. } = service;
         let kind = if place == TCP { "TCPProxyError" } else { "ServiceError" };
@@ -94,10 +94,10 @@ impl Problem {
 }
 
 const VALIDATION: &str = "validation with caSecret and subjectName";
-/// How an HTTPProxy's `tcpproxy` is called in messages.
+/// Name of an HTTPProxy's `tcpproxy` in messages.
 pub const TCP: &str = "Spec.TCPProxy";
 
-/// Finds Services and CAs.
+/// Resolves Services and CAs.
 #[derive(Clone, Copy, Debug)]
 pub struct Backends<'r> {
     pub resources: &'r Resources,
@@ -105,7 +105,7 @@ pub struct Backends<'r> {
 }
 
 impl Backends<'_> {
-    /// A service of a vertex, with the weight that is written.
+    /// A service of a proxy, with its weight as written.
     pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
         let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(Problem::Port)?;
         let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
@@ -138,17 +138,10 @@ impl Backends<'_> {
         })
     }
 
-    /// The protocol of a port as annotations of its Service say it.
+    /// The protocol of a port, from the annotations of its Service.
     fn annotated(&self, service: &ObjectKey, port: u16) -> Option<&'static str> {
-        let annotations = &self.resources.services.get(service)?.meta.annotations;
-        let name = self.services.port_name(service, port).unwrap_or_default();
-        let number = port.to_string();
-        ["h2c", "h2", "tls"].into_iter().find(|protocol| {
-            let lists = ["projectcontour.io", "contour.heptio.com"]
-                .map(|group| annotations.get(&format!("{group}/upstream-protocol.{protocol}")));
-            let mut ports = lists.into_iter().flatten().flat_map(|list| list.split(',')).map(str::trim);
-            ports.any(|listed| listed == number || (!name.is_empty() && listed == &*name))
-        })
+        let protocols = self.resources.services.get(service)?.upstream_protocols.as_ref()?;
+        protocols.of(&self.services.port_name(service, port).unwrap_or_default(), port)
     }
 
     fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, Problem> {
@@ -164,7 +157,7 @@ impl Backends<'_> {
     }
 }
 
-/// Services as they are chosen: those that have weight, or all alike where none has.
+/// Services with effective weights: those of non-zero weight, or all with equal weight if none has one.
 pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
     if services.iter().all(|service| service.weight == 0) {
         services.iter_mut().for_each(|service| service.weight = 1);
@@ -173,8 +166,8 @@ pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
     services
 }
 
-/// How a route chooses that has these services, which were `found`: as all of them say, or else between services in turn,
-/// and in each as it says.
+/// The strategy of a route with these services: the common one of all services, or else weighted selection between
+/// services, with each service's own strategy inside. `found` are the resolved services.
 pub fn strategy(services: &[ServiceSpec], found: &mut [ServiceEndpoints]) -> Strategy {
     let strategies = || services.iter().map(|service| &service.strategy);
     let Some(first) = strategies().next() else { return Strategy::default() };
@@ -189,19 +182,19 @@ pub fn strategy(services: &[ServiceSpec], found: &mut [ServiceEndpoints]) -> Str
     Strategy { hash: hash.unwrap_or_default(), ..Strategy::default() }
 }
 
-/// What is done to the traffic of a route that chooses so. Clients stay nowhere unless they are told to.
+/// The policy of a route with this strategy, without the affinity cookie that Routes have.
 pub fn policy(strategy: &Strategy) -> RoutePolicy {
     let affinity = Affinity { disabled: true, ..Affinity::default() };
     let Strategy { balance, hash } = strategy.clone();
     RoutePolicy { balance: Some(balance), hash, affinity, ..RoutePolicy::default() }
 }
 
-/// A modifier as a list; empty where it does nothing.
+/// The modifier as a list; empty if it changes nothing.
 pub fn own(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
     if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
 }
 
-/// Whether a vertex is told in IngressRoute's words.
+/// True if the proxy is an IngressRoute, whose statuses have a wording of their own.
 pub fn is_ingress_route(vertex: &ContourProxy) -> bool {
     vertex.kind == Kind::IngressRoute
 }

@@ -1,6 +1,5 @@
-//! Who may have which host: roots, the domains of `.suffix` roots, and the names that these delegate
-//! (docs/delegation.md#subdomains, S1 – S4 and S8). Names alone count here; what is served under them, and with which
-//! certificate, comes afterwards.
+//! Decides which object may have which host: roots, domains of `.suffix` roots, and names that domains delegate
+//! (docs/delegation.md#subdomains, S1 – S4 and S8). Only names matter here; rules and certificates are resolved later.
 
 pub mod delegated_domain;
 pub(crate) mod delegated_domains;
@@ -13,64 +12,64 @@ use router_api::contour::types::{ContourProxy, Violation};
 use router_common::hostname::HostError;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
-use router_model::object::{ObjectKey, ObjectRef, Seniority};
+use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::types::{Claim, Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::contour::claims::types::{Claim, Claims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
+use crate::status::host_conflict::{Held, HostConflict};
 
-/// Decides about all names.
-pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
+/// Decides on all hosts.
+pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> Claims<'r> {
     let mut claims = Claims::default();
-    delegated_domains::find(vertices, settings, &mut claims);
-    let taken = delegated_domains::delegate(vertices, &mut claims);
+    delegated_domains::find(proxies, settings, &mut claims);
+    let taken = delegated_domains::delegate(proxies, &mut claims);
     claims.check_lists(settings);
-    let mut wishes = wishes_of_zones(vertices, &claims);
-    for (object, vertex) in vertices {
-        let Some(virtual_host) = &vertex.virtual_host else { continue };
-        if claims.refused.contains_key(object) || is_domain(vertex) || taken.contains(object) {
+    let mut candidates = claims_of_domains(proxies, &claims);
+    for (object, proxy) in proxies {
+        let Some(virtual_host) = &proxy.virtual_host else { continue };
+        if claims.refused.contains_key(object) || is_domain(proxy) || taken.contains(object) {
             continue;
         }
-        let wish = root_allowed(vertex, settings)
-            .and_then(|()| host_of(vertex.kind, &virtual_host.fqdn))
+        let candidate = root_allowed(proxy, settings)
+            .and_then(|()| host_of(proxy.kind, &virtual_host.fqdn))
             .and_then(|(host, name)| listed(&name, settings).map(|()| (host, name)))
-            .and_then(|(host, name)| claims.check_zone(vertex, &name, settings).map(|()| (host, name)));
-        match wish {
+            .and_then(|(host, name)| claims.check_domains(proxy, &name, settings).map(|()| (host, name)));
+        match candidate {
             Ok((host, name)) => {
-                wishes.push(Claim { host, name, root: vertex, entry: None, start: Some(vertex) });
+                candidates.push(Claim { host, name, root: proxy, entry: None, start: Some(proxy) });
             }
             Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
         }
     }
-    claims.grant(wishes);
+    claims.grant(candidates);
     claims
 }
 
-fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Claim<'r>> {
-    let mut wishes = Vec::new();
-    for (zone_at, zone) in claims.zones.iter().enumerate() {
-        let Some(root) = zone.root else { continue };
-        for (entry_at, (entry, written)) in zone.entries.iter().zip(&root.subdomains).enumerate() {
+fn claims_of_domains<'r>(proxies: &Proxies<'r>, claims: &Claims<'r>) -> Vec<Claim<'r>> {
+    let mut candidates = Vec::new();
+    for (zone_at, delegated_domain) in claims.delegated_domains.iter().enumerate() {
+        let Some(root) = delegated_domain.root else { continue };
+        for (entry_at, (entry, written)) in delegated_domain.entries.iter().zip(&root.subdomains).enumerate() {
             let Some(host) = entry.host.as_ref().filter(|_| entry.fault.is_none()) else { continue };
             let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
-            wishes.push(Claim {
+            candidates.push(Claim {
                 host: HostMatch::Exact(host.clone()),
                 name: Arc::clone(host.text()),
                 root,
                 entry: Some((zone_at, entry_at)),
-                start: vertices.get(&delegate).copied(),
+                start: proxies.get(&delegate).copied(),
             });
         }
     }
-    wishes
+    candidates
 }
 
-/// What the loser of a host is told: nothing of whose it is but the kind.
-pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Violation {
-    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
-    Violation::new("VirtualHostError", "HostAlreadyClaimed", message)
+/// The violation of an object that lost a host; it reveals only the winner's kind.
+pub fn lost(conflict: &HostConflict, reader: &ObjectRef) -> Violation {
+    Violation::new("VirtualHostError", "HostAlreadyClaimed", conflict.message(reader))
 }
 
-/// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
+/// Checks a name against the operator's lists (`--denied-domains`, `--allowed-domains`).
 fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
     let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
     fault.map_or(Ok(()), |why| {
@@ -78,7 +77,7 @@ fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
     })
 }
 
-/// The host of a root that is none of a domain. An HTTPProxy's may begin with `*.`, which stands for one label.
+/// The host of a root that is not a domain. That of an HTTPProxy may begin with `*.`, which covers one label.
 fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
     let fault = |reason, message: String| Violation::new("VirtualHostError", reason, message);
     if fqdn.trim().is_empty() {
@@ -101,7 +100,7 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
         }
         Err(error) => {
             let message = format!(
-                "Spec.VirtualHost.Fqdn {fqdn:?} is no host name: {}; write one such as www.example.com",
+                "Spec.VirtualHost.Fqdn {fqdn:?} is not a valid host name: {}; write one such as www.example.com",
                 error.describe()
             );
             Err(fault("FQDNNotValid", message))
@@ -110,9 +109,9 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
 }
 
 impl<'r> Claims<'r> {
-    /// Takes away the names that no router may serve.
+    /// Removes claims on denied names.
     fn check_lists(&mut self, settings: &Settings) {
-        for entry in self.zones.iter_mut().flat_map(|zone| &mut zone.entries) {
+        for entry in self.delegated_domains.iter_mut().flat_map(|delegated_domain| &mut delegated_domain.entries) {
             let fault = entry.host.as_ref().and_then(|host| listed(host.as_str(), settings).err());
             if entry.fault.is_none() {
                 entry.fault = fault;
@@ -120,36 +119,44 @@ impl<'r> Claims<'r> {
         }
     }
 
-    /// Whether a root may have a name, as far as domains go.
-    fn check_zone(&self, vertex: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
-        let zone = delegated_domains::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
-        let Some(zone) = zone else { return Ok(()) };
-        // A name that is delegated to another object is contended for by that object and this one.
-        if settings.allow_undelegated_subdomains || (vertex.kind == Kind::IngressRoute && zone.delegates(name)) {
+    /// Checks whether a root may have a name, given the delegated domains.
+    fn check_domains(&self, proxy: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
+        let delegated_domain =
+            delegated_domains::nearest(&self.domains, name).and_then(|at| self.delegated_domains.get(at));
+        let Some(delegated_domain) = delegated_domain else { return Ok(()) };
+        // A name that a domain delegates to another object is contested by that object and this root.
+        if settings.allow_undelegated_subdomains
+            || (proxy.kind == Kind::IngressRoute && delegated_domain.delegates(name))
+        {
             return Ok(());
         }
-        Err(zone.not_delegated(name))
+        Err(delegated_domain.not_delegated(name))
     }
 
-    /// Gives each host to the one object that wants it; where several of a kind do, to none; of two kinds, to that of
-    /// the oldest object.
-    fn grant(&mut self, wishes: Vec<Claim<'r>>) {
+    /// Grants each host to the only object that claims it. If several objects of one kind claim it, none gets it; if
+    /// objects of both kinds do, the oldest object's kind does.
+    fn grant(&mut self, candidates: Vec<Claim<'r>>) {
         let mut by_host: BTreeMap<HostMatch, Vec<Claim<'r>>> = BTreeMap::new();
-        for wish in wishes {
-            by_host.entry(wish.host.clone()).or_default().push(wish);
+        for candidate in candidates {
+            by_host.entry(candidate.host.clone()).or_default().push(candidate);
         }
         for (host, claimants) in by_host {
             let Some(oldest) = claimants.iter().map(|claim| claim.root).min_by_key(|root| root.meta.age()) else {
                 continue;
             };
-            self.wanted.insert(host, oldest);
+            self.claimed.insert(host, oldest);
             let (own, others): (Vec<_>, Vec<_>) =
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
                 self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
-                let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
-                self.refuse(&claim, fault);
-                self.outdone.push(claim);
+                let conflict = HostConflict {
+                    host: claim.name.to_string(),
+                    winner: oldest.object(),
+                    loser: claim.root.object(),
+                    held: Held::Host(oldest.meta.seniority(&claim.root.meta)),
+                };
+                self.refuse(&claim, lost(&conflict, &conflict.loser));
+                self.lost_to_other_kind.push((claim, conflict));
             }
             match <[Claim<'r>; 1]>::try_from(own) {
                 Ok([only]) => self.granted.push(only),
@@ -169,8 +176,11 @@ impl<'r> Claims<'r> {
     fn refuse(&mut self, claim: &Claim<'r>, fault: Violation) {
         match claim.entry {
             None => drop(self.refused.insert(claim.root.object(), fault)),
-            Some((zone, entry)) => {
-                let entry = self.zones.get_mut(zone).and_then(|zone| zone.entries.get_mut(entry));
+            Some((delegated_domain, entry)) => {
+                let entry = self
+                    .delegated_domains
+                    .get_mut(delegated_domain)
+                    .and_then(|delegated_domain| delegated_domain.entries.get_mut(entry));
                 entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
             }
         }

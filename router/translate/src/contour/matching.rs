@@ -1,43 +1,40 @@
-//! Conditions of includes and routes put together, from the root to the leaf.
+//! Combines the conditions of includes and routes, from the root to the leaf.
 
 use std::sync::Arc;
 
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same, written};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::expression;
 
-/// Whether two sets of conditions match the same requests, for all that can be seen without trying.
+/// True if two sets of conditions are syntactically equal, and so match the same requests.
 pub fn identical(one: &RequestMatcher, other: &RequestMatcher) -> bool {
-    let paths = match (&one.path, &other.path) {
-        (PathMatcher::Prefix(one), PathMatcher::Prefix(other))
-        | (PathMatcher::Exact(one), PathMatcher::Exact(other)) => one == other,
-        (PathMatcher::Regex(one), PathMatcher::Regex(other)) => one.as_str() == other.as_str(),
-        _ => false,
-    };
     let lists = |one: &[(Arc<str>, ValueMatcher)], other: &[(Arc<str>, ValueMatcher)]| {
-        let has = |item: &(Arc<str>, ValueMatcher)| other.iter().any(|it| it.0 == item.0 && same(&it.1, &item.1));
-        one.len() == other.len() && one.iter().all(has)
+        one.len() == other.len() && one.iter().all(|item| other.contains(item))
     };
-    paths && one.method == other.method && lists(&one.headers, &other.headers) && lists(&one.query, &other.query)
+    one.path == other.path
+        && one.method == other.method
+        && lists(&one.headers, &other.headers)
+        && lists(&one.query, &other.query)
 }
 
-/// What cannot be put together.
+/// Why conditions cannot be combined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// Two conditions on this header.
+    /// Two conditions on this header conflict.
     Header(Arc<str>),
-    /// Two conditions on this query parameter.
+    /// Two conditions on this query parameter conflict.
     Query(Arc<str>),
-    /// An expression that is too large behind the prefix, or that could match beside it.
+    /// The joined expression is too large, or could match outside the prefix.
     Path(String),
 }
 
-/// A parent's conditions with a child's. The parent's path is a prefix, and the child's goes behind it.
+/// Combines a parent's conditions with a child's. The child's path is appended to the parent's prefix.
 ///
 /// # Errors
-/// [`Clash`]: a child cannot replace what its parent asks for.
+/// [`Clash`]: a child cannot replace its parent's conditions.
 pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Clash> {
     let prefix = match &parent.path {
         PathMatcher::Prefix(prefix) | PathMatcher::Exact(prefix) => prefix,
-        // Only the path of a leaf is an expression, and a leaf has no children.
+        // Only a leaf can have a regex path, and a leaf has no children.
         PathMatcher::Regex(_) => return Err(Clash::Path("an include cannot have a regex condition".to_owned())),
     };
     let path = match &child.path {
@@ -45,7 +42,7 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
         PathMatcher::Exact(path) => PathMatcher::Exact(format!("{}{path}", prefix.trim_end_matches('/')).into()),
         PathMatcher::Regex(regex) if **prefix == *"/" => PathMatcher::Regex(regex.clone()),
         PathMatcher::Regex(regex) => {
-            let inner = written(regex);
+            let inner = regex.text();
             if !begins_with_slash(inner) {
                 let message = format!(
                     "regex condition {inner}: below the prefix {prefix} each alternative must begin with a slash that is \
@@ -68,10 +65,10 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
     })
 }
 
-/// Whether whatever an expression matches begins with a slash: behind the prefix `/a`, `/?b` would match `/ab`, which is
-/// not below it. Where that is not plain to see, it is taken not to.
+/// True if every match of the expression begins with a slash. Behind the prefix `/a`, `/?b` would match `/ab`, which is
+/// outside the prefix. If the answer is not obvious from the text, it is false.
 fn begins_with_slash(expression: &str) -> bool {
-    // A parenthesis in a class or a comment is none; there every `|` is taken for one that parts alternatives.
+    // Inside a class or a comment, a parenthesis does not group; every `|` is then taken to separate alternatives.
     let is_plain = !expression.contains(['[', '#']);
     let (mut depth, mut escaped, mut from, mut branches) = (0_u32, false, 0, Vec::new());
     for (at, byte) in expression.bytes().enumerate() {
@@ -93,7 +90,7 @@ fn begins_with_slash(expression: &str) -> bool {
         .all(|branch| branch.strip_prefix('/').is_some_and(|rest| !rest.trim_start().starts_with(['?', '*', '{'])))
 }
 
-/// `/a` and `/b` make `/a/b`; `/` adds nothing.
+/// Concatenates paths: `/a` and `/b` give `/a/b`; `/` adds nothing.
 fn join_paths(prefix: &Arc<str>, path: &Arc<str>) -> Arc<str> {
     match (&**prefix, &**path) {
         ("/", _) => Arc::clone(path),
@@ -109,7 +106,7 @@ fn join_values(
     let mut joined = parent.to_vec();
     for (name, matcher) in child {
         match parent.iter().find(|(known, _)| known == name) {
-            Some((_, known)) if !same(known, matcher) => return Err(Arc::clone(name)),
+            Some((_, known)) if known != matcher => return Err(Arc::clone(name)),
             Some(_) => {}
             None => joined.push((Arc::clone(name), matcher.clone())),
         }
@@ -117,7 +114,7 @@ fn join_values(
     Ok(joined)
 }
 
-/// Whether a path, or a prefix, is under a prefix, segment by segment.
+/// True if a path, or a prefix, is below a prefix, segment by segment.
 pub fn is_under(path: &str, prefix: &str) -> bool {
     let with_end = |text: &str| format!("{}/", text.trim_end_matches('/'));
     prefix.is_empty() || with_end(path).starts_with(&with_end(prefix))

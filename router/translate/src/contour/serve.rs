@@ -1,4 +1,4 @@
-//! From what was found below a host to what is served there.
+//! Builds virtual hosts from the rules that a walk found.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,27 +22,27 @@ use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEnd
 
 use super::backends::{self, own};
 use super::tls::HostTls;
-use super::walk::{Flat, Serve, Target};
+use super::walk::{Flat, RouteTarget, RuleAction};
 use crate::contour::claims::types::Claim;
 use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
+/// Builds virtual hosts, and numbers the routes of each object in the order of creation.
 #[derive(Debug)]
 pub struct Maker {
     traffic: TrafficDefaults,
     parts: BTreeMap<ObjectRef, u32>,
 }
 
-/// A rule with what it is sorted by.
-struct Sorted {
+/// A rule with its sort key.
+struct SortedRule {
     rule: Arc<Rule>,
-    vertex: ObjectRef,
+    proxy: ObjectRef,
     permit_insecure: bool,
 }
 
 impl Maker {
-    /// Makes virtual hosts for a router that does this to traffic.
+    /// Builds virtual hosts for a router with these defaults.
     pub fn new(traffic: TrafficDefaults) -> Self {
         Maker { traffic, parts: BTreeMap::new() }
     }
@@ -69,12 +69,12 @@ impl Maker {
                     |start: &&Arc<ContourProxy>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
                 let site_tls = HostRulesTls {
                     shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
-                    certificates: vec![Arc::clone(certificate)],
+                    certificates: vec![certificate.clone()],
                     minimum: Some(*minimum),
                     rules: if asks_for_tcp { Arc::from([]) } else { all() },
                     tcp,
                 };
-                // Beside a tcpproxy, routes are for clear text alone.
+                // Beside a `tcpproxy`, routes serve clear text only.
                 let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&claim.host, &rules)) };
                 (cleartext, None, Some(site_tls))
             }
@@ -97,22 +97,22 @@ impl Maker {
         }
     }
 
-    /// A subdomain whose delegate is not there: requests are answered with this status.
+    /// A subdomain without a delegate: all requests get this status.
     pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
         let rule = Flat {
             matcher: RequestMatcher::default(),
-            vertex: claim.root,
+            proxy: claim.root,
             origin: format!("{}#{}", claim.root.object(), claim.name),
             permit_insecure: false,
-            serve: Serve::Answer(status, None),
+            serve: RuleAction::Answer(status, None),
         };
         self.virtual_host(claim, tls, vec![rule], None)
     }
 
-    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
-    /// then those with more conditions. Of equal ones the last that was written serves.
-    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
-        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
+    /// Sorts rules by precedence: exact paths, then regular expressions, then prefixes, longer ones first; then by
+    /// number of conditions. Of equal rules, the last one written wins.
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
+        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
@@ -127,22 +127,23 @@ impl Maker {
         sorted
     }
 
-    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
         let path_form = self.traffic.paths.normal();
-        // Where slashes are merged in requests, they are in conditions: no other could match.
+        // If the router merges slashes in request paths, conditions are normalised too; otherwise they would never
+        // match.
         let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
         let prefix = match &matcher.path {
             PathMatcher::Prefix(prefix) => Arc::clone(prefix),
             _ => Arc::default(),
         };
         let (target, policy, rule) = match flat.serve {
-            Serve::Answer(status, route) => {
+            RuleAction::Answer(status, route) => {
                 let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
                 let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
                 let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
-                (Target::default(), backends::policy(&Strategy::default()), rule)
+                (RouteTarget::default(), backends::policy(&Strategy::default()), rule)
             }
-            Serve::Route(route, mut target) => {
+            RuleAction::Route(route, mut target) => {
                 let rule = rule_policy(route, &mut target);
                 let policy =
                     RoutePolicy { server_timeout: server_timeout(route), ..backends::policy(&target.strategy) };
@@ -152,15 +153,15 @@ impl Maker {
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
-        let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
+        let mut route = self.route(host, flat.proxy, cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);
         let route = Arc::new(route);
         let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
-        Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
+        SortedRule { rule: Arc::new(rule), proxy: flat.proxy.object(), permit_insecure: flat.permit_insecure }
     }
 
-    /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
-    fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
+    /// Clear-text rules beside TLS: a rule without `permitInsecure` redirects to https.
+    fn redirected(&mut self, host: &HostMatch, rules: &[SortedRule]) -> Arc<[Arc<Rule>]> {
         let to_https = RedirectTo {
             scheme: Some("https".into()),
             hostname: None,
@@ -171,14 +172,14 @@ impl Maker {
         let none = backends::policy(&Strategy::default());
         let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
         let mut cleartext = Vec::new();
-        for Sorted { rule, vertex, permit_insecure } in rules {
+        for SortedRule { rule, proxy, permit_insecure } in rules {
             if *permit_insecure {
                 cleartext.push(Arc::clone(rule));
                 continue;
             }
-            let route = redirects.entry(vertex).or_insert_with(|| {
+            let route = redirects.entry(proxy).or_insert_with(|| {
                 let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
-                Arc::new(self.route_of(host, vertex, Cluster::default(), none.clone(), Some(policy)))
+                Arc::new(self.route_of(host, proxy, Cluster::default(), none.clone(), Some(policy)))
             });
             cleartext.push(Arc::new(Rule { route: Arc::clone(route), ..Rule::clone(rule) }));
         }
@@ -187,19 +188,19 @@ impl Maker {
 
     fn tcp(&mut self, host: &HostMatch, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
         if is_passed_through {
-            // The TLS that a service asks for is the client's.
+            // TLS to a service is the client's own.
             for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
                 *own = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(own) });
             }
         }
         let cluster = Cluster { services: tcp.services.into() };
-        let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
+        let mut route = self.route(host, tcp.proxy, cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };
         route.request_work = false;
-        // The kernel does not ask endpoints for their health.
+        // The kernel does not run health checks.
         let is_checked =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
-        // Nor does it count their connections.
+        // The kernel does not count connections to an endpoint.
         let is_counted = |service: &ServiceEndpoints| {
             service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
         };
@@ -210,30 +211,30 @@ impl Maker {
     fn route(
         &mut self,
         host: &HostMatch,
-        vertex: &ContourProxy,
+        proxy: &ContourProxy,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,
     ) -> ResolvedRoute {
-        self.route_of(host, &vertex.object(), cluster, policy, rule)
+        self.route_of(host, &proxy.object(), cluster, policy, rule)
     }
 
     fn route_of(
         &mut self,
         host: &HostMatch,
-        vertex: &ObjectRef,
+        proxy: &ObjectRef,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,
     ) -> ResolvedRoute {
-        let next = self.parts.entry(vertex.clone()).or_default();
+        let next = self.parts.entry(proxy.clone()).or_default();
         let part = *next;
         *next += 1;
         ResolvedRoute {
             id: RouteId {
-                namespace: Arc::clone(&vertex.key.namespace),
-                name: Arc::clone(&vertex.key.name),
-                kind: vertex.kind,
+                namespace: Arc::clone(&proxy.key.namespace),
+                name: Arc::clone(&proxy.key.name),
+                kind: proxy.kind,
                 part,
             },
             host: host.clone(),
@@ -253,7 +254,7 @@ impl Maker {
     }
 }
 
-/// A condition on paths that are compared in this form.
+/// A path condition in the form in which paths are compared.
 fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
     match path {
         PathMatcher::Prefix(prefix) => PathMatcher::Prefix(form.of(prefix).into()),
@@ -262,7 +263,7 @@ fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
     }
 }
 
-fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
+fn rule_policy(route: &RouteSpec, target: &mut RouteTarget) -> RulePolicy {
     RulePolicy {
         action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
         request_headers: own(&route.request_headers),
@@ -279,12 +280,12 @@ fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
     }
 }
 
-/// How long an endpoint may be silent: as long as the route says, or else no less than the whole of its answer may take.
+/// Maximum idle time of an endpoint: the route's own, or at least the response time-out.
 fn server_timeout(route: &RouteSpec) -> Option<Duration> {
     route.idle.or(route.timeout).map(bounded)
 }
 
-/// What is written, `infinity` as the longest time that there is.
+/// The written time-out; `infinity` becomes the maximum.
 fn bounded(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
 }

@@ -1,5 +1,5 @@
-//! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
-//! it is valid when one of them is (docs/delegation.md#s10).
+//! Statuses of Contour objects. A delegate's status has one entry for each path that leads to it, and a summary: it is
+//! valid if one of them is (docs/delegation.md#s10).
 
 mod path_status;
 pub mod words;
@@ -8,48 +8,54 @@ pub mod written;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::contour::status::path_status::{PathStatus, State, summary};
+use crate::contour::status::path_status::{PathStatus, Validity, summary};
 use router_api::contour::types::{ContourProxy, Subdomain, Violation};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
-use router_model::object::{ObjectRef, Seniority};
+use router_model::object::ObjectRef;
 
 use super::claims::lost;
 use super::tls::HostTls;
-use super::walk::{Passed, Visit};
-use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
+use super::walk::{Passed, ProxyVisit};
+use crate::contour::claims::types::{Claim, Claims, Proxies, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::host_conflict::HostConflict;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Reason of a row of what is invalid and yet serves something.
+/// Reason of a row for an object that is partly invalid and still serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
 
-/// What a delegate is told whose root is invalid: nothing of why.
+/// Violation of a delegate whose root is invalid; it must not reveal the cause.
 pub fn root_invalid() -> Violation {
     Violation::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
 }
 
-/// What was found out, while hosts are made.
+/// Findings, collected while virtual hosts are built.
 #[derive(Debug)]
 pub struct Report {
-    visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, Visit>>,
-    /// How many vertices were entered below the roots of each namespace.
+    visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, ProxyVisit>>,
+    /// Number of proxies visited below the roots of each namespace.
     pub entered: BTreeMap<Arc<str>, usize>,
-    /// Which objects are roots of domains, by place.
+    /// Roots of domains, with the index of the domain.
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
     winners: Winners,
 }
 
 impl Report {
-    /// What is known once names are decided.
+    /// Starts from the decision on hosts.
     pub fn new(claims: &Claims<'_>) -> Self {
-        let domains = claims.zones.iter().map(|zone| {
-            let entries = zone.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
+        let domains = claims.delegated_domains.iter().map(|delegated_domain| {
+            let entries =
+                delegated_domain.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
             Domain { fault: None, entries: entries.collect(), warnings: Vec::new() }
         });
-        let roots = claims.zones.iter().enumerate().filter_map(|(at, zone)| Some((zone.root?.object(), at)));
+        let roots = claims
+            .delegated_domains
+            .iter()
+            .enumerate()
+            .filter_map(|(at, delegated_domain)| Some((delegated_domain.root?.object(), at)));
         let mut report = Report {
             visits: BTreeMap::new(),
             entered: BTreeMap::new(),
@@ -59,7 +65,7 @@ impl Report {
         };
         for (object, fault) in &claims.refused {
             let path = vec![Passed { object: object.clone(), via: "".into(), entry: 0 }];
-            report.visits([Visit {
+            report.visits([ProxyVisit {
                 object: object.clone(),
                 path,
                 host: "".into(),
@@ -68,35 +74,43 @@ impl Report {
                 serves: false,
             }]);
         }
-        for zone in &claims.zones {
-            let written = zone.root.into_iter().flat_map(|root| &root.subdomains);
-            for (entry, written) in zone.entries.iter().zip(written) {
-                let contended = |fault: &&Violation| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
-                let (Some(root), Some(fault)) = (zone.root, entry.fault.as_ref().filter(contended)) else { continue };
+        for delegated_domain in &claims.delegated_domains {
+            let written = delegated_domain.root.into_iter().flat_map(|root| &root.subdomains);
+            for (entry, written) in delegated_domain.entries.iter().zip(written) {
+                let contended = |fault: &&Violation| fault.reason == "DuplicateVhost";
+                let (Some(root), Some(fault)) = (delegated_domain.root, entry.fault.as_ref().filter(contended)) else {
+                    continue;
+                };
                 let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
                 report.visits([subdomain_visit(root, &delegate, &written.name, fault.clone())]);
+            }
+        }
+        for (claim, conflict) in &claims.lost_to_other_kind {
+            if let Some(delegate) = claim.start.filter(|_| claim.entry.is_some()).map(|start| start.object()) {
+                let fault = lost(conflict, &delegate);
+                report.visits([subdomain_visit(claim.root, &delegate, &claim.name, fault)]);
             }
         }
         report
     }
 
-    /// Notes which domains are no good.
+    /// Records invalid domains.
     pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Violation>]) {
         for (domain, state) in self.domains.iter_mut().zip(states) {
             domain.fault = state.as_ref().err().cloned();
         }
-        for (domain, zone) in self.domains.iter_mut().zip(&claims.zones) {
-            for (told, entry) in domain.entries.iter_mut().zip(&zone.entries) {
+        for (domain, delegated_domain) in self.domains.iter_mut().zip(&claims.delegated_domains) {
+            for (problem, entry) in domain.entries.iter_mut().zip(&delegated_domain.entries) {
                 let inner =
                     entry.domain.as_ref().and_then(|name| states.get(*claims.domains.get(name)?)?.as_ref().err());
-                if told.is_none() && inner.is_some() {
-                    *told = Some("the delegate is invalid".to_owned());
+                if problem.is_none() && inner.is_some() {
+                    *problem = Some("the delegate is invalid".to_owned());
                 }
             }
         }
     }
 
-    /// What is wrong with the vertex where a host begins; it is not served.
+    /// Records a violation of the object where a host begins; the host is not served.
     pub fn fault(&mut self, claim: &Claim<'_>, fault: Violation) {
         if fault.reason != ROOT_INVALID {
             let delegate = claim.start.map(|start| start.meta.key.to_string()).unwrap_or_default();
@@ -109,41 +123,41 @@ impl Report {
                 let path = vec![Passed { object: start.object(), via: "".into(), entry: 0 }];
                 let host = claim.name.clone();
                 let (faults, warnings) = (vec![fault], Vec::new());
-                Visit { object: start.object(), path, host, faults, warnings, serves: false }
+                ProxyVisit { object: start.object(), path, host, faults, warnings, serves: false }
             }
         };
         self.visits([visit]);
     }
 
-    /// A host that went to an object of another kind.
-    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
-        let fault = lost(&claim.name, winner.kind, seniority);
-        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
-            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(winner.clone());
+    /// Records a host lost to an object of another kind.
+    pub fn lost(&mut self, claim: &Claim<'_>, conflict: &HostConflict) {
+        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|proxy| proxy.object()) {
+            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(conflict.winner.clone());
         }
-        self.fault(claim, fault.clone());
-        self.entry(claim, fault.message);
+        if let Some(start) = claim.start {
+            self.fault(claim, lost(conflict, &start.object()));
+        }
+        self.entry(claim, conflict.message(&claim.root.object()));
     }
 
-    /// A host that an object of another API has, for a claim that was told of the other kind of Contour's.
-    pub fn outdone(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
-        let is_of_claim = |visit: &Visit| visit.host.is_empty() || visit.host == claim.name;
-        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
+    /// Takes back what a claim that lost to Contour's other kind reported.
+    pub fn forget(&mut self, claim: &Claim<'_>) {
+        let is_of_claim = |visit: &ProxyVisit| visit.host.is_empty() || visit.host == claim.name;
+        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|proxy| proxy.object()) {
             self.winners.remove(&(object.clone(), Arc::clone(&claim.name)));
             let visits = self.visits.get_mut(&object);
             visits.into_iter().for_each(|visits| visits.retain(|_, visit| !is_of_claim(visit)));
         }
-        self.lost(claim, winner, seniority);
     }
 
-    /// Why a subdomain is not served, for the root of its domain.
+    /// Records why a subdomain is not served, for the root of its domain.
     pub fn entry(&mut self, claim: &Claim<'_>, problem: String) {
-        let Some((zone, entry)) = claim.entry else { return };
-        let told = self.domains.get_mut(zone).and_then(|domain| domain.entries.get_mut(entry));
-        told.into_iter().for_each(|told| *told = Some(problem.clone()));
+        let Some((delegated_domain, entry)) = claim.entry else { return };
+        let slot = self.domains.get_mut(delegated_domain).and_then(|domain| domain.entries.get_mut(entry));
+        slot.into_iter().for_each(|slot| *slot = Some(problem.clone()));
     }
 
-    /// Something odd about a subdomain's own certificate, for its delegate.
+    /// Records a warning about a subdomain's own certificate, for the delegate.
     pub fn warn_delegate(&mut self, claim: &Claim<'_>, warning: String) {
         let Some(start) = claim.start else { return };
         let mut visit = subdomain_visit(claim.root, &start.object(), &claim.name, root_invalid());
@@ -152,23 +166,25 @@ impl Report {
         self.visits([visit]);
     }
 
-    /// Something odd about a domain's certificate, for whoever names it: a domain inside of it inherits it too.
+    /// Records a warning about a domain's certificate, for the root that names it; inner domains inherit the
+    /// certificate.
     pub fn warn_domain(&mut self, claims: &Claims<'_>, claim: &Claim<'_>, warning: String) {
-        let mut at = claim.entry.map(|(zone, _)| zone);
-        while let Some(zone) = at.and_then(|at| claims.zones.get(at)) {
-            let names_it =
-                zone.root.is_some_and(|root| root.virtual_host.as_ref().is_some_and(|own| own.tls.is_some()));
+        let mut at = claim.entry.map(|(delegated_domain, _)| delegated_domain);
+        while let Some(delegated_domain) = at.and_then(|at| claims.delegated_domains.get(at)) {
+            let names_it = delegated_domain
+                .root
+                .is_some_and(|root| root.virtual_host.as_ref().is_some_and(|own| own.tls.is_some()));
             if names_it {
                 let domain = at.and_then(|at| self.domains.get_mut(at));
                 domain.into_iter().for_each(|domain| domain.warnings.push(warning.clone()));
                 return;
             }
-            at = zone.parent;
+            at = delegated_domain.parent;
         }
     }
 
-    /// What was found on the way; what is said of the same way twice is put together.
-    pub fn visits(&mut self, visits: impl IntoIterator<Item = Visit>) {
+    /// Records the results of a walk; results for the same path are merged.
+    pub fn visits(&mut self, visits: impl IntoIterator<Item = ProxyVisit>) {
         for visit in visits {
             let known = self.visits.entry(visit.object.clone()).or_default();
             match known.get_mut(&visit.path) {
@@ -181,24 +197,24 @@ impl Report {
         }
     }
 
-    /// What every object is told.
-    pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, ObjectStatus> {
-        vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, router))).collect()
+    /// The status of every object.
+    pub fn statuses(&self, proxies: &Proxies<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, ObjectStatus> {
+        proxies.iter().map(|(object, proxy)| (object.clone(), self.status_of(object, proxy, router))).collect()
     }
 
-    fn told_to(&self, object: &ObjectRef, vertex: &ContourProxy, router: Option<&RouterName>) -> ObjectStatus {
+    fn status_of(&self, object: &ObjectRef, proxy: &ContourProxy, router: Option<&RouterName>) -> ObjectStatus {
         let router = router.map(ToString::to_string).unwrap_or_default();
         let winners = |name: &str| {
             let found = self.winners.get(&(object.clone(), name.to_ascii_lowercase().into()));
             found.into_iter().flatten().cloned().collect::<Vec<_>>()
         };
-        let zone = self.roots.get(object);
-        if let Some(domain) = zone.and_then(|at| self.domains.get(*at)) {
-            let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
-            let admitted = verdict.state == State::Valid;
-            // What is served, or else what was to be.
-            let names = vertex.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
-            let mut rows = vec![Row {
+        let delegated_domain = self.roots.get(object);
+        if let Some(domain) = delegated_domain.and_then(|at| self.domains.get(*at)) {
+            let verdict = domain.verdict(&proxy.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
+            let admitted = verdict.state == Validity::Valid;
+            // Hosts that are served; if none is, the hosts that are claimed.
+            let names = proxy.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
+            let mut rows = vec![ParentStatus {
                 parent: router.clone(),
                 hosts: names.map(|(entry, _)| entry.name.to_string()).collect(),
                 admitted,
@@ -206,37 +222,37 @@ impl Report {
                 message: verdict.description.clone(),
                 winners: Vec::new(),
             }];
-            for (entry, problem) in vertex.subdomains.iter().zip(&domain.entries).filter(|_| admitted) {
+            for (entry, problem) in proxy.subdomains.iter().zip(&domain.entries).filter(|_| admitted) {
                 let Some(problem) = problem else { continue };
                 let winners = winners(&entry.name);
-                // Its delegate says more.
-                if winners.is_empty() && self.is_told(object.kind, entry) {
+                // The delegate's own status has more detail.
+                if winners.is_empty() && self.has_detail(object.kind, entry) {
                     continue;
                 }
-                rows.push(Row {
+                rows.push(ParentStatus {
                     parent: router.clone(),
                     hosts: vec![entry.name.to_string()],
                     admitted: false,
-                    reason: State::Invalid.reason().to_owned(),
+                    reason: Validity::Invalid.reason().to_owned(),
                     message: about(&entry.name, problem),
                     winners,
                 });
             }
-            return ObjectStatus { status: status(vertex, &verdict, &[]), rows };
+            return ObjectStatus { status: status(proxy, &verdict, &[]), rows };
         }
-        // A root that is refused has no host, but wants one.
-        let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
-        let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
-        let verdicts: Vec<PathStatus> = visits.iter().map(|visit| PathStatus::of_visit(vertex.kind, visit)).collect();
+        // A rejected root has no host; its claimed one is shown.
+        let claimed = proxy.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
+        let visits: Vec<&ProxyVisit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
+        let verdicts: Vec<PathStatus> = visits.iter().map(|visit| PathStatus::of_visit(proxy.kind, visit)).collect();
         let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| {
-            let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
-            // A domain has no name itself.
-            let subdomains = vertex.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
-            Row {
+            let host = [&visit.host, &claimed].into_iter().find(|host| !host.is_empty());
+            // A domain has no host of its own.
+            let subdomains = proxy.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
+            ParentStatus {
                 parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
                 hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
-                admitted: verdict.state == State::Valid || visit.serves,
-                reason: if verdict.state == State::Invalid && visit.serves {
+                admitted: verdict.state == Validity::Valid || visit.serves,
+                reason: if verdict.state == Validity::Invalid && visit.serves {
                     PARTLY.to_owned()
                 } else {
                     verdict.state.reason().to_owned()
@@ -249,35 +265,35 @@ impl Report {
                 winners: host.map(|host| winners(host)).unwrap_or_default(),
             }
         });
-        let mut rows: Vec<Row> = rows.collect();
-        let verdict = summary(vertex.kind, verdicts.as_slice());
+        let mut rows: Vec<ParentStatus> = rows.collect();
+        let verdict = summary(proxy.kind, verdicts.as_slice());
         if rows.is_empty() {
             let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
-            rows.push(Row { parent: router, reason, message, ..Row::default() });
+            rows.push(ParentStatus { parent: router, reason, message, ..ParentStatus::default() });
         }
-        let lines: Vec<(&Visit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
-        ObjectStatus { status: status(vertex, &verdict, &lines), rows }
+        let lines: Vec<(&ProxyVisit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
+        ObjectStatus { status: status(proxy, &verdict, &lines), rows }
     }
 
-    /// Whether the delegate of a subdomain is told what is wrong with it there.
-    fn is_told(&self, kind: Kind, entry: &Subdomain) -> bool {
+    /// True if the delegate's status reports the faults of this subdomain.
+    fn has_detail(&self, kind: Kind, entry: &Subdomain) -> bool {
         let delegate = ObjectRef { kind, key: entry.delegate.clone() };
         let mut ways = self.visits.get(&delegate).into_iter().flat_map(BTreeMap::values);
         ways.any(|visit| visit.host == entry.name && !visit.faults.is_empty())
     }
 }
 
-fn subdomain_visit(root: &ContourProxy, delegate: &ObjectRef, name: &Arc<str>, fault: Violation) -> Visit {
+fn subdomain_visit(root: &ContourProxy, delegate: &ObjectRef, name: &Arc<str>, fault: Violation) -> ProxyVisit {
     let path = vec![
         Passed { object: root.object(), via: "".into(), entry: 0 },
         Passed { object: delegate.clone(), via: name.clone(), entry: 0 },
     ];
     let (faults, warnings) = (vec![fault], Vec::new());
-    Visit { object: delegate.clone(), path, host: name.clone(), faults, warnings, serves: false }
+    ProxyVisit { object: delegate.clone(), path, host: name.clone(), faults, warnings, serves: false }
 }
 
-impl Visit {
-    /// The vertex before this one, and what of it led here.
+impl ProxyVisit {
+    /// The parent on the path, and the entry that led here.
     fn parent(&self) -> Option<(&ObjectRef, &str)> {
         let [.., parent, own] = &*self.path else { return None };
         Some((&parent.object, &own.via))

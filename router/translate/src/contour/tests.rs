@@ -16,21 +16,22 @@ use std::sync::Arc;
 
 use router_api::resources::Resources;
 use router_api::testing::{authority, resources, service, slice};
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::lookup;
 use router_table::rule::{Action, PathChange, Rule};
 use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints, VirtualHost};
-use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
 use super::Model;
 use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
 use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::{ApiTranslation, Inputs, Lost, RouterPorts, Translator, Winner};
+use crate::translator::{ApiTranslation, Inputs, LostHosts, RouterPorts, Translator};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");
@@ -90,7 +91,7 @@ fn to(service: &str) -> Value {
     json!([{ "name": service, "port": 80 }])
 }
 
-/// Objects with what came of them.
+/// A set of objects and their translation.
 struct World {
     resources: Resources,
     endpoints: EndpointIndex,
@@ -99,14 +100,14 @@ struct World {
 
 impl World {
     fn new(objects: Vec<Value>) -> Self {
-        Self::with(&Settings::default(), &Lost::new(), objects)
+        Self::with(&Settings::default(), &LostHosts::new(), objects)
     }
 
-    fn with(settings: &Settings, lost: &Lost, objects: Vec<Value>) -> Self {
+    fn with(settings: &Settings, lost: &LostHosts, objects: Vec<Value>) -> Self {
         Self::of(settings, lost, resources(objects))
     }
 
-    fn of(settings: &Settings, lost: &Lost, resources: Resources) -> Self {
+    fn of(settings: &Settings, lost: &LostHosts, resources: Resources) -> Self {
         let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
         let routers = ["another", "default"].map(|name| RouterPorts {
             name: RouterName(name.into()),
@@ -119,11 +120,14 @@ impl World {
         let surroundings =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
         let model = Model::new(&surroundings);
-        let wants = model.claims();
+        let claims = model.claims();
         let settled = model.translate(lost);
         for (router, host) in &settled.hosts {
             assert_eq!(&*router.0, "default");
-            assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");
+            assert!(
+                claims.iter().any(|claim| claim.router == *router && claim.host == host.host),
+                "not claimed: {host:?}"
+            );
         }
         World { resources, endpoints, settled }
     }
@@ -145,7 +149,7 @@ impl World {
         format!("{}: {}", text(&status["currentStatus"]), text(&status["description"]))
     }
 
-    /// The status of an IngressRoute.
+    /// The `currentStatus: description` of an IngressRoute.
     fn ingress(&self, id: &str) -> String {
         self.status(Kind::IngressRoute, id)
     }
@@ -170,7 +174,7 @@ impl World {
         errors.iter().map(line).collect()
     }
 
-    /// The domains that delegate their names.
+    /// Domains that delegate names.
     fn domains(&self) -> Vec<&str> {
         self.settled.domains.iter().map(|(_, domain)| domain.as_str()).collect()
     }
@@ -183,8 +187,8 @@ impl World {
         covering.first().copied()
     }
 
-    /// What a GET is answered: `namespace/service`, a status, `tcp` or `passthrough` with the service, `-` where nobody
-    /// serves the host.
+    /// The response to a GET: `namespace/service`, a status code, `tcp` or `passthrough` with the service, `-` if the
+    /// host is not served.
     fn get(&self, url: &str) -> String {
         self.request(url, &[])
     }
@@ -210,7 +214,7 @@ impl World {
         rules.iter().find(|rule| rule.takes(&ask)).map_or("404".to_owned(), |rule| answer(rule))
     }
 
-    /// The certificate of a host: the Secret that it is of.
+    /// The Secret whose certificate a host presents.
     fn certificate(&self, name: &str) -> String {
         let Some(tls) = self.host(name).and_then(|host| host.site.as_ref()?.tls.as_ref()) else {
             return "-".to_owned();
@@ -219,14 +223,14 @@ impl World {
         self.secret_of(only)
     }
 
-    fn secret_of(&self, certificate: &Arc<CertifiedKey>) -> String {
+    fn secret_of(&self, certificate: &Certificate) -> String {
         let has = |secret: &&Arc<router_api::kubernetes::secret::Secret>| {
-            secret.pair.as_ref().is_some_and(|pair| Arc::ptr_eq(&pair.0, certificate))
+            secret.pair.as_ref().is_some_and(|pair| Arc::ptr_eq(pair, certificate))
         };
         self.resources.secrets.iter().find(has).map(|secret| secret.meta.key.to_string()).expect("a Secret")
     }
 
-    /// Every host that is served, with each of its requests that matter, for comparison.
+    /// Every served host with the responses to representative requests, for comparison.
     fn everything(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (_, host) in &self.settled.hosts {
@@ -284,7 +288,7 @@ fn answer(rule: &Rule) -> String {
     }
 }
 
-/// A `GET` with fields.
+/// A `GET` with header fields.
 struct Ask<'a> {
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],

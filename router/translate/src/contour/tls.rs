@@ -1,38 +1,38 @@
-//! Which certificate a virtual host has, and who may use a Secret (docs/delegation.md#s5).
+//! Certificate of a virtual host, and permission to use a Secret (docs/delegation.md#s5).
 
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, TlsSpec, Violation};
 use router_api::kubernetes::secret::Secret;
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::policy::tls_profile::TlsVersion;
-use rustls::sign::CertifiedKey;
 
-/// What TLS a host has.
+/// TLS of a host.
 #[derive(Clone, Debug)]
 pub enum HostTls {
-    /// None: clear text only.
+    /// Clear text only.
     None,
-    /// It is terminated here.
+    /// Terminated here.
     Terminate {
-        /// What clients are shown.
-        certificate: Arc<CertifiedKey>,
-        /// Where it is from. For its owner only.
+        /// The certificate to present.
+        certificate: Certificate,
+        /// Its Secret; only its owner may learn the name.
         secret: ObjectKey,
-        /// The lowest version.
+        /// Minimum version.
         minimum: TlsVersion,
     },
-    /// Bytes go on as they are.
+    /// Passed through.
     Passthrough {
-        /// The lowest version that a domain asks of those who terminate.
+        /// Minimum version that the domain requires from objects that terminate TLS.
         minimum: TlsVersion,
     },
 }
 
 impl HostTls {
-    /// With a lowest version at least as high as that of the domain around it.
+    /// Raises the minimum version to that of the domain around it.
     pub fn at_least(mut self, domain: &HostTls) -> Self {
         let floor = match domain {
             HostTls::None => return self,
@@ -50,10 +50,10 @@ fn fault(reason: &'static str, message: String) -> Violation {
     Violation::new("TLSError", reason, message)
 }
 
-/// The TLS that an object asks for itself.
-pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
-    let is_proxy = vertex.kind == Kind::HttpProxy;
-    let minimum = minimum(vertex.kind, &tls.minimum);
+/// The TLS that an object defines itself.
+pub fn own(proxy: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
+    let is_proxy = proxy.kind == Kind::HttpProxy;
+    let minimum = minimum(proxy.kind, &tls.minimum);
     let secret = &tls.secret;
     if tls.passthrough && !secret.is_empty() {
         let message = "Spec.VirtualHost.TLS: both Passthrough and SecretName were specified".to_owned();
@@ -66,10 +66,9 @@ pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Resul
         let message = "Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified".to_owned();
         return Err(fault("TLSConfigNotValid", message));
     }
-    match secret_for(secret, &vertex.meta.key.namespace, resources) {
+    match secret_for(secret, &proxy.meta.key.namespace, resources) {
         Ok((key, Some(found))) if found.pair.is_some() => {
-            let pair = found.pair.as_ref().map(|pair| Arc::clone(&pair.0));
-            let Some(certificate) = pair else { return Ok(HostTls::None) };
+            let Some(certificate) = found.pair.clone() else { return Ok(HostTls::None) };
             Ok(HostTls::Terminate { certificate, secret: key, minimum })
         }
         Ok(_) if is_proxy => {
@@ -87,11 +86,11 @@ pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Resul
     }
 }
 
-/// A Secret of another namespace that was not delegated. Whether there is one is not told.
+/// A Secret of another namespace without a delegation. The message must not reveal whether it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPermitted;
 
-/// The Secret that an object of a namespace means by a name, or by `namespace/name`.
+/// The Secret that an object refers to, by name or `namespace/name`.
 pub fn secret_for<'r>(
     written: &str,
     namespace: &Arc<str>,
@@ -108,7 +107,7 @@ pub fn secret_for<'r>(
     Ok((key, secret))
 }
 
-/// Whether objects of a namespace may use a Secret.
+/// True if objects of a namespace may use a Secret.
 fn is_delegated(secret: &ObjectKey, namespace: &str, resources: &Resources) -> bool {
     *secret.namespace == *namespace
         || resources
@@ -120,7 +119,7 @@ fn is_delegated(secret: &ObjectKey, namespace: &str, resources: &Resources) -> b
             .any(|(_, targets)| targets.iter().any(|target| **target == *"*" || **target == *namespace))
 }
 
-/// `minimumProtocolVersion`. Each API has its own default for what it does not know.
+/// `minimumProtocolVersion`; each API has its own default for unknown values.
 fn minimum(kind: Kind, written: &str) -> TlsVersion {
     match written {
         "1.3" => TlsVersion::Tls13,

@@ -1,4 +1,4 @@
-//! From the vertex where a host begins, along its delegations, to rules: what each says, and what each is told.
+//! Walks from the root of a host down its delegations, and collects rules and violations.
 
 mod http_proxy;
 mod ingress_route;
@@ -15,119 +15,119 @@ use router_table::rule::Mirror;
 use router_table::table::ServiceEndpoints;
 
 use super::backends::Backends;
-use crate::contour::claims::types::{Claim, Vertices};
+use crate::contour::claims::types::{Claim, Proxies};
 
-/// Most vertices on the way from a root to a leaf.
+/// Maximum number of proxies on a path from a root to a leaf.
 const MAX_DEPTH: usize = 64;
-/// Most vertices below one host, each counted once for every way that leads to it.
+/// Maximum number of visits below one host; a proxy counts once for each path that leads to it.
 const MAX_VISITS: usize = 2_000;
-/// The same below all hosts of the roots of one namespace: what is kept of each is some 1 KiB.
+/// The same below all roots of one namespace: a visit takes about 1 KiB.
 const MAX_NAMESPACE_VISITS: usize = 100_000;
 
-/// One way from a root to a vertex, and what is wrong with the vertex there.
+/// One path from a root to a proxy, and the violations found there.
 #[derive(Clone, Debug)]
-pub struct Visit {
-    /// The vertex.
+pub struct ProxyVisit {
+    /// The proxy.
     pub object: ObjectRef,
-    /// The way, root first, the vertex last; a subdomain's begins with the domain's root.
+    /// The path, root first and the proxy last; for a subdomain it begins with the domain's root.
     pub path: Vec<Passed>,
     /// The host.
     pub host: Arc<str>,
-    /// What is wrong.
+    /// Violations.
     pub faults: Vec<Violation>,
-    /// What is odd, for the status of the vertex itself.
+    /// Warnings, for the proxy's own status.
     pub warnings: Vec<Violation>,
-    /// A rule of it serves there.
+    /// True if one of its rules is served there.
     pub serves: bool,
 }
 
-/// A vertex on a way, and the entry of the one before it that led there.
+/// A proxy on a path, and the entry of its parent that led there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passed {
-    /// The vertex.
+    /// The proxy.
     pub object: ObjectRef,
-    /// Place of that entry.
+    /// Index of that entry.
     pub entry: usize,
     /// A route's `match`, an include's conditions, a subdomain, or `tcpproxy`; empty for the first.
     pub via: Arc<str>,
 }
 
-/// The same while the way is being walked.
+/// A [`Passed`] during the walk.
 #[derive(Clone, Copy, Debug)]
-pub struct Hop<'r> {
-    vertex: &'r Arc<ContourProxy>,
+pub struct PathHop<'r> {
+    proxy: &'r Arc<ContourProxy>,
     via: &'r str,
     entry: usize,
 }
 
-/// A rule before it is made ready to serve.
+/// A rule before it is sorted and built.
 #[derive(Debug)]
 pub struct Flat<'r> {
-    /// What a request must be like.
+    /// Its conditions.
     pub matcher: RequestMatcher,
-    /// The vertex that has it.
-    pub vertex: &'r Arc<ContourProxy>,
-    /// Where it comes from, for `explain`.
+    /// The proxy that defines it.
+    pub proxy: &'r Arc<ContourProxy>,
+    /// Its origin, for `explain`.
     pub origin: String,
-    /// It is served in clear text as well, where the host has TLS.
+    /// Also served in clear text, if the host has TLS.
     pub permit_insecure: bool,
-    /// What is done.
-    pub serve: Serve<'r>,
+    /// Its action.
+    pub serve: RuleAction<'r>,
 }
 
-/// What is done with requests.
+/// Action on requests.
 #[derive(Debug)]
-pub enum Serve<'r> {
-    /// What a route says.
-    Route(&'r RouteSpec, Target),
-    /// They are answered with this status.
+pub enum RuleAction<'r> {
+    /// Forward, redirect or respond, as the route says.
+    Route(&'r RouteSpec, RouteTarget),
+    /// Respond with this status code.
     Answer(u16, Option<&'r RouteSpec>),
 }
 
-/// Where requests of a route go.
+/// Destination of a route's requests.
 #[derive(Debug, Default)]
-pub struct Target {
-    /// The services; none: the route redirects or answers.
+pub struct RouteTarget {
+    /// The services; empty if the route redirects or responds.
     pub services: Vec<ServiceEndpoints>,
-    /// Who gets copies.
+    /// Mirrors.
     pub mirrors: Vec<Mirror>,
-    /// How endpoints are chosen.
+    /// Balancing of endpoints.
     pub strategy: Strategy,
-    /// What stands in the place of the prefix.
+    /// Replacement of the matched prefix.
     pub rewrite: Option<Arc<str>>,
 }
 
 /// A walk below one host.
-pub struct Walk<'m, 'r> {
-    vertices: &'m Vertices<'r>,
+pub struct DelegationWalk<'m, 'r> {
+    proxies: &'m Proxies<'r>,
     backends: Backends<'r>,
     host: Arc<str>,
     before: Option<ObjectRef>,
-    /// The rules that were found, in order.
+    /// The rules found, in order.
     pub rules: Vec<Flat<'r>>,
-    /// The vertices that were passed.
-    pub visits: BTreeMap<Vec<Passed>, Visit>,
-    /// How many were entered, each counted once for every way that leads to it.
+    /// The proxies visited, by path.
+    pub visits: BTreeMap<Vec<Passed>, ProxyVisit>,
+    /// Number of visits; a proxy counts once for each path that leads to it.
     pub entered: usize,
-    /// How many may be.
+    /// Maximum number of visits.
     most: usize,
 }
 
-impl<'m, 'r> Walk<'m, 'r> {
-    /// A walk below a host, when so many vertices have been entered below the roots of its namespace.
-    pub fn new(vertices: &'m Vertices<'r>, backends: Backends<'r>, claim: &Claim<'r>, entered: usize) -> Self {
+impl<'m, 'r> DelegationWalk<'m, 'r> {
+    /// A walk below a host; `entered` visits were already made below roots of its namespace.
+    pub fn new(proxies: &'m Proxies<'r>, backends: Backends<'r>, claim: &Claim<'r>, entered: usize) -> Self {
         let before = claim.entry.map(|_| claim.root.object());
         let host = Arc::clone(&claim.name);
         let most = MAX_NAMESPACE_VISITS.saturating_sub(entered).min(MAX_VISITS);
-        Walk { vertices, backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
+        DelegationWalk { proxies, backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
     }
 
-    /// The way to the vertex that a host begins with.
-    pub fn start(vertex: &'r Arc<ContourProxy>) -> [Hop<'r>; 1] {
-        [Hop { vertex, via: "", entry: 0 }]
+    /// The path to the proxy where a host begins.
+    pub fn start(proxy: &'r Arc<ContourProxy>) -> [PathHop<'r>; 1] {
+        [PathHop { proxy, via: "", entry: 0 }]
     }
 
-    /// Reads the routes from this vertex on.
+    /// Collects the routes from this proxy on.
     pub fn routes(&mut self, start: &'r Arc<ContourProxy>) {
         let path = Self::start(start);
         if super::backends::is_ingress_route(start) {
@@ -137,70 +137,70 @@ impl<'m, 'r> Walk<'m, 'r> {
         }
     }
 
-    /// What is known of the way to the last vertex of a path.
-    pub fn visit(&mut self, path: &[Hop<'r>]) -> Option<&mut Visit> {
+    /// The visit of the last proxy of a path.
+    pub fn visit(&mut self, path: &[PathHop<'r>]) -> Option<&mut ProxyVisit> {
         let before = self.before.iter().map(|root| Passed { object: root.clone(), via: Arc::default(), entry: 0 });
         let passed = path.iter().map(|hop| {
             let is_subdomain = hop.via.is_empty() && self.before.is_some();
             let via = if is_subdomain { Arc::clone(&self.host) } else { hop.via.into() };
-            Passed { object: hop.vertex.object(), via, entry: hop.entry }
+            Passed { object: hop.proxy.object(), via, entry: hop.entry }
         });
         let whole: Vec<Passed> = before.chain(passed).collect();
         let object = whole.last()?.object.clone();
         let host = Arc::clone(&self.host);
         let (faults, warnings) = (Vec::new(), Vec::new());
-        let visit = || Visit { object, path: whole.clone(), host, faults, warnings, serves: false };
+        let visit = || ProxyVisit { object, path: whole.clone(), host, faults, warnings, serves: false };
         Some(self.visits.entry(whole.clone()).or_insert_with(visit))
     }
 
-    /// Notes what is wrong with the last vertex of a path.
-    pub fn note(&mut self, path: &[Hop<'r>], faults: impl IntoIterator<Item = Violation>) {
+    /// Adds violations to the visit of a path's last proxy.
+    pub fn note(&mut self, path: &[PathHop<'r>], faults: impl IntoIterator<Item = Violation>) {
         if let Some(visit) = self.visit(path) {
             add(&mut visit.faults, faults);
         }
     }
 
-    /// Notes whether a rule of the last vertex of a path serves.
-    fn serves(&mut self, path: &[Hop<'r>], serves: bool) {
+    /// Records whether a rule of a path's last proxy is served.
+    fn serves(&mut self, path: &[PathHop<'r>], serves: bool) {
         if let Some(visit) = self.visit(path) {
             visit.serves = serves;
         }
     }
 
-    /// Notes what is odd about the last vertex of a path.
-    fn warn(&mut self, path: &[Hop<'r>], warnings: &[Violation]) {
+    /// Adds warnings to the visit of a path's last proxy.
+    fn warn(&mut self, path: &[PathHop<'r>], warnings: &[Violation]) {
         if let Some(visit) = self.visit(path).filter(|_| !warnings.is_empty()) {
             add(&mut visit.warnings, warnings.iter().cloned());
         }
     }
 
-    /// The vertex that is delegated to, with what keeps the way from going on there.
-    fn step(&mut self, path: &[Hop<'r>], target: &ObjectKey) -> Step<'r> {
-        let Some(last) = path.last() else { return Step::Missing };
-        let Some(&next) = self.vertices.get(&ObjectRef { kind: last.vertex.kind, key: target.clone() }) else {
-            return Step::Missing;
+    /// The target of a delegation, or why the walk does not continue there.
+    fn step(&mut self, path: &[PathHop<'r>], target: &ObjectKey) -> DelegationStep<'r> {
+        let Some(last) = path.last() else { return DelegationStep::Missing };
+        let Some(&next) = self.proxies.get(&ObjectRef { kind: last.proxy.kind, key: target.clone() }) else {
+            return DelegationStep::Missing;
         };
-        if path.iter().any(|hop| hop.vertex.meta.key == next.meta.key) {
-            let keys = path.iter().map(|hop| hop.vertex).chain([next]).map(|vertex| vertex.meta.key.to_string());
-            return Step::Cycle(keys.collect::<Vec<_>>().join(" -> "));
+        if path.iter().any(|hop| hop.proxy.meta.key == next.meta.key) {
+            let keys = path.iter().map(|hop| hop.proxy).chain([next]).map(|proxy| proxy.meta.key.to_string());
+            return DelegationStep::Cycle(keys.collect::<Vec<_>>().join(" -> "));
         }
         if next.virtual_host.is_some() {
-            return Step::Root;
+            return DelegationStep::Root;
         }
         self.entered += 1;
         if path.len() >= MAX_DEPTH || self.entered > self.most {
-            return Step::TooMany(format!(
+            return DelegationStep::TooMany(format!(
                 "too many delegations below {}: use at most {MAX_DEPTH} in a row, {MAX_VISITS} in all, and \
                  {MAX_NAMESPACE_VISITS} below all roots of a namespace",
                 self.host
             ));
         }
-        Step::To(next)
+        DelegationStep::To(next)
     }
 
-    fn origin(&self, path: &[Hop<'r>], place: impl std::fmt::Display) -> String {
-        let vertices = self.before.iter().cloned().chain(path.iter().map(|hop| hop.vertex.object()));
-        format!("{}/{place}", vertices.map(|object| object.to_string()).collect::<Vec<_>>().join(" ▸ "))
+    fn origin(&self, path: &[PathHop<'r>], place: impl std::fmt::Display) -> String {
+        let proxies = self.before.iter().cloned().chain(path.iter().map(|hop| hop.proxy.object()));
+        format!("{}/{place}", proxies.map(|object| object.to_string()).collect::<Vec<_>>().join(" ▸ "))
     }
 }
 
@@ -212,7 +212,7 @@ fn add(known: &mut Vec<Violation>, faults: impl IntoIterator<Item = Violation>) 
     }
 }
 
-enum Step<'r> {
+enum DelegationStep<'r> {
     To(&'r Arc<ContourProxy>),
     Missing,
     Root,
@@ -220,10 +220,10 @@ enum Step<'r> {
     TooMany(String),
 }
 
-/// What is wrong with a vertex wherever it stands.
-pub fn own_faults(vertex: &ContourProxy) -> Vec<Violation> {
-    let mut faults = vertex.faults.clone();
-    if !vertex.subdomains.is_empty() {
+/// Violations of a proxy that do not depend on the path.
+pub fn own_faults(proxy: &ContourProxy) -> Vec<Violation> {
+    let mut faults = proxy.faults.clone();
+    if !proxy.subdomains.is_empty() {
         let message = "Spec.Subdomains needs a Spec.VirtualHost.Fqdn that begins with a dot, such as .example.com";
         faults.push(Violation::new("VirtualHostError", "FQDNNotValid", message));
     }

@@ -1,4 +1,4 @@
-//! Why a service has no endpoint that can be used: one answer for every kind of object that names services.
+//! Why a service has no usable endpoint: one answer for all APIs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,10 +9,10 @@ use router_table::table::PortChoice;
 
 use crate::endpoints::is_chosen;
 
-/// Slices by the namespace and name of their Service.
+/// Slices by namespace and name of their Service.
 pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;
 
-/// All slices.
+/// Indexes all slices.
 pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     let mut all = SlicesOf::new();
     for slice in resources.endpoint_slices.iter() {
@@ -23,9 +23,8 @@ pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     all
 }
 
-/// Why a service that has no usable endpoint for these ports has none, and what to write; `number` is that of the
-/// Service's port. What the endpoint index says is taken for granted: whatever is not otherwise wrong has addresses that
-/// are left out.
+/// Why a service has no usable endpoint for these ports, and the fix; `number` is that of the Service's port. The caller
+/// has checked that there is none; so if nothing else is wrong, all addresses were filtered out.
 pub fn absence(
     resources: &Resources,
     slices: &SlicesOf<'_>,
@@ -54,7 +53,7 @@ pub fn absence(
             first.meta.key
         );
     }
-    // A port counts where there is somebody to have it.
+    // A port counts only in slices that have endpoints.
     let able = || slices.iter().filter(|slice| !slice.endpoints.is_empty());
     if able().next().is_none() {
         return match slices.iter().map(|slice| slice.unready).sum::<u32>() {
@@ -88,7 +87,7 @@ pub fn absence(
     )
 }
 
-/// A port as slices would know it.
+/// The port as slices refer to it.
 fn named(number: u16, name: &str, target: Option<&str>) -> String {
     match target {
         _ if !name.is_empty() => format!("port {number} (name {name:?})"),

@@ -1,15 +1,15 @@
-//! Which endpoint addresses may be used (docs/openshift.md#endpoint-addresses): the filter keeps whoever may write
-//! EndpointSlices from reaching the node itself or the cloud's metadata service through the router.
+//! Filter for endpoint addresses (docs/openshift.md#endpoint-addresses): a user who may write EndpointSlices must not
+//! reach the node itself or a cloud's metadata service through the router.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which endpoint addresses are used.
+/// Allowed endpoint addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndpointAddresses {
-    /// No loopback, link-local or metadata addresses: what a cluster's objects get.
+    /// Neither loopback, link-local nor metadata addresses: for objects of a cluster.
     #[default]
     Filtered,
-    /// Every address that can be connected to, loopback included: for a folder of the operator's own.
+    /// Every unicast address, loopback included: for an operator's own folder of manifests.
     Any,
 }
 
@@ -18,11 +18,11 @@ const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 /// Metadata service of AWS over IPv6.
 const AWS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Whether connections may go to this address.
+/// True if the router may connect to this address.
 pub fn is_usable(address: IpAddr, policy: EndpointAddresses) -> bool {
     let embedded = match address {
         IpAddr::V4(v4) => Some(v4),
-        // Mapped (`::ffff:a.b.c.d`) and compatible (`::a.b.c.d`) addresses mean the IPv4 address in them.
+        // IPv4-mapped (`::ffff:a.b.c.d`) and IPv4-compatible (`::a.b.c.d`) addresses stand for the IPv4 address.
         IpAddr::V6(v6) => v6.to_ipv4(),
     };
     let unconnectable = |v4: Ipv4Addr| v4.is_unspecified() || v4.is_multicast();

@@ -1,4 +1,4 @@
-//! From a port of a Service, as Gateway API and Contour objects name it, to the endpoints behind it.
+//! Resolves a port of a Service, as Gateway API and Contour objects name it, to endpoints.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub struct Services<'r> {
     endpoints: &'r EndpointIndex,
 }
 
-/// Why a port of a Service leads nowhere. The words name no object, so that they can stand in any status.
+/// Why a port of a Service has no endpoints. The messages name no object, so any status can include them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum ServiceError {
-    /// There is no such Service.
+    /// The Service does not exist.
     #[error("there is no such Service")]
     NotFound,
     /// The Service has no port of this number.
@@ -30,20 +30,20 @@ pub enum ServiceError {
     /// The port is not TCP.
     #[error("the Service's port is not of protocol TCP")]
     UnsupportedProtocol,
-    /// The Service is a name in the DNS.
+    /// The Service is an alias of a DNS name.
     #[error("the Service is of type ExternalName, which has no endpoints")]
     ExternalName,
 }
 
 impl<'r> Services<'r> {
-    /// Those of these objects.
+    /// Services among these objects.
     pub fn new(resources: &'r Resources, endpoints: &'r EndpointIndex) -> Self {
         Services { resources, endpoints }
     }
 
-    /// What the endpoints of a Service's port are found by: the port's name (`EndpointSlice.ports[].name`). They speak
-    /// HTTP/2 without TLS where the port's `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else as the slice says; with
-    /// `http2` all of them do, whatever port and slice say.
+    /// The key of the endpoints of a Service's port. They are found by the port's name (`EndpointSlice.ports[].name`). They
+    /// speak HTTP/2 without TLS if the port's `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else if the slice says so;
+    /// with `http2` all of them do, whatever port and slice say.
     ///
     /// # Errors
     /// See [`ServiceError`].
@@ -53,8 +53,7 @@ impl<'r> Services<'r> {
         Ok(Arc::new(EndpointsKey { namespace, service, ports }))
     }
 
-    /// What a port's endpoints speak: as the Service's `appProtocol` says, or else as those of its slices do. Empty:
-    /// nothing is said, and so nothing is known.
+    /// Protocols of a port's endpoints: the Service's `appProtocol`, or else those of its slices. Empty if unknown.
     ///
     /// # Errors
     /// See [`ServiceError`].
@@ -66,7 +65,7 @@ impl<'r> Services<'r> {
         })
     }
 
-    /// The name of a Service's port, empty where it has none. `None`: there is no such port.
+    /// Name of a Service's port, empty if it has none; `None` if there is no such port.
     pub fn port_name(&self, service: &ObjectKey, port: u16) -> Option<Arc<str>> {
         let service = self.resources.services.get(service)?;
         service.ports.iter().find(|known| known.number == port).map(|known| known.name.clone())
@@ -77,7 +76,7 @@ impl<'r> Services<'r> {
     }
 }
 
-/// Which ports of a Service's slices belong to one of its own.
+/// The ports of slices that belong to this port of a Service.
 fn choice(port: &ServicePort, http2: bool) -> PortChoice {
     let own = port.protocol.as_ref().map(AppProtocol::is_h2c);
     PortChoice::Service {
@@ -96,7 +95,7 @@ fn port<'r>(resources: &'r Resources, key: &ObjectKey, number: u16) -> Result<&'
     if ports.peek().is_none() {
         return Err(ServiceError::PortNotFound);
     }
-    // The same number may stand there once for each protocol.
+    // A number may occur once for each protocol.
     ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)
 }
 

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::owned_age::OwnedAge;
-use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::{ApiTranslation, HostClaim, Lost};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
+use crate::translator::{ApiTranslation, HostClaim, LostHosts};
 
 struct Fake<'r> {
     routes: Vec<&'r Arc<GatewayRoute>>,
@@ -73,7 +73,7 @@ impl Translator for Fake<'_> {
         self.hosts().into_iter().map(want).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let mut settled = ApiTranslation::default();
         let served = self.hosts().into_iter().filter(|(at, _)| !lost.contains_key(at));
         settled.hosts = served.map(|((router, host), route)| (router, site(host, route))).collect();
@@ -89,7 +89,7 @@ impl Translator for Fake<'_> {
         }
         for route in &self.routes {
             let object = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            let mut row = Row { parent: "default".to_owned(), admitted: true, ..Row::default() };
+            let mut row = ParentStatus { parent: "default".to_owned(), admitted: true, ..ParentStatus::default() };
             row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
             settled.statuses.insert(object, ObjectStatus { status: json!({ "lost": lost.len() }), rows: vec![row] });
@@ -244,7 +244,7 @@ fn losers_say_so_and_tenants_are_told_no_foreign_namespace() {
     assert_eq!(message("red/near"), "HostAlreadyClaimed: HTTPRoute h already exposes a.test and is older");
     assert_eq!(
         message("blue/far"),
-        "HostAlreadyClaimed: an object in another namespace holds b.test and is older than far"
+        "HostAlreadyClaimed: an HTTPRoute in another namespace holds b.test and is older than far"
     );
     let conflicts: Vec<_> =
         report.conflicts.entries().map(|(key, lost)| format!("{key} lost to {}", lost[0].winner)).collect();

@@ -9,20 +9,22 @@ use std::sync::Arc;
 use router_api::resources::Resources;
 use router_model::for_kinds;
 use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
+use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
 use router_model::persistent::Sorted;
 use router_table::rule::HostRules;
-use router_table::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
+use router_table::table::{HostIndex, RouterTable, VirtualHost};
 
+use super::assembly::{Assembled, HostRulesTable};
 use super::refused;
 use crate::engine::reuse::{Reuse, routes_of};
 use crate::openshift::claims::cross_api::{OtherApiClaim, OtherApiClaims, contested};
 use crate::openshift::compile;
 use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
-use crate::translator::{ApiTranslation, HostClaim, Lost, RouterPorts, Winner};
+use crate::translator::{ApiTranslation, HostClaim, LostHosts, RouterPorts};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ pub struct HostContests {
     /// Who wants what, by router and host in its contested form, with the place of the API in the list of them.
     claims: BTreeMap<(RouterName, HostMatch), Claimed>,
     /// For each API, what it wants and another one, or a Route, has.
-    lost: Vec<Lost>,
+    lost: Vec<LostHosts>,
     /// The claims by router, as Routes meet them.
     foreign: BTreeMap<RouterName, Arc<OtherApiClaims>>,
     /// What each API wants.
@@ -38,17 +40,9 @@ pub struct HostContests {
     /// What is served, by router.
     served: BTreeMap<RouterName, HostRulesTable>,
     /// Routers of one port that were made for them.
-    made: BTreeMap<RouterName, Arc<RouterTable>>,
+    made: BTreeMap<RouterName, Assembled>,
     /// What objects are told.
     told: Sorted<ObjectRef, Arc<ObjectStatus>>,
-}
-
-/// What is served on one router.
-#[derive(Clone, Debug, Default)]
-pub struct HostRulesTable {
-    hosts: Sorted<HostMatch, Arc<VirtualHost>>,
-    routes: Sorted<RouteId, Arc<ResolvedRoute>>,
-    domains: Arc<BTreeSet<Hostname>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +93,7 @@ impl HostContests {
 
     /// The routers that were made.
     pub fn made(&self) -> impl Iterator<Item = &Arc<RouterTable>> {
-        self.made.values()
+        self.made.values().map(Assembled::table)
     }
 
     /// What Routes of a router meet.
@@ -143,11 +137,11 @@ impl HostContests {
             match (won.get(&at), self.claims.get(&at)) {
                 (Some(route), _) => {
                     let created = resources.routes.get(route).map(|route| route.meta.created).unwrap_or_default();
-                    Some(Winner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
+                    Some(HostOwner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
                 }
                 (None, Some(claimed)) if claimed.api != api => {
                     let claim = &claimed.claim;
-                    Some(Winner { object: claim.owner.clone(), created: claim.age.created() })
+                    Some(HostOwner { object: claim.owner.clone(), created: claim.age.created() })
                 }
                 _ => None,
             }
@@ -155,14 +149,14 @@ impl HostContests {
         let lost_by = |(api, wants): (usize, &Vec<(RouterName, HostMatch)>)| {
             wants.iter().filter_map(|at| Some((at.clone(), winner(api, at)?))).collect()
         };
-        let lost: Vec<Lost> = self.wants.iter().enumerate().map(lost_by).collect();
+        let lost: Vec<LostHosts> = self.wants.iter().enumerate().map(lost_by).collect();
         let differs = lost != self.lost;
         self.lost = lost;
         differs
     }
 
     /// For each API, what it wants and another one, or a Route, has.
-    pub fn lost(&self) -> &[Lost] {
+    pub fn lost(&self) -> &[LostHosts] {
         &self.lost
     }
 
@@ -245,8 +239,9 @@ impl HostContests {
             let is_same = |table: &Arc<RouterTable>| {
                 (table.id, table.http_port, table.https_port, &*table.domain) == (id, ports.http, ports.https, domain)
             };
-            let table = before.remove(&name).filter(is_same).unwrap_or_else(|| {
-                Arc::new(RouterTable {
+            let router = before.remove(&name).filter(|router| is_same(router.table()));
+            let mut router = router.unwrap_or_else(|| {
+                Assembled::new(RouterTable {
                     name: name.clone(),
                     id,
                     domain: domain.to_owned(),
@@ -258,14 +253,8 @@ impl HostContests {
                     routes: Sorted::default(),
                 })
             });
-            let now = self.served(&name);
-            let before = HostRulesTable {
-                hosts: all_hosts(&table),
-                routes: table.routes.clone(),
-                domains: Arc::clone(&table.hosts.domains),
-            };
-            let table = now.merged_into(&table, &before).map_or(table, Arc::new);
-            self.made.insert(name, table);
+            router.assemble(None, &self.served(&name));
+            self.made.insert(name, router);
         }
     }
 
@@ -279,39 +268,6 @@ impl HostContests {
     }
 }
 
-impl HostRulesTable {
-    /// The table with these sites in the place of those that were there `before`; `None` when nothing differs. Where a
-    /// Route has taken a host meanwhile, that stays.
-    pub fn merged_into(&self, table: &RouterTable, before: &HostRulesTable) -> Option<RouterTable> {
-        let (mut hosts, mut routes) = (table.hosts.clone(), table.routes.clone());
-        let (mut added, mut differs) = (Vec::new(), false);
-        for changed in self.hosts.changes_since(&before.hosts) {
-            differs = true;
-            if let Some(old) = changed.old
-                && hosts.entry(changed.key).is_some_and(|there| Arc::ptr_eq(there, old))
-            {
-                hosts.remove(changed.key);
-            }
-            added.extend(changed.new.cloned());
-        }
-        let mut added_routes = Vec::new();
-        for changed in self.routes.changes_since(&before.routes) {
-            differs = true;
-            match changed.new {
-                Some(new) => added_routes.push((changed.key.clone(), Arc::clone(new))),
-                None => drop(routes.remove(changed.key)),
-            }
-        }
-        if !differs && *self.domains == *table.hosts.domains {
-            return None;
-        }
-        hosts.domains = Arc::clone(&self.domains);
-        hosts.extend(added);
-        routes.extend(added_routes);
-        Some(table.with(hosts, routes))
-    }
-}
-
 /// A host that nothing serves, and that no wider host has either: it has its place in the table and in the kernel's maps.
 fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
     VirtualHost {
@@ -322,9 +278,4 @@ fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
         certificate: None,
         site: Some(Box::new(HostRules::denied(router))),
     }
-}
-
-/// The hosts of a router that has nothing but sites.
-fn all_hosts(table: &RouterTable) -> Sorted<HostMatch, Arc<VirtualHost>> {
-    table.hosts.iter().map(|host| (host.host.clone(), Arc::clone(host))).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::conditions;
 use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Adds what is to be said about refused versions to what objects are told.
 pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
@@ -35,7 +35,8 @@ fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mu
             let manifest = refused.manifest.value();
             if let Some(status) = refused_status(resources, kind, key, &manifest, refused) {
                 let condition = invalid_manifest(refused);
-                let row = Row { reason: condition.reason, message: condition.message, ..Row::default() };
+                let row =
+                    ParentStatus { reason: condition.reason, message: condition.message, ..ParentStatus::default() };
                 told.insert(object, ObjectStatus { status, rows: vec![row] });
             }
         } else if let Some(told) = told.get_mut(&object) {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_model::object::{ObjectRef, Seniority};
 
 use crate::openshift::claims::Decision;
 use crate::openshift::compile::Shadow;
 use crate::status::condition::Condition;
+use crate::status::host_conflict;
 
 /// What became of a selected route.
 #[derive(Debug)]
@@ -35,17 +35,13 @@ impl RouteConditions {
 
 /// Admitted is True with empty reason and message (docs/openshift.md#admitted), except where something is worth saying.
 fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Condition> {
-    if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
+    if let Some(list) = route.allow_list().filter(|list| list.nets.is_empty()) {
         let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);
         return Some(Condition::new("Admitted", true, "NobodyAllowed", message));
     }
     let (shadow, seniority) = shadow?;
     let schemes: Vec<_> = shadow.schemes.iter().copied().collect();
-    let by = if shadow.by.id.namespace == shadow.route.id.namespace {
-        format!("route {}", shadow.by.id.name)
-    } else {
-        "a route in another namespace".to_owned()
-    };
+    let by = host_conflict::name(&shadow.by.id.object(), &shadow.route.id.object());
     let message = format!(
         "shadowed over {}: {by} has path {:?}, which covers the same requests, and {}",
         schemes.join(" and "),

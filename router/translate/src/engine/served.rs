@@ -11,6 +11,7 @@ use router_model::object::{ObjectKey, Seniority};
 use router_model::persistent::Sorted;
 use router_table::table::{HostIndex, RouterTable};
 
+use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
 use super::members::{Member, has_routes, routes_of};
 use crate::engine::change::RouteChange;
 use crate::engine::route_conditions::RouteConditions;
@@ -30,7 +31,7 @@ use crate::status::report::Conflict;
 pub struct Served {
     router: Router,
     identity: Arc<RouterIdentity>,
-    table: Arc<RouterTable>,
+    assembled: Assembled,
     /// Every selected route, by group.
     members: Sorted<Member, ()>,
     /// Selected wildcard routes by domain; empty unless the router admits them.
@@ -66,7 +67,7 @@ impl Served {
                 admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
             }),
             router,
-            table: Arc::new(table),
+            assembled: Assembled::new(table),
             members: Sorted::default(),
             wildcards: HashMap::new(),
             namespaces: HashMap::new(),
@@ -83,12 +84,12 @@ impl Served {
 
     /// What it serves.
     pub fn table(&self) -> &Arc<RouterTable> {
-        &self.table
+        self.assembled.table()
     }
 
-    /// Serves this table from here on: the same Routes, and what objects of other kinds serve beside them.
-    pub fn set_table(&mut self, table: Arc<RouterTable>) {
-        self.table = table;
+    /// Takes over into the table what [`Served::follow`] has decided, and what objects of other kinds serve.
+    pub fn assemble(&mut self, changed: Option<ChangedRoutes>, rules: &HostRulesTable) {
+        self.assembled.assemble(changed, rules);
     }
 
     /// Hosts that objects of other kinds want and a Route has, with the Route.
@@ -149,20 +150,21 @@ impl Served {
     /// The same, shared with the table where that has it.
     fn served_host(&self, route: &Route) -> Arc<str> {
         let host = self.host_of(route);
-        match self.table.routes.get(&route.meta.key.route_id()).map(|route| &route.host) {
+        match self.table().routes.get(&route.meta.key.route_id()).map(|route| &route.host) {
             Some(HostMatch::Exact(name)) if *name.text() == host => name.text().clone(),
             _ => host,
         }
     }
 
-    /// Takes over changed routes and what other kinds want, and decides every group anew that these are in. Adds the routes whose verdict may have changed to `touched`.
+    /// Takes over changed routes and what other kinds want, and decides every group anew that these are in. Adds the routes
+    /// whose verdict may have changed to `touched`. Returns what changes of the table; `None`: nothing.
     pub fn follow(
         &mut self,
         changes: &[RouteChange<'_>],
         foreign: &Arc<OtherApiClaims>,
         resources: &Resources,
         touched: &mut Vec<ObjectKey>,
-    ) {
+    ) -> Option<ChangedRoutes> {
         self.meet_namespaces(changes, resources);
         let selected: Vec<RouteChange<'_>> = changes
             .iter()
@@ -193,7 +195,7 @@ impl Served {
         }
         dirty.sort_unstable();
         dirty.dedup();
-        self.decide(dirty, gone, resources, touched);
+        if dirty.is_empty() { None } else { Some(self.decide(dirty, gone, resources, touched)) }
     }
 
     /// Looks at the namespaces of new routes. Namespaces do not change during the life of `self`.
@@ -281,28 +283,19 @@ impl Served {
         }
     }
 
-    /// Decides groups anew. What all of them had leaves the table before anything enters, as routes may have moved;
-    /// so do the routes that are `gone`.
+    /// Decides groups anew. What they have had leaves the table, and so do the routes that are `gone`.
     fn decide(
         &mut self,
         dirty: Vec<Arc<str>>,
         gone: Vec<RouteId>,
         resources: &Resources,
         touched: &mut Vec<ObjectKey>,
-    ) {
-        if dirty.is_empty() {
-            return;
+    ) -> ChangedRoutes {
+        let mut changed = ChangedRoutes { gone, ..ChangedRoutes::default() };
+        if !self.table().routes.is_empty() {
+            let deciding = dirty.iter().flat_map(|group| routes_of(&self.members, group));
+            changed.gone.extend(deciding.map(|route| route.meta.key.route_id()));
         }
-        let mut hosts = self.table.hosts.clone();
-        let mut routes = self.table.routes.clone();
-        if !routes.is_empty() {
-            let deciding =
-                dirty.iter().flat_map(|group| routes_of(&self.members, group)).map(|route| route.meta.key.route_id());
-            for route in gone.into_iter().chain(deciding).filter_map(|id| routes.remove(&id)) {
-                hosts.remove(&route.host);
-            }
-        }
-        let (mut new_routes, mut new_hosts) = (Vec::new(), Vec::new());
         for group in dirty {
             let members = routes_of(&self.members, &group);
             let Admission { decisions, won } = admit(&self.router.policy, &members, &resources.secrets, &self.foreign);
@@ -335,12 +328,10 @@ impl Served {
                     None => drop(self.verdicts.remove(&key)),
                 }
             }
-            new_hosts.extend(virtual_hosts);
-            new_routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
+            changed.hosts.extend(virtual_hosts);
+            changed.routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
         }
-        hosts.extend(new_hosts);
-        routes.extend(new_routes);
-        self.table = Arc::new(self.table.with(hosts, routes));
+        changed
     }
 }
 

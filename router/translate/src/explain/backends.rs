@@ -1,4 +1,4 @@
-//! Where a route's traffic goes, and why a service has nobody to take it.
+//! Services of a route, and why one has no usable endpoint.
 
 use std::borrow::Cow;
 
@@ -34,19 +34,20 @@ fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints)
     facts.table.endpoints.of(service).iter().filter_map(of).collect()
 }
 
-/// What is wrong with a service of a route, and what to do; `None`: it has endpoints that may be used.
+/// What is wrong with a service of a route, and the fix; `None` if it has usable endpoints.
 fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
     if let Some(status) = service.failure() {
-        let told = facts.report.others.get(&route.id.object()).map(|told| faults(&told.status)).unwrap_or_default();
+        let faults =
+            facts.report.others.get(&route.id.object()).map(|status| faults(&status.status)).unwrap_or_default();
         let key = key(route, service).to_string();
-        let why = told.into_iter().find(|fault| fault.contains(&key));
+        let why = faults.into_iter().find(|fault| fault.contains(&key));
         let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
         return Some(format!("cannot be used, its share is answered {status}: {why}"));
     }
     missing((facts.table, facts.resources), || Cow::Owned(slices_of(facts.resources)), service)
 }
 
-/// Why a service that can be used has no endpoint that can be; `None`: it has some.
+/// Why a service has no usable endpoint; `None` if it has one, or cannot have any.
 pub fn missing<'s>(
     (table, resources): (&RoutingTable, &'s Resources),
     slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
@@ -58,7 +59,7 @@ pub fn missing<'s>(
     is_missing.then(|| absence(resources, &slices(), &key, (ports, service.port)))
 }
 
-/// The Service that is meant.
+/// Key of the Service.
 fn key(route: &ResolvedRoute, service: &ServiceEndpoints) -> ObjectKey {
     let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_ref());
     ObjectKey { namespace: namespace.unwrap_or(&route.id.namespace).clone(), name: service.service.clone() }

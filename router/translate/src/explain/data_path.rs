@@ -1,8 +1,8 @@
-//! What the kernel decides and holds; filled in by whoever runs one.
+//! The kernel's decision and map entries; filled in by an agent that runs the kernel data path.
 
 use serde::{Deserialize, Serialize};
 
-/// The kernel's part.
+/// The kernel's decision and map entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DataPath {
@@ -10,26 +10,26 @@ pub struct DataPath {
     pub mode: String,
     /// The kernel program's verdict with its reason, or why there is no kernel data path.
     pub verdict: String,
-    /// Map keys in the order in which they are looked up, and what the maps hold there.
+    /// Map look-ups in order, with the entries found.
     pub keys: Vec<MapKey>,
-    /// Entries of `allowlists` for the routes that these keys lead to.
+    /// Entries of `allowlists` for the routes found.
     pub allow: Vec<MapNet>,
 }
 
-/// One lookup in a kernel map.
+/// One look-up in a kernel map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapKey {
     /// Name of the map.
     pub map: String,
     /// Id of the router.
     pub router: u32,
-    /// Host as the key has it.
+    /// Host as encoded in the key.
     pub host: String,
-    /// What the map holds there, in words; `None`: no entry.
+    /// Description of the entry; `None` if there is none.
     pub value: Option<String>,
     /// The same, as `sluice bpf dump` shows it.
     pub entry: Option<serde_json::Value>,
-    /// How that differs from what is intended, or why it cannot be read; `None`: it does not.
+    /// How the entry differs from the intended one, or why it cannot be read; `None` if it is as intended.
     pub problem: Option<String>,
 }
 
@@ -38,8 +38,8 @@ pub struct MapKey {
 pub struct MapNet {
     /// Id of the route.
     pub route: u32,
-    /// The network that may connect.
+    /// The allowed source network.
     pub source: String,
-    /// How the map differs from what is intended; `None`: it does not.
+    /// How the entry differs from the intended one; `None` if it is as intended.
     pub problem: Option<String>,
 }

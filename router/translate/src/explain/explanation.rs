@@ -1,4 +1,4 @@
-//! An explanation: the decisions about one query, as data.
+//! The explanation of a query, as data.
 
 use std::net::IpAddr;
 
@@ -14,20 +14,19 @@ use crate::explain::settings::Setting;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The question.
+    /// The query.
     pub query: Query,
     /// Name of the router that the port belongs to.
     pub router: Option<String>,
     /// The decisions.
     pub steps: Vec<Step>,
-    /// Whether a backend of a route gets it, or a redirect that the route asks for.
+    /// True if a backend of a route serves it, or a redirect that the route configures.
     pub served: bool,
-    /// What happens, in a sentence.
+    /// The result, in a sentence.
     pub verdict: String,
-    /// What to change, when it is not served.
+    /// What to change if it is not served.
     pub fix: Option<String>,
-    /// What may become of it, for programs: several where the router chooses, or where the question leaves something
-    /// open.
+    /// Possible outcomes, for programs: several if the router balances, or if the query leaves something open.
     pub outcome: Vec<Outcome>,
 }
 
@@ -35,70 +34,70 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "camelCase")]
 pub enum Step {
-    /// Which router's port.
+    /// The router with the port.
     Listener {
-        /// All of them, the one that fits first.
+        /// All routers, the matching one first.
         candidates: Vec<Candidate>,
     },
-    /// Which host, most specific first.
+    /// The virtual host, most specific first.
     Host {
-        /// The names that could have matched.
+        /// Names that could match.
         candidates: Vec<Candidate>,
     },
-    /// Which path of the host, longest first.
+    /// The path, longest first.
     Path {
         /// The host's routes of this protocol.
         candidates: Vec<Candidate>,
     },
-    /// The rule that has it, of an object of another kind than Route.
+    /// The rule that matches, of a Gateway API or Contour object.
     Rule {
-        /// The listener, or whatever the object hangs on.
+        /// The listener, or the object that the rule is attached to.
         listener: String,
-        /// The way from there to the rule: each object that includes the next one.
+        /// The path from there to the rule: each object includes the next one.
         path: Vec<String>,
-        /// What is done.
+        /// The action.
         action: String,
     },
-    /// The object that has it.
+    /// The object that serves it.
     Route(Owner),
-    /// Objects that would have it, if they were not refused or shadowed.
+    /// Objects that claim the host, but were rejected or shadowed.
     Losers {
         /// In order of name.
         routes: Vec<Loser>,
     },
-    /// Who may connect.
+    /// The allow-list.
     Filter {
-        /// The networks of the route's allow-list; `None`: it has no list.
+        /// The networks of the route's allow-list; `None` without a list.
         allow: Option<Vec<String>>,
-        /// What that means for the client of the query.
+        /// The result for the client of the query.
         client: Option<Client>,
     },
-    /// How it is carried.
+    /// Settings.
     Settings {
-        /// What holds for the route on this router.
+        /// Settings of the route on this router.
         settings: Vec<Setting>,
     },
-    /// Where it goes.
+    /// Backends.
     Backends {
-        /// Its services; one of weight 0 serves only clients whose cookie names an endpoint of it.
+        /// Services of the route; one of weight 0 serves only clients whose cookie names one of its endpoints.
         services: Vec<Service>,
     },
-    /// Who carries the connection; a running agent alone knows.
+    /// The data path of the connection; only a running agent knows.
     DataPath(DataPath),
 }
 
-/// Something that may fit.
+/// A candidate for a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// What it is.
+    /// Its name.
     pub what: String,
-    /// Whether it is the one.
+    /// True if it was chosen.
     pub taken: bool,
     /// Why, or why not.
     pub why: String,
 }
 
-/// An object, where it stands, and since when.
+/// An object, with its source and age.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
@@ -108,7 +107,7 @@ pub struct Owner {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// `file:line` in the folder of manifests; `None` when it comes from a server.
+    /// `file:line` in the folder of manifests; `None` for an object of the API server.
     pub source: Option<String>,
     /// `creationTimestamp`; an object without one is younger than all that have one.
     pub created: Option<Timestamp>,
@@ -117,7 +116,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whether this is the same object.
+    /// True if both are the same object.
     pub(super) fn is(&self, other: &Owner) -> bool {
         (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
     }
@@ -137,43 +136,43 @@ pub struct Fact {
     pub message: String,
 }
 
-/// A route that wants the host and is not served.
+/// An object that claims the host and is not served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loser {
     /// The route.
     pub route: Owner,
-    /// Whom it lost to.
+    /// The object that won the host.
     pub winner: Option<Owner>,
-    /// Why, in words.
+    /// Why, in a sentence.
     pub why: String,
-    /// What to write, where that is known.
+    /// The fix, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// A client, and what an allow-list says of it.
+/// A client, and the allow-list's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// Its address.
     pub address: IpAddr,
-    /// Whether it may connect.
+    /// True if it may connect.
     pub admitted: bool,
-    /// The network that lets it in; `None` as well where there is no list.
+    /// The network that admits it; `None` without a list.
     pub by: Option<String>,
 }
 
 /// A service of the route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
-    /// Name, in the route's namespace or with its own in front.
+    /// Name, with its namespace in front if that is not the route's.
     pub name: String,
     /// Weight, 0 – 256; of rules, up to 1,000,000.
     pub weight: u32,
-    /// Ready endpoints, `address:port`; draining ones where none is ready.
+    /// Ready endpoints, `address:port`; if none is ready, the draining ones.
     pub endpoints: Vec<String>,
-    /// Why there are no endpoints; empty when there are some.
+    /// Why there are no endpoints; empty if there are some.
     pub problem: String,
-    /// Endpoints that get nothing while there are others, each with why; a running agent alone knows.
+    /// Endpoints that are skipped while others are left, each with the reason; only a running agent knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What an explanation is made from.
+//! Inputs of an explanation.
 
 use router_api::resources::Resources;
 use router_table::live::{Live, Trust};
@@ -6,17 +6,17 @@ use router_table::table::RoutingTable;
 
 use crate::status::report::StatusReport;
 
-/// What an explanation is made from: one translation and the objects it was made of.
+/// Inputs of an explanation: one translation and its objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'f> {
-    /// The table that traffic asks.
+    /// The routing table.
     pub table: &'f RoutingTable,
-    /// What the objects are told.
+    /// The statuses.
     pub report: &'f StatusReport,
     /// The objects.
     pub resources: &'f Resources,
-    /// What endpoints are verified with.
+    /// Trusted CAs for endpoints.
     pub trust: Trust<'f>,
-    /// What a running agent knows beside; `None`: none is asked.
+    /// State of a running agent; `None` without one.
     pub live: Option<&'f dyn Live>,
 }

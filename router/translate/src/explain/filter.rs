@@ -1,17 +1,17 @@
-//! Who may connect: the route's allow-list, and the client of the query.
+//! The route's allow-list, applied to the client of the query.
 
-use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
+use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
 use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 
-use super::outcome::{Ground, Outcome};
+use super::outcome::{Outcome, QueryContext};
 use crate::explain::explanation::{Client, Explanation, Step};
 use crate::explain::facts::Facts;
 
-/// Tells who may connect, where there is something to tell. `false`, with the verdict: not the client of the query, or
-/// nobody at all.
-pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
-    let from = ground.asked.client();
+/// Adds the allow-list step, if there is a list. Returns `false`, with the verdict set, if it rejects the client of the
+/// query or every client.
+pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
+    let from = context.request.client();
     if route.allow.is_none() && from.is_none() {
         return true;
     }
@@ -20,7 +20,7 @@ pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out:
         Client { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
     });
     let refused = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
-    let answer = Outcome::from(ground.refused(403, Flag::SourceNotAllowed));
+    let answer = Outcome::from(context.refused(403, Flag::SourceNotAllowed));
     let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
     out.steps.push(Step::Filter { allow, client });
     if matches!(route.allow.as_deref(), Some([])) {
@@ -37,9 +37,9 @@ pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out:
         return true;
     };
     out.outcome.push(answer);
-    let how = if ground.is_stream { "the connection is reset" } else { "403" };
-    let annotations = facts.resources.routes.get(&route.id.object_key()).map(|route| &route.meta.annotations);
-    let annotation = annotations.and_then(allowlist).map_or(ALLOWLIST, |list| list.annotation);
+    let how = if context.is_stream { "the connection is reset" } else { "403" };
+    let object = facts.resources.routes.get(&route.id.object_key());
+    let annotation = object.and_then(|object| object.allow_list()).map_or(ALLOWLIST, |list| list.annotation);
     out.verdict = format!("{how}: Route {} has it, but {address} is not in its allow-list", route.id);
     out.fix = Some(format!("add {address} to the annotation {annotation} of Route {}", route.id));
     false

@@ -1,4 +1,4 @@
-//! From the router on: what traffic would decide, and how that is told.
+//! Follows a query from the router on, as traffic would, and records each decision.
 
 use router_model::kind::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
@@ -11,10 +11,10 @@ use router_table::rule::{Action, RedirectTo, Rule};
 use router_table::table::{ResolvedRoute, RouterTable};
 use router_table::tls_offer::TlsOffer;
 
-use super::asked::Asked;
-use super::outcome::{Fate, Ground, Outcome};
+use super::outcome::{Outcome, OutcomeKind, QueryContext};
 use super::owners::owner_of;
-use super::{backends, filter, hosts, settings, sites};
+use super::request::QueryRequest;
+use super::{backends, filter, host_rules, hosts, settings};
 use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Explanation, Loser, Step};
 use crate::explain::facts::Facts;
@@ -23,16 +23,16 @@ use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
 use crate::status::object_status::faults;
 
-/// What a gRPC call is told where nothing is there that could have it.
+/// gRPC status if no route serves a call.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
-fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
-    let query = asked.query;
+fn found<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> Found<'t> {
+    let query = request.query;
     if query.protocol == Protocol::Https {
-        match router.match_sni(asked.sni.as_ref()) {
+        match router.match_sni(request.sni.as_ref()) {
             SniMatch::Passthrough(route) => return Found::Passthrough(route),
-            SniMatch::Terminate(host) if sites::tcp(host, query).is_some() => {
-                if let Some(route) = sites::tcp(host, query) {
+            SniMatch::Terminate(host) if host_rules::tcp(host, query).is_some() => {
+                if let Some(route) = host_rules::tcp(host, query) {
                     return Found::Tcp(route);
                 }
             }
@@ -47,110 +47,124 @@ fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
     if !target_is_valid(query.path(), query.query.as_deref()) {
         return Found::Invalid(400);
     }
-    Found::Request(decide(router, &asked.via(), asked.host.as_ref(), asked))
+    Found::Request(decide(router, &request.via(), request.host.as_ref(), request))
 }
 
-/// From the router on.
+/// Explains a query on a router.
 pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
-    let asked = &Asked::of(query);
-    let found = found(router, asked);
+    let request = &QueryRequest::of(query);
+    let found = found(router, request);
     let is_stream = matches!(found, Found::Passthrough(_) | Found::Tcp(_));
-    let ground = Ground { router, asked, facts, is_stream };
-    out.steps.push(hosts::candidates(router, asked));
-    out.steps.extend(hosts::paths(router, asked, &found));
-    if let (Some(rule), Some(site)) = (found.rule(), sites::asked(router, asked).and_then(|host| host.site.as_ref())) {
-        out.steps.push(sites::rule(site, rule, asked.query));
+    let context = QueryContext { router, request, facts, is_stream };
+    out.steps.push(hosts::candidates(router, request));
+    out.steps.extend(hosts::paths(router, request, &found));
+    if let (Some(rule), Some(site)) =
+        (found.rule(), host_rules::virtual_host(router, request).and_then(|host| host.site.as_ref()))
+    {
+        out.steps.push(host_rules::rule(site, rule, request.query));
     }
     if let Some(route) = found.route().filter(|route| route.id.kind == Kind::Gateway) {
-        sites::unrouted(route, out);
-        out.outcome.push(Fate::close(Flag::NoEndpoints).into());
+        host_rules::unrouted(route, out);
+        out.outcome.push(OutcomeKind::close(Flag::NoEndpoints).into());
     } else if let Some(route) = found.route() {
         out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
-        if filter::admits(facts, &ground, route, out) {
-            take(facts, &ground, &found, route, out);
+        if filter::admits(facts, &context, route, out) {
+            explain_served(facts, &context, &found, route, out);
         }
     }
-    let losers = asked.host.as_ref().map(|host| hosts::losers(facts, router, host)).unwrap_or_default();
+    let losers = request.host.as_ref().map(|host| hosts::losers(facts, router, host)).unwrap_or_default();
     if found.route().is_none() {
-        nobodys(&ground, &found, &losers, out);
+        explain_unserved(&context, &found, &losers, out);
     }
     if !out.served && out.verdict.is_empty() {
-        hosts::not_served(facts, router, asked, &losers, out);
+        hosts::not_served(facts, router, request, &losers, out);
     } else if found.route().is_none() && !out.served {
-        hosts::tell_unserved(asked.name(), &losers, out);
+        hosts::add_unserved(request.name(), &losers, out);
     }
     if !losers.is_empty() {
         out.steps.push(Step::Losers { routes: losers });
     }
-    handshake(&ground, &found, out);
+    handshake(&context, &found, out);
 }
 
-/// What is told of something that a route has, whose client is let in.
-fn take(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
-    let router = ground.router;
+/// Explains what a route serves to an admitted client.
+fn explain_served(
+    facts: Facts<'_>,
+    context: &QueryContext<'_>,
+    found: &Found<'_>,
+    route: &ResolvedRoute,
+    out: &mut Explanation,
+) {
+    let router = context.router;
     match found {
         Found::Request(Decision::RedirectToHttps(_)) => {
             out.served = true;
-            out.verdict = format!("Route {} sends clear-text requests to https://{}", route.id, ground.asked.name());
-            out.outcome.insert(0, to_https(ground, router.policy.path_form).into());
+            out.verdict = format!("Route {} sends clear-text requests to https://{}", route.id, context.request.name());
+            out.outcome.insert(0, to_https(context, router.policy.path_form).into());
         }
         Found::Request(Decision::Preflight(rule)) => {
             out.served = true;
             out.verdict = format!("204: the CORS filter of {} answers it", rule.route.id.object());
-            out.outcome.insert(0, Fate::answer(204, None).into());
+            out.outcome.insert(0, OutcomeKind::answer(204, None).into());
         }
         Found::Request(Decision::RuleRedirect { rule, to }) => {
-            tell_settings(sites::settings(route, Some(&rule.prefix)), out);
+            push_settings(host_rules::settings(route, Some(&rule.prefix)), out);
             out.served = true;
-            out.verdict = format!("{} redirects to {}", route.id.object(), sites::target(to, &rule.prefix));
-            out.outcome.insert(0, redirect(ground, rule, to).into());
+            out.verdict = format!("{} redirects to {}", route.id.object(), host_rules::target(to, &rule.prefix));
+            out.outcome.insert(0, redirect(context, rule, to).into());
         }
         Found::Request(Decision::Refuse { status, flag, rule, .. }) => {
-            tell_settings(sites::settings(route, rule.map(|rule| &*rule.prefix)), out);
+            push_settings(host_rules::settings(route, rule.map(|rule| &*rule.prefix)), out);
             let who = route.id.object();
-            out.outcome.insert(0, ground.refused(*status, *flag).into());
+            out.outcome.insert(0, context.refused(*status, *flag).into());
             if route.rule.as_ref().is_some_and(|policy| matches!(policy.action, Action::Direct(_))) {
                 out.served = true;
                 out.verdict = format!("{who} answers {status} itself");
                 return;
             }
-            let answer = if ground.asked.is_grpc() { UNAVAILABLE } else { &status.to_string() };
+            let answer = if context.request.is_grpc() { UNAVAILABLE } else { &status.to_string() };
             out.verdict = format!("{answer}: {who} has it, and nothing that it could go to");
-            let told = facts.report.others.get(&who).and_then(|told| {
-                let in_row = || told.rows.iter().find(|row| !row.admitted || row.reason == PARTLY);
+            let fault = facts.report.others.get(&who).and_then(|status| {
+                let in_row = || status.rows.iter().find(|row| !row.admitted || row.reason == PARTLY);
                 let of_row = || in_row().map(|row| format!("{}: {}", row.reason, row.message));
-                faults(&told.status).into_iter().next().or_else(of_row)
+                faults(&status.status).into_iter().next().or_else(of_row)
             });
-            out.fix = Some(match told {
+            out.fix = Some(match fault {
                 Some(fault) => format!("{who} says {fault}"),
                 None => format!(
                     "look at the status of {who} and of the policies for its backends, and at the rule's backends"
                 ),
             });
         }
-        _ => forward(facts, ground, found, route, out),
+        _ => forward(facts, context, found, route, out),
     }
 }
 
-fn tell_settings(settings: Vec<Setting>, out: &mut Explanation) {
+fn push_settings(settings: Vec<Setting>, out: &mut Explanation) {
     if !settings.is_empty() {
         out.steps.push(Step::Settings { settings });
     }
 }
 
-/// What is told of something that goes to an endpoint of a route, if there is one.
-fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
-    let mut told = sites::settings(route, found.rule().map(|rule| &*rule.prefix));
-    told.extend(settings::settings(&facts.table.endpoints, ground.router, route));
-    tell_settings(told, out);
+/// Explains forwarding to an endpoint of a route, if it has one.
+fn forward(
+    facts: Facts<'_>,
+    context: &QueryContext<'_>,
+    found: &Found<'_>,
+    route: &ResolvedRoute,
+    out: &mut Explanation,
+) {
+    let mut all = host_rules::settings(route, found.rule().map(|rule| &*rule.prefix));
+    all.extend(settings::settings(&facts.table.endpoints, context.router, route));
+    push_settings(all, out);
     let services = backends::services(facts, route);
     let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());
     let problem = problem.map(|service| service.problem.clone());
     out.steps.push(Step::Backends { services });
     let who = route.id.object();
-    let outcome = ground.forwarded(route);
-    match outcome.first().map(|first| &first.fate) {
-        Some(Fate::Endpoints { endpoints }) => {
+    let outcome = context.forwarded(route);
+    match outcome.first().map(|first| &first.kind) {
+        Some(OutcomeKind::Endpoints { endpoints }) => {
             let how = match found {
                 Found::Passthrough(_) => "gets the TLS stream as it is",
                 Found::Tcp(_) => "gets what is inside TLS",
@@ -158,7 +172,7 @@ fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Res
             };
             let endpoints = endpoints.len();
             let plural = if endpoints == 1 { "" } else { "s" };
-            let is_for_some = route.allow.is_some() && ground.asked.client().is_none();
+            let is_for_some = route.allow.is_some() && context.request.client().is_none();
             let whom = if is_for_some { ", for clients of its allow-list" } else { "" };
             out.served = true;
             out.verdict = format!("{who} {how}, on {endpoints} endpoint{plural}{whom}");
@@ -166,7 +180,7 @@ fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Res
         _ => {
             let answers = outcome.iter().filter(|it| it.when.is_none()).map(Outcome::answer);
             let answers: Vec<String> =
-                if ground.asked.is_grpc() { vec![UNAVAILABLE.to_owned()] } else { answers.collect() };
+                if context.request.is_grpc() { vec![UNAVAILABLE.to_owned()] } else { answers.collect() };
             let untrusted = route.cluster.services.iter().find_map(|service| facts.trust.missing(route, service));
             let is_untrusted = outcome.iter().any(|it| it.cause() == Some(Flag::NoDestinationCa.cause()));
             let (what, fix) = match untrusted.filter(|_| is_untrusted) {
@@ -184,20 +198,20 @@ fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Res
     out.outcome.extend(others);
 }
 
-/// What is told of something that no route has. What more there is to say about hosts is left to others.
-fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut Explanation) {
-    let (router, asked) = (ground.router, ground.asked);
-    let site = || sites::asked(router, asked).and_then(|host| Some((host, host.site.as_ref()?)));
+/// Explains a query that no route serves; further hints on hosts are added elsewhere.
+fn explain_unserved(context: &QueryContext<'_>, found: &Found<'_>, losers: &[Loser], out: &mut Explanation) {
+    let (router, request) = (context.router, context.request);
+    let site = || host_rules::virtual_host(router, request).and_then(|host| Some((host, host.site.as_ref()?)));
     match found {
-        Found::Handshake(is_wanted) => {
-            out.outcome.push(Fate::Handshake.into());
-            match site().filter(|_| !is_wanted) {
-                Some((host, site)) => sites::closed(host, site, asked, losers, out),
-                None if *is_wanted => {
+        Found::Handshake(is_requested) => {
+            out.outcome.push(OutcomeKind::Handshake.into());
+            match site().filter(|_| !is_requested) {
+                Some((host, site)) => host_rules::closed(host, site, request, losers, out),
+                None if *is_requested => {
                     out.served = true;
                     out.verdict =
-                        format!("TLS for {} ends here; the path decides which route gets a request", asked.name());
-                    if asked.client().is_some() {
+                        format!("TLS for {} ends here; the path decides which route gets a request", request.name());
+                    if request.client().is_some() {
                         out.verdict.push_str(", and whether its client may connect: ask for a URL");
                     }
                 }
@@ -205,10 +219,10 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut E
             }
         }
         Found::Invalid(status) => {
-            out.outcome.push(ground.refused(*status, Flag::BadRequest).into());
+            out.outcome.push(context.refused(*status, Flag::BadRequest).into());
             let (verdict, fix) = match status {
                 405 => {
-                    (format!("405: {} is no method that is routed", asked.query.method()), "ask with another method")
+                    (format!("405: {} is no method that is routed", request.query.method()), "ask with another method")
                 }
                 _ => {
                     ("400: the path or query has a byte that none may have".to_owned(), "write it as %XX, but for NUL")
@@ -217,14 +231,17 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut E
             (out.verdict, out.fix) = (verdict, Some(fix.to_owned()));
         }
         Found::Request(Decision::Refuse { status, flag, .. }) => {
-            out.outcome.push(ground.refused(*status, *flag).into());
+            out.outcome.push(context.refused(*status, *flag).into());
             match (flag, site()) {
                 (Flag::Misdirected, _) => {
-                    out.verdict =
-                        format!("421: {} needs another connection than that for {}", asked.name(), asked.query.host);
-                    out.fix = Some(format!("ask for https://{}", asked.name()));
+                    out.verdict = format!(
+                        "421: {} needs another connection than that for {}",
+                        request.name(),
+                        request.query.host
+                    );
+                    out.fix = Some(format!("ask for https://{}", request.name()));
                 }
-                (Flag::NoRule, Some((host, site))) => sites::closed(host, site, asked, losers, out),
+                (Flag::NoRule, Some((host, site))) => host_rules::closed(host, site, request, losers, out),
                 _ => {}
             }
         }
@@ -232,12 +249,12 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut E
     }
 }
 
-/// What the router wants of those who speak TLS with it: that it can, and certificates, of which the question has none.
-fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
-    if ground.asked.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
+/// Explains the TLS handshake: whether the router can terminate TLS, and whether it asks for client certificates.
+fn handshake(context: &QueryContext<'_>, found: &Found<'_>, out: &mut Explanation) {
+    if context.request.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
         return;
     }
-    let (name, policy) = (&ground.router.name, &ground.router.policy);
+    let (name, policy) = (&context.router.name, &context.router.policy);
     let auth = policy.client_tls.as_deref();
     let refused = if TlsOffer::of(&policy.tls).is_err() {
         Some(("its tlsSecurityProfile names no cipher suite that can be used", "spec.tlsSecurityProfile"))
@@ -249,14 +266,14 @@ fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
         out.served = false;
         out.verdict = format!("TLS of router {name} is refused: {why}");
         out.fix = Some(format!("correct {field} of IngressController {name}"));
-        out.outcome = vec![Fate::close(Flag::ClientHandshake).into()];
+        out.outcome = vec![OutcomeKind::close(Flag::ClientHandshake).into()];
         return;
     }
     let Some(auth) = auth else { return };
     let without = if auth.required {
-        Some(Fate::close(Flag::ClientHandshake))
+        Some(OutcomeKind::close(Flag::ClientHandshake))
     } else if !auth.subjects.is_empty() && !matches!(found, Found::Handshake(_)) {
-        Some(ground.refused(403, Flag::ClientCertificate))
+        Some(context.refused(403, Flag::ClientCertificate))
     } else {
         None
     };
@@ -267,30 +284,30 @@ fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
     out.outcome.push(Outcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
 }
 
-/// What a redirect of a Route to https says.
-fn to_https(ground: &Ground<'_>, form: PathForm) -> Fate {
-    let (router, asked) = (ground.router, ground.asked);
-    let port = router.http_port.and_then(|port| location::mapped_port(&asked.authority, port, router.https_port));
-    let query = asked.query.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
-    let target = format!("{}{query}", asked.query.path_in(form));
-    let location = location::to_https(asked.name(), port, &target);
-    Fate::answer(302, Some(location))
+/// The redirect of a Route to https.
+fn to_https(context: &QueryContext<'_>, form: PathForm) -> OutcomeKind {
+    let (router, request) = (context.router, context.request);
+    let port = router.http_port.and_then(|port| location::mapped_port(&request.authority, port, router.https_port));
+    let query = request.query.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
+    let target = format!("{}{query}", request.query.path_in(form));
+    let location = location::to_https(request.name(), port, &target);
+    OutcomeKind::answer(302, Some(location))
 }
 
-/// What a redirect of a rule says.
-fn redirect(ground: &Ground<'_>, rule: &Rule, to: &RedirectTo) -> Fate {
-    let query = ground.asked.query;
+/// The redirect of a rule.
+fn redirect(context: &QueryContext<'_>, rule: &Rule, to: &RedirectTo) -> OutcomeKind {
+    let query = context.request.query;
     let (tls, port) = match query.protocol {
-        Protocol::Http => (false, ground.router.http_port),
-        Protocol::Https => (true, ground.router.https_port),
+        Protocol::Http => (false, context.router.http_port),
+        Protocol::Https => (true, context.router.https_port),
     };
     let from = RedirectFrom {
         tls,
         port: port.unwrap_or_default(),
-        https_port: ground.router.https_port,
-        authority: &ground.asked.authority,
+        https_port: context.router.https_port,
+        authority: &context.request.authority,
         path: &query.path_in(rule.path_form),
         query: query.query.as_deref(),
     };
-    Fate::answer(to.status, Some(location::of_rule(to, &rule.prefix, &from)))
+    OutcomeKind::answer(to.status, Some(location::of_rule(to, &rule.prefix, &from)))
 }

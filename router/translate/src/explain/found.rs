@@ -1,4 +1,4 @@
-//! What the table has for a request or a server name.
+//! The table's result for a request or a server name.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use router_table::decide::Decision;
 use router_table::rule::Rule;
 use router_table::table::ResolvedRoute;
 
-/// What the table says.
+/// The table's result.
 pub enum Found<'t> {
-    /// The stream is passed on as it is.
+    /// Passthrough.
     Passthrough(&'t Arc<ResolvedRoute>),
-    /// TLS is taken off, and bytes are forwarded.
+    /// TLS is terminated, and the content forwarded as TCP.
     Tcp(&'t Arc<ResolvedRoute>),
-    /// Only a server name was asked for, and TLS for it ends here; `false`: by nobody's wish.
+    /// Only for a server name: TLS is terminated here. `false`: no route asks for it.
     Handshake(bool),
-    /// A request is decided about.
+    /// A decision on a request.
     Request(Decision<'t>),
-    /// A request that is refused whoever would have it.
+    /// The request is invalid for every route; the status code.
     Invalid(u16),
 }
 
 impl<'t> Found<'t> {
-    /// The rule that has it.
+    /// The matching rule.
     pub fn rule(&self) -> Option<&'t Arc<Rule>> {
         match *self {
             Found::Request(Decision::Forward { rule, .. } | Decision::Refuse { rule, .. }) => rule,
@@ -30,7 +30,7 @@ impl<'t> Found<'t> {
         }
     }
 
-    /// The Route, or what is made of a rule.
+    /// The matching Route, or the resolved route of a rule.
     pub fn route(&self) -> Option<&'t Arc<ResolvedRoute>> {
         match *self {
             Found::Passthrough(route) | Found::Tcp(route) => Some(route),

@@ -1,4 +1,4 @@
-//! Which listener, which host, which path: what was looked at, in which order, and why the others lost.
+//! The listener, host and path steps: candidates in order, and why the others did not match.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use router_table::decide::Decision;
 use router_table::flag::Flag;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
-use super::asked::Asked;
-use super::outcome::Fate;
+use super::host_rules;
+use super::outcome::OutcomeKind;
 use super::owners::{owner, owner_of};
-use super::sites;
+use super::request::QueryRequest;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::found::Found;
 use crate::explain::query::{Protocol, Query};
 use crate::status::ingress::IngressEntry;
 
-/// Most names that are suggested for one that nobody has.
+/// Maximum number of suggested names for an unknown one.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// The router that has the port. A server name without a port is asked of the router that serves it, or of the first.
+/// The router that has the port. For a server name without a port: the router that serves it, or the first one.
 pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> Option<&'f RouterTable> {
     let routers = &facts.table.routers;
     let serves = |router: &RouterTable| query.hostname().is_some_and(|host| router.candidates(&host).next().is_some());
@@ -41,8 +41,8 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
             let why = match query.port {
                 _ if is_taken && query.port.is_none() => "serves the name, or is the first router".to_owned(),
                 _ if is_taken => "has the port".to_owned(),
-                Some(wanted) if wanted == port => format!("has the port, but for {protocol}"),
-                Some(wanted) if protocol == query.protocol => format!("has port {port}, not {wanted}"),
+                Some(other) if other == port => format!("has the port, but for {protocol}"),
+                Some(other) if protocol == query.protocol => format!("has port {port}, not {other}"),
                 _ => format!("is for {protocol}"),
             };
             Some(Candidate { what: format!("router {} {protocol} port {port}", router.name), taken: is_taken, why })
@@ -53,9 +53,9 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
     taken.map(|router| &**router)
 }
 
-/// No router has the port.
+/// Explains that no router has the port.
 pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
-    out.outcome.push(Fate::Close { cause: None }.into());
+    out.outcome.push(OutcomeKind::Close { cause: None }.into());
     out.verdict = match query.port {
         Some(port) => format!("no router listens on port {port} for {}", query.protocol),
         None => "there is no router: no IngressController is available".to_owned(),
@@ -67,18 +67,18 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     } else {
         format!("ask on port {} for {}", ports.join(" or "), query.protocol)
     });
-    let unserved = query.hostname().map(|host| sites::unserved(facts, &host)).unwrap_or_default();
-    tell_unserved(&query.host, &unserved, out);
+    let unserved = query.hostname().map(|host| host_rules::unserved(facts, &host)).unwrap_or_default();
+    add_unserved(&query.host, &unserved, out);
     if !unserved.is_empty() {
         out.steps.push(Step::Losers { routes: unserved });
     }
 }
 
-/// What is not served is wanted by an object that nobody serves.
-pub fn tell_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
+/// Adds the objects that claim the host and are not served by this agent.
+pub fn add_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
     let Some((loser, fix)) = losers.iter().find_map(|loser| Some((loser, loser.fix.as_ref()?))) else { return };
     let Owner { kind, namespace, name, .. } = &loser.route;
-    out.verdict.push_str(&format!("; {kind} {namespace}/{name} wants {host} and is not served: {}", loser.why));
+    out.verdict.push_str(&format!("; {kind} {namespace}/{name} claims {host} and is not served: {}", loser.why));
     out.fix = Some(fix.clone());
 }
 
@@ -89,24 +89,24 @@ fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
     }
 }
 
-/// The names that could match: the exact one, then the wildcard.
-pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
-    let host = asked.host.as_ref();
+/// Names that could match: the exact one, then wildcards.
+pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Step {
+    let host = request.host.as_ref();
     let wildcard =
         host.and_then(Hostname::parent).map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
     let wide = router.candidates(host).filter(|entry| matches!(entry.host, HostMatch::Suffix(_) | HostMatch::Any));
     let wide: Vec<_> = wide.map(|entry| (entry.host.to_string(), Some(entry))).collect();
-    // A wildcard of the same words is shown once.
+    // A wildcard with equal text is shown once.
     let wildcard = wildcard.filter(|(what, entry)| entry.is_some() || wide.iter().all(|(other, _)| what != other));
     let exact = host.map(|host| (host.to_string(), router.hosts.exact.get(host)));
-    let none = (exact.is_none() && wide.is_empty()).then(|| (asked.name().to_owned(), None));
+    let none = (exact.is_none() && wide.is_empty()).then(|| (request.name().to_owned(), None));
     let named = exact.into_iter().chain(none).chain(wildcard).chain(wide);
     let mut is_decided = false;
     let candidates = named
         .map(|(what, entry)| {
             let (fits, why) = match entry {
                 None => (false, "no admitted route has it".to_owned()),
-                Some(entry) => judge(router, entry, asked),
+                Some(entry) => judge(router, entry, request),
             };
             let taken = fits && !is_decided;
             let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
@@ -117,11 +117,11 @@ pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
     Step::Host { candidates }
 }
 
-/// Whether a host has a route for the query, and in words.
-fn judge(router: &RouterTable, host: &VirtualHost, asked: &Asked<'_>) -> (bool, String) {
-    let query = asked.query;
+/// Whether a host has a route for the query, and why.
+fn judge(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
+    let query = request.query;
     if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
-        return (true, sites::judge(site, asked));
+        return (true, host_rules::judge(site, request));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
@@ -151,15 +151,15 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
     }
 }
 
-/// The paths of the most specific host that has routes of this protocol, longest first.
-pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Option<Step> {
-    let (query, host) = (asked.query, asked.host.as_ref());
-    let site = || sites::asked(router, asked)?.site.as_ref();
+/// Paths of the most specific host that has routes of this protocol, longest first.
+pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &Found<'_>) -> Option<Step> {
+    let (query, host) = (request.query, request.host.as_ref());
+    let site = || host_rules::virtual_host(router, request)?.site.as_ref();
     let taken = match found {
         Found::Tcp(_) => return None,
-        _ if found.rule().is_some() => return sites::paths(site()?, asked, found.rule()),
+        _ if found.rule().is_some() => return host_rules::paths(site()?, request, found.rule()),
         Found::Request(Decision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
-            return sites::paths(site()?, asked, None);
+            return host_rules::paths(site()?, request, None);
         }
         _ => found.route(),
     };
@@ -193,7 +193,7 @@ pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Opti
     Some(Step::Path { candidates })
 }
 
-/// Routes that want the host on this router and are refused, shadowed, or not selected.
+/// Routes that claim the host on this router and were rejected, shadowed or not selected.
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     for (key, entries) in facts.report.routes.entries() {
@@ -215,7 +215,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             losers.push(Loser { route: owner(facts, None, &route.meta.key), winner: None, why, fix: None });
             continue;
         };
-        if !wants(entry, host) {
+        if !claims_host(entry, host) {
             continue;
         }
         let conflicts = facts.report.conflicts.get(key);
@@ -229,12 +229,12 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
         losers.push(Loser { route: owner(facts, Some(router), key), winner, why, fix: None });
     }
-    losers.extend(sites::losers(facts, router, host));
+    losers.extend(host_rules::losers(facts, router, host));
     losers
 }
 
-/// Whether the query's path would lead to a route; one that cannot be read may have any path.
-fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
+/// True if the query's path matches the route's; for an invalid route, always.
+fn claims_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
     if loser.route.kind != Kind::Route.name() {
         return true;
     }
@@ -246,25 +246,31 @@ fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Que
     }
 }
 
-/// Whether the host is the entry's, or one that its wildcard would cover.
-fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
-    // A host that is refused because of its capitals is meant all the same.
-    let wanted: &str = entry.host.as_ref();
-    wanted.eq_ignore_ascii_case(host.as_str())
+/// True if the entry's host, or its wildcard, covers the host.
+fn claims_host(entry: &IngressEntry, host: &Hostname) -> bool {
+    // Hosts are compared in lower case, even if the entry was rejected for its upper case.
+    let claimed: &str = entry.host.as_ref();
+    claimed.eq_ignore_ascii_case(host.as_str())
         || (entry.wildcard_policy == "Subdomain"
-            && wanted.split_once('.').map(|(_, domain)| domain) == host.parent()
+            && claimed.split_once('.').map(|(_, domain)| domain) == host.parent()
             && host.parent().is_some())
 }
 
-/// The verdict and the fix for what nothing serves.
-pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
-    let (query, host) = (asked.query, asked.host.as_ref());
+/// Verdict and fix for a query that nothing serves.
+pub fn not_served(
+    facts: Facts<'_>,
+    router: &RouterTable,
+    request: &QueryRequest<'_>,
+    losers: &[Loser],
+    out: &mut Explanation,
+) {
+    let (query, host) = (request.query, request.host.as_ref());
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
     let is_closed = router.hosts.finds_nothing(host.filter(|_| admitted.is_empty()));
     let status = if is_closed { "404" } else { "503" };
     let answer =
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
-    if let Some(loser) = losers.iter().find(|loser| wants_path(facts, router, loser, query)) {
+    if let Some(loser) = losers.iter().find(|loser| claims_path(facts, router, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
         let lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
         match &loser.winner {
@@ -272,12 +278,12 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
                 let owner = format!("{} {}/{}", winner.kind, winner.namespace, winner.name);
                 let since = winner.created.map(|at| format!(", created {at},")).unwrap_or_default();
                 out.verdict =
-                    format!("{answer}: {name} wants it and is refused ({}); {owner}{since} has it", loser.why);
+                    format!("{answer}: {name} claims it and is rejected ({}); {owner}{since} has it", loser.why);
                 out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
             }
-            // Where several roots of Contour want a name, none has it.
+            // If several roots of Contour claim a name, none gets it.
             _ => {
-                out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
+                out.verdict = format!("{answer}: {name} claims it and is not served: {}", loser.why);
                 let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };
                 out.fix = Some(loser.fix.clone().unwrap_or_else(|| fix_of(what, &loser.why, router)));
             }
@@ -288,7 +294,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
     } else {
         let what = if is_closed { "object" } else { "route" };
         let Some(host) = host else {
-            out.verdict = format!("{answer}: {} is an address, and no {what} has every host", asked.name());
+            out.verdict = format!("{answer}: {} is an address, and no {what} has every host", request.name());
             out.fix = Some("ask for the host name of a route".to_owned());
             return;
         };
@@ -330,7 +336,7 @@ fn fix_of_known(host: &VirtualHost, query: &Query, path: &str) -> String {
     }
 }
 
-/// Another router that has the host.
+/// Another router that serves the host.
 fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Query) -> Option<String> {
     let other = facts
         .table
@@ -342,7 +348,7 @@ fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Qu
     Some(format!("router {} has it: ask on port {port} for {}", other.name, query.protocol))
 }
 
-/// Hosts that differ by a letter or two.
+/// Hosts within a small edit distance.
 fn suggestions(router: &RouterTable, host: &Hostname) -> String {
     let mut close: Vec<(usize, &str)> = router
         .hosts
@@ -361,7 +367,7 @@ fn suggestions(router: &RouterTable, host: &Hostname) -> String {
     format!("did you mean {}? Otherwise {create}", names.join(" or "))
 }
 
-/// How many letters differ (Levenshtein), as far as it is worth knowing: 3 stands for more.
+/// Edit distance (Levenshtein), capped: 3 means 3 or more.
 fn distance(a: &str, b: &str) -> usize {
     const MANY: usize = 3;
     if a.len().abs_diff(b.len()) >= MANY {

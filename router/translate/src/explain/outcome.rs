@@ -1,4 +1,4 @@
-//! What may become of a question's request or connection, for programs.
+//! Possible outcomes of a query, for programs.
 
 use std::collections::BTreeSet;
 
@@ -7,124 +7,124 @@ use router_table::flag::Flag;
 use router_table::table::{Endpoint, Endpoints, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
+use super::request::QueryRequest;
 use crate::explain::facts::Facts;
 
-/// Something that may become of it.
+/// A possible outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What.
+    /// The outcome.
     #[serde(flatten)]
-    pub fate: Fate,
-    /// In which case, where the question leaves that open; `None`: in any other, or whenever it is its turn.
+    pub kind: OutcomeKind,
+    /// The case in which it applies, if the query leaves that open; `None`: any other case, or whenever it is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
 }
 
-/// What a client gets.
+/// What the client gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum Fate {
-    /// What one of these endpoints answers, whatever that is.
+pub enum OutcomeKind {
+    /// The response of one of these endpoints.
     Endpoints {
         /// `address:port`, in order.
         endpoints: Vec<String>,
     },
-    /// A response that the router makes.
+    /// A response by the router.
     Response {
-        /// Its status; 200 for errors of gRPC.
+        /// Status code; 200 for gRPC errors.
         status: u16,
         /// `Location` of a redirect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         location: Option<String>,
-        /// Why, in the word of `docs/causes.md`.
+        /// The cause, as in `docs/causes.md`.
         cause: String,
     },
     /// No response: the connection is refused, closed or reset.
     Close {
-        /// Why, in the word of `docs/causes.md`; `None`: no router has it.
+        /// The cause, as in `docs/causes.md`; `None` if no router has the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
-    /// TLS with the client is made here; what it asks for in it decides.
+    /// A TLS handshake; the SNI decides.
     Handshake,
 }
 
-impl From<Fate> for Outcome {
-    fn from(fate: Fate) -> Self {
-        Outcome { fate, when: None }
+impl From<OutcomeKind> for Outcome {
+    fn from(kind: OutcomeKind) -> Self {
+        Outcome { kind, when: None }
     }
 }
 
 impl Outcome {
-    /// What went wrong, in a word; `None`: nothing.
+    /// The cause of an error; `None` if there is none.
     pub fn cause(&self) -> Option<&str> {
-        match &self.fate {
-            Fate::Response { cause, .. } | Fate::Close { cause: Some(cause) } => {
+        match &self.kind {
+            OutcomeKind::Response { cause, .. } | OutcomeKind::Close { cause: Some(cause) } => {
                 Some(&**cause).filter(|cause| *cause != Flag::Fine.cause())
             }
-            Fate::Close { cause: None } | Fate::Endpoints { .. } | Fate::Handshake => None,
+            OutcomeKind::Close { cause: None } | OutcomeKind::Endpoints { .. } | OutcomeKind::Handshake => None,
         }
     }
 
-    /// In a word or two.
+    /// A short description.
     pub fn answer(&self) -> String {
-        match &self.fate {
-            Fate::Endpoints { endpoints } => endpoints.join(", "),
-            Fate::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
-            Fate::Response { status, .. } => status.to_string(),
-            Fate::Close { .. } => "the connection is reset".to_owned(),
-            Fate::Handshake => "TLS ends here".to_owned(),
+        match &self.kind {
+            OutcomeKind::Endpoints { endpoints } => endpoints.join(", "),
+            OutcomeKind::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
+            OutcomeKind::Response { status, .. } => status.to_string(),
+            OutcomeKind::Close { .. } => "the connection is reset".to_owned(),
+            OutcomeKind::Handshake => "TLS ends here".to_owned(),
         }
     }
 
-    /// The same in one case alone.
+    /// Limits this outcome to one case.
     pub fn when(self, when: impl Into<String>) -> Self {
         Outcome { when: Some(when.into()), ..self }
     }
 }
 
-impl Fate {
-    /// A redirect, or another answer that is as it should be.
+impl OutcomeKind {
+    /// A redirect, or another intended response.
     pub fn answer(status: u16, location: Option<String>) -> Self {
-        Fate::Response { status, location, cause: Flag::Fine.cause().to_owned() }
+        OutcomeKind::Response { status, location, cause: Flag::Fine.cause().to_owned() }
     }
 
-    /// The connection ends without a word.
+    /// The connection is closed without a response.
     pub fn close(flag: Flag) -> Self {
-        Fate::Close { cause: Some(flag.cause().to_owned()) }
+        OutcomeKind::Close { cause: Some(flag.cause().to_owned()) }
     }
 }
 
-/// Who is asked, and how those who are refused are told.
+/// Context of an outcome: the router, the request, and how errors are reported.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct QueryContext<'a> {
     /// The router.
     pub router: &'a RouterTable,
     /// The request.
-    pub asked: &'a Asked<'a>,
-    /// What endpoints are verified with, and what is known of them.
+    pub request: &'a QueryRequest<'a>,
+    /// Trusted CAs, and state of endpoints.
     pub facts: Facts<'a>,
-    /// Whether bytes are carried, and no request is read.
+    /// True if the connection is forwarded as bytes, without HTTP.
     pub is_stream: bool,
 }
 
-impl Ground<'_> {
-    /// What the router says instead of an endpoint: its own page, if the operator has not given it another; a stream ends.
-    pub fn refused(&self, status: u16, flag: Flag) -> Fate {
+impl QueryContext<'_> {
+    /// An error by the router, with the status of the operator's error page if there is one; a stream is closed.
+    pub fn refused(&self, status: u16, flag: Flag) -> OutcomeKind {
         if self.is_stream {
-            return Fate::close(flag);
+            return OutcomeKind::close(flag);
         }
         let page = self.router.policy.pages.of(status);
         let status = match page {
-            _ if self.asked.is_grpc() && grpc_has_words_for(status) => 200,
+            _ if self.request.is_grpc() && grpc_has_words_for(status) => 200,
             Some(page) => page.status,
             None => status,
         };
-        Fate::Response { status, location: None, cause: flag.cause().to_owned() }
+        OutcomeKind::Response { status, location: None, cause: flag.cause().to_owned() }
     }
 
-    /// What may become of something that a route has, once its client is let in.
+    /// Possible outcomes for an admitted client of a route.
     pub fn forwarded(&self, route: &ResolvedRoute) -> Vec<Outcome> {
         let shares = || route.cluster.services.iter().filter(|service| service.weight > 0);
         let is_verified = |service: &&ServiceEndpoints| self.facts.trust.missing(route, service).is_none();
@@ -135,7 +135,7 @@ impl Ground<'_> {
         let known = &self.facts.table.endpoints;
         let well = endpoints(known, shares().filter(is_verified), is_well);
         let has_well = well.is_some();
-        // Those that are not well are tried where no other is left.
+        // Unhealthy endpoints are tried if no other is left.
         all.extend(well.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(Outcome::from));
         if !all.is_empty() && !has_well {
             let down = Outcome::from(self.refused(503, Flag::BackendsDown));
@@ -159,13 +159,13 @@ impl Ground<'_> {
         }
         let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
         all.extend(
-            endpoints(known, kept, |_, _| true).map(|fate| Outcome::from(fate).when("its cookie names one of them")),
+            endpoints(known, kept, |_, _| true).map(|kind| Outcome::from(kind).when("its cookie names one of them")),
         );
         self.limited(route, &mut all);
         all
     }
 
-    /// What limits make of it.
+    /// Adds outcomes of rate limits and connection limits.
     fn limited(&self, route: &ResolvedRoute, all: &mut Vec<Outcome>) {
         let limits = route.policy.source_limits;
         let most = [
@@ -186,16 +186,16 @@ impl Ground<'_> {
     }
 }
 
-/// The endpoints of these services that pass, each once.
+/// Endpoints of these services that pass the filter, each once.
 fn endpoints<'s>(
     known: &'s Endpoints,
     services: impl Iterator<Item = &'s ServiceEndpoints>,
     passes: impl Fn(&ServiceEndpoints, &Endpoint) -> bool,
-) -> Option<Fate> {
+) -> Option<OutcomeKind> {
     let usable = services.filter(|service| service.is_usable(known));
     let all = usable.flat_map(|service| known.of(service).iter().map(move |endpoint| (service, endpoint)));
     let addresses: BTreeSet<_> =
         all.filter(|(service, endpoint)| passes(service, endpoint)).map(|(_, endpoint)| endpoint.address).collect();
     let endpoints: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    (!endpoints.is_empty()).then_some(Fate::Endpoints { endpoints })
+    (!endpoints.is_empty()).then_some(OutcomeKind::Endpoints { endpoints })
 }

@@ -1,4 +1,4 @@
-//! Objects as explanations name them: where they stand, since when, and what they are told.
+//! Objects as explanations name them: source, age and conditions.
 
 use router_api::object::Object;
 use router_model::kind::Kind;
@@ -8,9 +8,9 @@ use router_table::table::RouterTable;
 use crate::explain::explanation::{Fact, Owner};
 use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
-/// A Route of the folder, with its conditions on a router.
+/// A Route, with its conditions on a router.
 pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
     let entries = facts.report.routes.get(key).map(Ingress::to_vec).unwrap_or_default();
     let conditions = entries
@@ -27,7 +27,7 @@ pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) ->
     object(facts, &ObjectRef { kind: Kind::Route, key: key.clone() }, conditions)
 }
 
-/// An object of the folder, with its conditions on a router, or wherever else it hangs.
+/// An object, with its conditions on a router or for other parents.
 pub fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef) -> Owner {
     match who.kind {
         Kind::Route => owner(facts, router, &who.key),
@@ -35,11 +35,12 @@ pub fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef)
     }
 }
 
-/// What an object of another kind than Route is told, of one parent or of all of them.
+/// Conditions of a Gateway API or Contour object, for one parent or for all.
 pub fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str>) -> Vec<Fact> {
-    let told = facts.report.others.get(who);
-    let rows = told.iter().flat_map(|told| &told.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
-    let fact = |row: &Row| Fact {
+    let status = facts.report.others.get(who);
+    let rows =
+        status.iter().flat_map(|status| &status.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
+    let fact = |row: &ParentStatus| Fact {
         r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
         status: if row.admitted { "True" } else { "False" }.to_owned(),
         reason: row.reason.clone(),

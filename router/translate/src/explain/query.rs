@@ -1,4 +1,4 @@
-//! What can be asked: a URL with what else a request has, or a server name alone.
+//! A query: a URL with optional method and header fields, or a server name alone.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const GET: &str = "GET";
 const HOST: &str = "host";
 
-/// What a connection speaks.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -22,7 +22,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The port of URLs that name none.
+    /// Default port of the scheme.
     pub const fn default_port(self) -> u16 {
         match self {
             Protocol::Http => 80,
@@ -40,59 +40,59 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A question.
+/// A query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
-    /// TLS for a server name alone.
+    /// `Https` for a server name alone.
     pub protocol: Protocol,
     /// The host, in lower case, without a trailing dot.
     pub host: String,
-    /// The port; `None`: a server name without one, which any router may have.
+    /// The port; `None` for a server name without one, which applies to any router.
     pub port: Option<u16>,
-    /// The path without its query; `None`: a server name alone.
+    /// The path without its query string; `None` for a server name alone.
     pub path: Option<String>,
-    /// The URL's query.
+    /// The query string of the URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// The method; `None`: GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Header fields, names in lower case.
+    /// Header fields, with names in lower case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// The client that asks; `None`: anybody. IPv4 addresses are in their own form.
+    /// The client; `None` for any. An IPv4-mapped address is stored as IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
 }
 
-/// Why a text is no question.
+/// Why a text is not a valid query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// Neither `http` nor `https`.
-    #[error("{0:?} is no scheme that is routed; write http://… or https://…, or a server name alone")]
+    /// The scheme is neither `http` nor `https`.
+    #[error("{0:?} is not a supported scheme; write http://… or https://…, or a server name alone")]
     Scheme(String),
-    /// There is no host, or it is none.
-    #[error("{0:?} is no host name; write one such as shop.example.test")]
+    /// The host is missing or invalid.
+    #[error("{0:?} is not a valid host name; write one such as shop.example.test")]
     Host(String),
-    /// A port that is none.
-    #[error("{0:?} is no port; write a number from 1 to 65535")]
+    /// The port is invalid.
+    #[error("{0:?} is not a valid port; write a number from 1 to 65535")]
     Port(String),
-    /// A client that is no address.
-    #[error("{0:?} is no IP address; write one such as 192.0.2.7")]
+    /// The client's address is invalid.
+    #[error("{0:?} is not an IP address; write one such as 192.0.2.7")]
     From(String),
-    /// A method that is none.
-    #[error("{0:?} is no method; write one such as POST")]
+    /// The method is invalid.
+    #[error("{0:?} is not a valid method; write one such as POST")]
     Method(String),
-    /// A header field that is none.
-    #[error("{0:?} is no header field; write one such as 'X-Version: 2'")]
+    /// The header field is invalid.
+    #[error("{0:?} is not a valid header field; write one such as 'X-Version: 2'")]
     Header(String),
-    /// A request is described, and no URL is there for it.
+    /// A method or header field needs a URL.
     #[error("a server name has neither method nor header fields; write https://{0}/…")]
     NoRequest(String),
 }
 
 impl Query {
-    /// Reads `http://host[:port][/path][?query]`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    /// Parses `http://host[:port][/path][?query]`, the same with `https`, or `host[:port]` as a server name (SNI).
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -144,10 +144,10 @@ impl Query {
         })
     }
 
-    /// The same question with this method.
+    /// The same query with this method.
     ///
     /// # Errors
-    /// It is none, or a server name alone is asked for.
+    /// The method is invalid, or the query is a server name.
     pub fn with_method(mut self, method: &str) -> Result<Self, QueryError> {
         if !is_token(method) {
             return Err(QueryError::Method(method.to_owned()));
@@ -159,11 +159,11 @@ impl Query {
         Ok(self)
     }
 
-    /// The same question with one more header field, as curl reads it: `Name: value`; `Name;` has an empty value, and
-    /// `Name:` is not sent. `Host` says whom the request is for.
+    /// The same query with one more header field, in curl's syntax: `Name: value`; `Name;` has an empty value, and
+    /// `Name:` is not sent. `Host` replaces the host of the request.
     ///
     /// # Errors
-    /// It is none, or a server name alone is asked for.
+    /// The field is invalid, or the query is a server name.
     pub fn with_header(mut self, line: &str) -> Result<Self, QueryError> {
         let wrong = || QueryError::Header(line.to_owned());
         let (name, value) = match (line.split_once(':'), line.strip_suffix(';')) {
@@ -186,13 +186,13 @@ impl Query {
         Ok(self)
     }
 
-    /// The same question of a client with this address.
+    /// The same query from a client with this address.
     #[must_use]
     pub fn asked_by(self, client: IpAddr) -> Self {
         Query { from: Some(client.to_canonical()), ..self }
     }
 
-    /// The path of requests, as they send it.
+    /// The path as a request has it.
     pub fn path(&self) -> &str {
         self.path.as_deref().unwrap_or("/")
     }
@@ -207,17 +207,17 @@ impl Query {
         self.method.as_deref().unwrap_or(GET)
     }
 
-    /// The first header field of this name, which is in lower case.
+    /// The first header field of this name (lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers(name).next()
     }
 
-    /// All header fields of this name, which is in lower case.
+    /// All header fields of this name (lower case).
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// `Host` as a client writes it: without the port where that is the scheme's own.
+    /// `Host` as a client writes it: without the scheme's default port.
     pub fn authority(&self) -> String {
         let port = self.port.filter(|port| *port != self.protocol.default_port());
         match (self.header(HOST), port) {
@@ -227,7 +227,7 @@ impl Query {
         }
     }
 
-    /// The host as a name; `None` for an address.
+    /// The host as a name; `None` for an IP address.
     pub fn hostname(&self) -> Option<Hostname> {
         Hostname::parse(&self.host).ok()
     }
@@ -251,7 +251,7 @@ impl fmt::Display for Query {
     }
 }
 
-/// Whether a text can be a method or a field's name (RFC 9110 §5.6.2).
+/// True for a valid method or field name (`token`, RFC 9110 §5.6.2).
 fn is_token(text: &str) -> bool {
     let is_sign = |byte| b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))

@@ -1,4 +1,4 @@
-//! How a route's traffic is carried: what its annotations and its router ask for, in words.
+//! Settings of a route, from its annotations and its router, as text.
 
 use std::time::Duration;
 
@@ -10,19 +10,18 @@ use router_table::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
 use router_table::table::{Endpoints, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
 use serde::{Deserialize, Serialize};
 
-/// One thing that holds for a route.
+/// A setting of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// What it is about.
+    /// Its subject.
     pub what: String,
-    /// What holds.
+    /// Its value.
     pub value: String,
-    /// Whether somebody asks for it: it differs from what a route without annotations has on a router without settings.
+    /// True if it differs from the default: that of a route without annotations, on a router without settings.
     pub asked: bool,
 }
 
-/// The settings of a route on a router, most important first. Those that are off by default are there only when asked
-/// for.
+/// Settings of a route on a router, most important first. Features that are off by default appear only if enabled.
 pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
     let mut list = List(Vec::new());
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
@@ -102,7 +101,7 @@ fn default(endpoints: &Endpoints, route: &ResolvedRoute) -> &'static str {
     if is_in_turn { "roundrobin" } else { "random" }
 }
 
-/// What only routes whose requests are read can have.
+/// Settings of routes whose requests are parsed.
 fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     let RouteKind::Http { path, tls } = &route.kind else { return };
     let policy = &route.policy;
@@ -153,7 +152,7 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     }
 }
 
-/// Of rules it is told where a path is not in the form in which it is compared.
+/// For a rule: shown only if its path is not in the form in which paths are compared.
 fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     match router.policy.path_form {
         PathForm::Normal { merge_slashes } if !route.is_of_rule() => {
@@ -182,7 +181,7 @@ fn limits(route: &ResolvedRoute, list: &mut List) {
     }
 }
 
-/// A time in its largest unit that is whole.
+/// A duration in its largest whole unit.
 pub(super) fn time(time: Duration) -> String {
     if time >= MAX_TIMEOUT {
         return "none".to_owned();

@@ -1,11 +1,11 @@
-//! Whole explanations, as text: each line is something that an operator relies on.
+//! Whole explanations as text: operators rely on each line.
 
 use router_api::resources::Resources;
 use router_table::live::Trust;
 use serde_json::{Value, json};
 
 use crate::explain::explanation::Step;
-use crate::explain::outcome::Fate;
+use crate::explain::outcome::OutcomeKind;
 use crate::explain::query::QueryError;
 use crate::explain::settings::Setting;
 
@@ -74,7 +74,7 @@ https://shop.test:443/cart/1?q=2
    tunnel timeout: 1h
 6. backends
    service web weight 100: 10.0.0.1:8080, 10.0.0.2:8080
-7. others that want it
+7. others that claim it
    Route thief/all, created 2024-01-01T00:00:03Z, Admitted False (HostAlreadyClaimed)
      HostAlreadyClaimed: a route in another namespace holds shop.test and is older than all
      lost to Route shop/all, created 2024-01-01T00:00:02Z, Admitted True
@@ -93,11 +93,11 @@ fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
     assert!(!explanation.served);
     assert_eq!(
         explanation.verdict,
-        "503: Route thief/new wants it and is refused (HostAlreadyClaimed: a route in another namespace holds shop.test \
+        "503: Route thief/new claims it and is rejected (HostAlreadyClaimed: a route in another namespace holds shop.test \
          and is older than new); Route shop/old, created 2024-01-01T00:00:01Z, has it"
     );
     assert_eq!(explanation.fix.unwrap(), "give Route thief/new another host or path, or remove Route shop/old");
-    // Strict ownership alone is in the way: the data says so, for whoever reads JSON.
+    // Only Strict ownership is in the way; the JSON has it as data.
     let json = serde_json::to_value(explained(&objects, "http://shop.test/pay")).unwrap();
     let losers = json["steps"].as_array().unwrap().iter().find(|step| step["stage"] == "losers").unwrap();
     assert_eq!(losers["routes"][0]["winner"]["namespace"], "shop");
@@ -113,7 +113,7 @@ fn a_refused_wildcard_names_the_policy() {
     let explanation = explained(&objects, "http://any.wild.test/");
     assert_eq!(
         explanation.verdict,
-        "503: Route a/wild wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
+        "503: Route a/wild claims it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
     );
     assert!(explanation.fix.unwrap().contains("WildcardsAllowed"));
 }
@@ -164,7 +164,7 @@ fn an_unknown_host_gets_the_closest_name_and_another_router_is_pointed_out() {
 }
 
 #[test]
-fn clear_text_is_told_apart_from_tls() {
+fn clear_text_is_distinguished_from_tls() {
     let edge = |policy: &str| {
         let tls = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": policy });
         [route("a/edge", 1, json!({ "host": "edge.test", "tls": tls })), slice("a/web", &["10.0.0.1"], 80)]
@@ -185,7 +185,7 @@ fn clear_text_is_told_apart_from_tls() {
     assert!(name.served);
 }
 
-/// The lines of the filter step, with verdict and fix after them.
+/// The lines of the filter step, followed by verdict and fix.
 fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<String> {
     let mut object = route("a/r", 1, json!({ "host": "h.test", "tls": tls }));
     if !list.is_empty() {
@@ -205,7 +205,7 @@ fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<Stri
 }
 
 #[test]
-fn a_client_is_told_whether_it_may_connect() {
+fn the_filter_step_says_whether_a_client_may_connect() {
     let (edge, pass) = (json!({ "termination": "edge" }), json!({ "termination": "passthrough" }));
     let (list, url) = ("10.0.0.0/8 2001:db8::1", "https://h.test/");
     let only = "only 10.0.0.0/8, 2001:db8::1/128 may connect";
@@ -231,7 +231,7 @@ fn a_client_is_told_whether_it_may_connect() {
     assert_eq!(of(list, &pass, Some("2001:db8::2")), [&refused[..], &[&fix("2001:db8::2")]].concat());
     let expected = ["everybody may connect", "192.0.2.1 is let in", "Route a/r gets it, on 1 endpoint"];
     assert_eq!(of("", &edge, Some("192.0.2.1")), expected);
-    // A redirect is refused like everything else.
+    // The allow-list also rejects clients that would get a redirect.
     let redirect = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": "Redirect" });
     let found = filtered(list, redirect, "http://h.test/", Some("192.0.2.1"));
     assert!(found[2].starts_with("403: Route a/r has it"), "{found:?}");
@@ -274,7 +274,7 @@ fn questions_are_read_or_refused() {
 }
 
 #[test]
-fn settings_are_told_in_words_and_what_is_asked_for_is_marked() {
+fn settings_are_listed_and_non_default_ones_are_marked() {
     let mut cart =
         route("shop/cart", 1, json!({ "host": "shop.test", "path": "/cart", "tls": { "termination": "edge" } }));
     cart["spec"]["httpHeaders"] =
@@ -343,7 +343,7 @@ fn of_gateway_api(kind: &str, id: &str, age: u32, spec: Value) -> Value {
     object
 }
 
-/// A Gateway, a route with a slot for the routes of teams, and the route of a team.
+/// A Gateway, a route with a slot for teams' routes, and the route of a team.
 fn delegated() -> Vec<Value> {
     let service = |id: &str| {
         let mut service = of_gateway_api("Service", id, 1, json!({ "ports": [{ "name": "http", "port": 80 }] }));
@@ -427,7 +427,7 @@ fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
 }
 
 #[test]
-fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
+fn claims_of_the_exact_host_are_named_before_those_of_every_host() {
     let class = delegated().swap_remove(0);
     let gateway = |name: &str, listener: Value| {
         let spec = json!({ "gatewayClassName": "sluice", "defaultScope": "All", "listeners": [listener] });
@@ -441,7 +441,7 @@ fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
         gateway("very", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "a.shop.test" })),
     ];
     let explanation = explained(&objects, "http://a.shop.test/");
-    let why = "503: Gateway shop/very wants it and is not served: #web: Invalid: spec.defaultScope: ";
+    let why = "503: Gateway shop/very claims it and is not served: #web: Invalid: spec.defaultScope: ";
     assert!(explanation.verdict.starts_with(why), "{explanation}");
     let text = explanation.to_string();
     let places = ["shop/very", "shop/close", "shop/any"].map(|name| text.find(&format!("Gateway {name}")));
@@ -450,7 +450,7 @@ fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
 }
 
 #[test]
-fn what_no_route_takes_is_told_as_its_client_sees_it() {
+fn unrouted_requests_are_explained_as_their_client_sees_them() {
     let mut objects = delegated();
     let listener = json!({ "name": "tls", "port": 443, "protocol": "TLS", "hostname": "*.tls.test",
         "tls": { "mode": "Passthrough" } });
@@ -459,7 +459,7 @@ fn what_no_route_takes_is_told_as_its_client_sees_it() {
     let explanation = explained(&objects, "https://a.tls.test/");
     let verdict = "the connection is reset: Gateway shop/tls has *.tls.test, and no TLSRoute is attached for it";
     assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
-    assert_eq!(explanation.outcome, [Fate::close(Flag::NoEndpoints).into()]);
+    assert_eq!(explanation.outcome, [OutcomeKind::close(Flag::NoEndpoints).into()]);
 
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());
@@ -472,7 +472,7 @@ fn what_no_route_takes_is_told_as_its_client_sees_it() {
 }
 
 #[test]
-fn losers_of_other_kinds_are_named_with_whoever_has_their_host() {
+fn losers_of_other_kinds_are_named_with_the_winner() {
     let mut objects = delegated();
     objects.push(route("blue/first", 0, json!({ "host": "www.shop.test" })));
     objects.push(slice("blue/web", &["10.0.0.2"], 8080));
@@ -504,7 +504,7 @@ fn of_two_roots_of_one_host_none_is_said_to_have_it() {
     let said = explained(&[proxy("a/one"), proxy("b/two")], "http://two.test/");
     assert_eq!(
         said.verdict,
-        "503: HTTPProxy a/one wants it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
+        "503: HTTPProxy a/one claims it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
          HTTPProxies: a/one, b/two"
     );
 }

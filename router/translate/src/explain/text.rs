@@ -1,4 +1,4 @@
-//! An explanation as people read it.
+//! Renders an explanation as text.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// As one of several.
+/// One of several outcomes.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "or: {}", self.answer())?;
@@ -54,7 +54,7 @@ impl fmt::Display for Step {
                 object(f, "   ", owner)
             }
             Step::Losers { routes } => {
-                writeln!(f, "others that want it")?;
+                writeln!(f, "others that claim it")?;
                 for loser in routes {
                     object(f, "   ", &loser.route)?;
                     writeln!(f, "     {}", loser.why)?;
@@ -112,7 +112,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Ends a line, with what is wrong with it.
+/// Ends a line, with the problem if there is one.
 fn problem(f: &mut fmt::Formatter<'_>, problem: Option<&str>) -> fmt::Result {
     match problem {
         Some(problem) => writeln!(f, "; {problem}"),
@@ -135,7 +135,7 @@ fn object(f: &mut fmt::Formatter<'_>, lead: &str, owner: &Owner) -> fmt::Result 
     }
     match owner.created {
         Some(at) => write!(f, ", created {at}")?,
-        // Of an object that cannot be read, nobody knows whether it has one.
+        // An invalid object's conditions are unknown.
         None if owner.conditions.iter().any(|condition| condition.reason == "InvalidManifest") => {}
         None => write!(f, ", without creationTimestamp (counts as youngest)")?,
     }

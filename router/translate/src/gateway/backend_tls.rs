@@ -1,8 +1,9 @@
-//! BackendTLSPolicy: which Services are spoken to over TLS, and how their endpoints are verified.
+//! BackendTLSPolicy: which Services are reached over TLS, and how their endpoints are verified.
 //!
-//! A policy for one port of a Service goes before one for all of it; of policies for the same, the oldest one has it
-//! (`creationTimestamp`, then namespace and name) and the others are `Conflicted`. A policy that is in force and cannot be
-//! used closes the Service: clear text in its place would be what the owner did not want.
+//! A policy for one port of a Service takes precedence over one for the whole Service. If several policies have the
+//! same target, the oldest one is in force (`creationTimestamp`, then namespace and name) and the others are
+//! `Conflicted`. If the policy in force is invalid, requests to the Service fail: clear text would ignore its owner's
+//! intent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
 use router_api::kubernetes::config_map::CA_CERTIFICATE;
 use router_api::resources::Resources;
+use router_model::certificate::TrustRoots;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef, Seniority};
 use router_table::rule::BackendTls;
@@ -19,27 +21,27 @@ use serde_json::{Value, json};
 use super::conditions::{Faults, conditions};
 use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Most `status.ancestors`, as the API allows.
+/// Maximum length of `status.ancestors` (API schema).
 const MAX_ANCESTORS: usize = 16;
 
-/// A Service, and the name of one of its ports or all of it.
-type Target = (ObjectKey, Option<Arc<str>>);
+/// A Service and the name of one of its ports; `None` for the whole Service.
+type PolicyTarget = (ObjectKey, Option<Arc<str>>);
 
-/// A target of a policy: the Service's name, and the name of one of its ports.
-type Named<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
+/// A target within the policy's namespace: the Service's name and the name of one of its ports; `None` for all ports.
+type TargetName<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
 
 /// All policies, resolved.
 #[derive(Debug)]
 pub struct BackendTlsPolicies<'r> {
     resources: &'r Resources,
-    /// Who has a target.
-    winners: HashMap<Target, &'r BackendTlsPolicy>,
+    /// The policy in force for each target.
+    winners: HashMap<PolicyTarget, &'r BackendTlsPolicy>,
     resolved: HashMap<&'r ObjectKey, Resolved>,
 }
 
-/// What a policy comes to.
+/// The result of resolving one policy.
 #[derive(Debug)]
 struct Resolved {
     tls: Result<BackendTls, String>,
@@ -48,7 +50,7 @@ struct Resolved {
 }
 
 impl<'r> BackendTlsPolicies<'r> {
-    /// Those of these objects.
+    /// Resolves the policies among these objects.
     pub fn new(resources: &'r Resources) -> Self {
         let mut policies: Vec<&'r BackendTlsPolicy> =
             resources.backend_tls_policies.iter().map(AsRef::as_ref).collect();
@@ -63,9 +65,10 @@ impl<'r> BackendTlsPolicies<'r> {
         BackendTlsPolicies { resources, winners, resolved }
     }
 
-    /// How TLS is spoken with the endpoints of a Service's port; `None`: no policy is about it.
+    /// TLS settings for the endpoints of a Service's port; `None` if no policy targets it.
     ///
-    /// The error says why the policy that is about it cannot be used: nothing may be sent to these endpoints.
+    /// # Errors
+    /// The policy in force is invalid, and why; nothing may be sent to these endpoints.
     pub fn of(&self, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
         let ports = self.resources.services.get(service).map(|service| &service.ports);
         let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
@@ -74,11 +77,14 @@ impl<'r> BackendTlsPolicies<'r> {
         self.resolved.get(&policy.meta.key).map(|resolved| resolved.tls.clone())
     }
 
-    /// What policies are told, each for every Gateway that reaches one of its Services; policies that no Gateway of ours
-    /// reaches are told nothing.
-    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, ObjectStatus> {
-        let told = |policy: &Arc<BackendTlsPolicy>| {
-            let mut ancestors: BTreeMap<ObjectKey, Vec<Named<'_>>> = BTreeMap::new();
+    /// Statuses of policies, with one ancestor for each Gateway that reaches a targeted Service. A policy without such
+    /// a Gateway gets no status.
+    pub fn statuses(
+        &self,
+        gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>,
+    ) -> BTreeMap<ObjectRef, ObjectStatus> {
+        let status = |policy: &Arc<BackendTlsPolicy>| {
+            let mut ancestors: BTreeMap<ObjectKey, Vec<TargetName<'_>>> = BTreeMap::new();
             for (target, section) in targets_of(policy) {
                 for gateway in gateways_of(&service(policy, target)) {
                     ancestors.entry(gateway).or_default().push((&target.name, section.as_ref()));
@@ -86,18 +92,18 @@ impl<'r> BackendTlsPolicies<'r> {
             }
             let resolved = self.resolved.get(&policy.meta.key).filter(|_| !ancestors.is_empty())?;
             let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
-            Some((object, self.told_by(policy, resolved, &ancestors)))
+            Some((object, self.status_of(policy, resolved, &ancestors)))
         };
-        self.resources.backend_tls_policies.iter().filter_map(told).collect()
+        self.resources.backend_tls_policies.iter().filter_map(status).collect()
     }
 
-    fn told_by(
+    fn status_of(
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        ancestors: &BTreeMap<ObjectKey, Vec<Named<'_>>>,
+        ancestors: &BTreeMap<ObjectKey, Vec<TargetName<'_>>>,
     ) -> ObjectStatus {
-        let mut told = ObjectStatus::default();
+        let mut status = ObjectStatus::default();
         let mut entries: Vec<Value> = Vec::new();
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
             let (accepted, winners) = self.accepted(policy, resolved, targets);
@@ -112,7 +118,7 @@ impl<'r> BackendTlsPolicies<'r> {
                 "controllerName": CONTROLLER_NAME,
                 "conditions": conditions,
             }));
-            told.rows.push(Row {
+            status.rows.push(ParentStatus {
                 parent: format!("{} {gateway}", Kind::Gateway),
                 hosts: Vec::new(),
                 admitted: accepted.holds,
@@ -121,16 +127,16 @@ impl<'r> BackendTlsPolicies<'r> {
                 winners,
             });
         }
-        told.status = json!({ "ancestors": entries });
-        told
+        status.status = json!({ "ancestors": entries });
+        status
     }
 
-    /// `Accepted` for some of a policy's targets, and who has those that it does not have.
+    /// Condition `Accepted` for these targets of a policy, and the policies in force for the targets that it lost.
     fn accepted(
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        targets: &[Named<'_>],
+        targets: &[TargetName<'_>],
     ) -> (Condition, Vec<ObjectRef>) {
         let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
         let (mut lost, mut missing, mut kept, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -160,7 +166,7 @@ impl<'r> BackendTlsPolicies<'r> {
                 kept.push(text);
             }
         }
-        // A condition is about all targets together: which of them the policy has all the same, the message says.
+        // One condition covers all targets, so the message lists those for which the policy is in force anyway.
         let besides = match kept.is_empty() {
             true => String::new(),
             false => format!("; in force for Service {}", kept.join(", Service ")),
@@ -176,7 +182,7 @@ impl<'r> BackendTlsPolicies<'r> {
     }
 }
 
-/// The Services among a policy's targets; nothing else has endpoints that are connected to.
+/// The Services among a policy's targets; other kinds have no endpoints to connect to.
 fn targets_of(policy: &BackendTlsPolicy) -> impl Iterator<Item = (&ObjectReference, &Option<Arc<str>>)> {
     let is_service = |object: &ObjectReference| object.group.is_empty() && &*object.kind == Kind::Service.name();
     policy.targets.iter().filter(move |(object, _)| is_service(object)).map(|(object, section)| (object, section))
@@ -210,8 +216,8 @@ fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
     Resolved { tls: usable.map_err(|refusal| refusal.message), accepted, references }
 }
 
-/// The certificates of all references that can be used, and what is wrong with the others.
-fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<RootCertStore>>, Faults) {
+/// CA certificates of all valid references, and the faults of the others.
+fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<TrustRoots>, Faults) {
     const INVALID: &str = "InvalidCACertificateRef";
     let (mut stores, mut faults) = (Vec::new(), Faults::default());
     for (i, reference) in policy.ca_certificates.iter().enumerate() {
@@ -233,11 +239,11 @@ fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<Root
     }
     let roots = match stores.as_slice() {
         [] => None,
-        [only] => Some(Arc::clone(only)),
+        [only] => Some(TrustRoots::clone(only)),
         several => {
             let mut roots = RootCertStore::empty();
             roots.roots.extend(several.iter().flat_map(|store| store.roots.iter().cloned()));
-            Some(Arc::new(roots))
+            Some(Arc::new(roots).into())
         }
     };
     (roots, faults)

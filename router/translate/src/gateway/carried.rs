@@ -1,10 +1,10 @@
-//! What backends get of their clients' connections.
+//! What a backend receives of a client's connection.
 
-/// What of a client's connection goes on to a backend.
+/// What a backend receives of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// All of it, with the TLS that it may have.
+    /// The bytes as the client sent them, TLS included (passthrough).
     AsItCame,
-    /// What is inside of its TLS, or requests.
+    /// The content of terminated TLS, or HTTP requests.
     Content,
 }

@@ -1,4 +1,4 @@
-//! Which routes hang on which listeners, and what each route is told for each of its parents.
+//! Attaches routes to listeners, and gives each route its condition `Accepted` for each parent.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,51 +14,52 @@ use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 
-/// A route with those of its parents that are Gateways of ours.
+/// A route and those of its `parentRefs` that name a Gateway of ours.
 #[derive(Debug)]
 pub struct Attached<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
-    /// In order of `parentRefs`.
-    pub parents: Vec<Parent>,
+    /// In the order of `parentRefs`.
+    pub parents: Vec<GatewayParent>,
 }
 
-/// One of a route's `parentRefs`: a Gateway of ours.
+/// An entry of a route's `parentRefs` that names a Gateway of ours.
 #[derive(Debug)]
-pub struct Parent {
-    /// Its place among the `parentRefs`.
+pub struct GatewayParent {
+    /// Index in `parentRefs`.
     pub index: usize,
-    /// The Gateway, by its place among [`GatewayState`]s.
-    pub gate: usize,
+    /// Index of the Gateway in the list of [`GatewayState`]s.
+    pub gateway: usize,
     /// Condition `Accepted`.
     pub accepted: Condition,
-    /// The listeners that the route hangs on; none unless it is accepted.
-    pub hooks: Vec<Attachment>,
+    /// The listeners that the route is attached to; empty if it is not accepted.
+    pub attachments: Vec<Attachment>,
 }
 
-/// A listener that a route hangs on.
+/// A listener that a route is attached to.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// The listener, by its place in the Gateway.
+    /// Index of the listener in its Gateway.
     pub listener: usize,
-    /// Hosts that both have; at least one.
+    /// The intersection of the listener's hostname and the route's hostnames; not empty.
     pub hosts: Vec<HostPattern>,
 }
 
-/// The API's order of age: creation (what has no time is the youngest), then namespace and name.
+/// Precedence by age in Gateway API: `creationTimestamp` (an object without one is the youngest), then namespace and
+/// name.
 pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
     one.created.cmp(&other.created).then_with(|| one.key.cmp(&other.key))
 }
 
-/// Hangs all routes on listeners, the oldest first: of an HTTPRoute and a GRPCRoute whose hosts meet on a listener the
-/// older one is accepted.
+/// Attaches all routes to listeners, the oldest first. If an HTTPRoute and a GRPCRoute have overlapping hosts on one
+/// listener, the older one is accepted.
 pub fn attach<'r>(
     resources: &'r Resources,
-    gates: &[GatewayState<'r>],
+    gateways: &[GatewayState<'r>],
     refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 ) -> Vec<Attached<'r>> {
     let by_key: HashMap<&ObjectKey, usize> =
-        gates.iter().enumerate().map(|(i, gate)| (&gate.gateway.meta.key, i)).collect();
+        gateways.iter().enumerate().map(|(i, state)| (&state.gateway.meta.key, i)).collect();
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
     routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
@@ -68,17 +69,18 @@ pub fn attach<'r>(
         let refusal = refusal(route);
         let mut parents = Vec::new();
         for (index, parent) in route.parents.iter().enumerate() {
-            let Some(&gate) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
-            let Some(state) = gates.get(gate) else { continue };
+            let Some(&gateway) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
+            let Some(state) = gateways.get(gateway) else { continue };
             let found = match &refusal {
                 Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
-                None => hooks(route, parent, state, resources).and_then(|hooks| rivals.keep(route, gate, state, hooks)),
+                None => attachments(route, parent, state, resources)
+                    .and_then(|attachments| rivals.keep(route, gateway, state, attachments)),
             };
-            let (accepted, hooks) = match found {
-                Ok((hooks, note)) => (Condition::new("Accepted", true, "Accepted", note), hooks),
+            let (accepted, attachments) = match found {
+                Ok((attachments, note)) => (Condition::new("Accepted", true, "Accepted", note), attachments),
                 Err(accepted) => (accepted, Vec::new()),
             };
-            parents.push(Parent { index, gate, accepted, hooks });
+            parents.push(GatewayParent { index, gateway, accepted, attachments });
         }
         if !parents.is_empty() {
             attached.push(Attached { route, parents });
@@ -87,7 +89,7 @@ pub fn attach<'r>(
     attached
 }
 
-/// The Gateway that a parent reference names.
+/// The Gateway that a parent reference names, if it names one.
 fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
     let object = &parent.object;
     let is_gateway = *object.group == *GROUP && *object.kind == *Kind::Gateway.name();
@@ -95,14 +97,14 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
     is_gateway.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
 }
 
-/// The listeners of a Gateway that take the route.
+/// The listeners of a Gateway that the route attaches to.
 ///
 /// # Errors
-/// Condition `Accepted` when there is none.
-fn hooks(
+/// Condition `Accepted` if there is none.
+fn attachments(
     route: &GatewayRoute,
     parent: &ParentRef,
-    gate: &GatewayState<'_>,
+    state: &GatewayState<'_>,
     resources: &Resources,
 ) -> Result<Vec<Attachment>, Condition> {
     let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
@@ -111,9 +113,9 @@ fn hooks(
         parent.section.as_ref().is_none_or(|section| *section == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
     };
-    let named: Vec<_> = gate.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
+    let named: Vec<_> = state.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
     if named.is_empty() {
-        let message = format!("Gateway {} has no listener {}", gate.gateway.meta.key, wanted(parent));
+        let message = format!("Gateway {} has no listener {}", state.gateway.meta.key, listener_words(parent));
         return refused("NoMatchingParent", message);
     }
     let carries = |placed: &Placed<'_>| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
@@ -123,43 +125,44 @@ fn hooks(
     }
     let allowed: Vec<_> = named
         .into_iter()
-        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, gate, resources))
+        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, state, resources))
         .collect();
     if allowed.is_empty() {
         let message = format!(
             "allowedRoutes of the listeners of Gateway {} admit no {} of namespace {}",
-            gate.gateway.meta.key, route.kind, route.meta.key.namespace
+            state.gateway.meta.key, route.kind, route.meta.key.namespace
         );
         return refused("NotAllowedByListeners", message);
     }
-    let hooks: Vec<_> = allowed
+    let attachments: Vec<_> = allowed
         .iter()
         .map(|(i, placed)| Attachment { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
-        .filter(|hook| !hook.hosts.is_empty())
+        .filter(|attachment| !attachment.hosts.is_empty())
         .collect();
-    if hooks.is_empty() {
+    if attachments.is_empty() {
         let theirs: Vec<_> = allowed.iter().map(|(_, placed)| placed.listener.hostname.to_string()).collect();
         let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
-        let message = format!("hostnames {} do not meet those of listeners: {}", own.join(", "), theirs.join(", "));
+        let message =
+            format!("hostnames {} do not intersect those of the listeners: {}", own.join(", "), theirs.join(", "));
         return refused("NoMatchingListenerHostname", message);
     }
-    let (ready, rest): (Vec<_>, Vec<_>) = hooks
+    let (ready, rest): (Vec<_>, Vec<_>) = attachments
         .into_iter()
-        .partition(|hook| gate.listeners.get(hook.listener).is_some_and(|placed| placed.router.is_some()));
+        .partition(|attachment| state.listeners.get(attachment.listener).is_some_and(|placed| placed.router.is_some()));
     if ready.is_empty() {
-        let names: Vec<_> = rest.iter().filter_map(|hook| gate.listeners.get(hook.listener)).collect();
+        let names: Vec<_> = rest.iter().filter_map(|attachment| state.listeners.get(attachment.listener)).collect();
         let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
-        let message = match &gate.refusal {
-            Some(refusal) => format!("Gateway {} is not accepted: {}", gate.gateway.meta.key, refusal.message),
+        let message = match &state.refusal {
+            Some(refusal) => format!("Gateway {} is not accepted: {}", state.gateway.meta.key, refusal.message),
             None => format!("no listener that takes the route is accepted itself: {}", names.join(", ")),
         };
         return refused("NoReadyListeners", message);
     }
-    // What hangs on a listener that is not accepted is counted there all the same.
+    // A route also counts in `attachedRoutes` of listeners that are not accepted.
     Ok(ready.into_iter().chain(rest).collect())
 }
 
-fn wanted(parent: &ParentRef) -> String {
+fn listener_words(parent: &ParentRef) -> String {
     match (&parent.section, parent.port) {
         (Some(section), Some(port)) => format!("named {section} on port {port}"),
         (Some(section), None) => format!("named {section}"),
@@ -168,18 +171,19 @@ fn wanted(parent: &ParentRef) -> String {
     }
 }
 
-/// `allowedRoutes.namespaces` of a listener.
-fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &GatewayState<'_>, resources: &Resources) -> bool {
+/// Whether `allowedRoutes.namespaces` of the listener admits the route.
+fn allows(placed: &Placed<'_>, route: &GatewayRoute, state: &GatewayState<'_>, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
-        FromNamespaces::Same => *namespace == gate.gateway.meta.key.namespace,
+        FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
         FromNamespaces::All => true,
         FromNamespaces::None => false,
         FromNamespaces::Selector(selector) => selector.matches(&resources.namespace_labels(namespace)),
     }
 }
 
-/// What a listener's hostname and a route's hostnames have in common, each once, in order; no hostnames mean every name.
+/// The intersection of a listener's hostname and a route's hostnames, deduplicated, in order; a route without hostnames
+/// has all.
 pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
     let any = [HostPattern::Any];
     let own = if hostnames.is_empty() { &any[..] } else { hostnames };
@@ -192,32 +196,33 @@ pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPatt
     common
 }
 
-/// Hosts of accepted HTTPRoutes and GRPCRoutes by Gateway and listener.
+/// Hosts of accepted HTTPRoutes and GRPCRoutes, by Gateway and listener.
 #[derive(Default)]
 struct HostnameConflicts(HashMap<(usize, usize), [PatternSet; 2]>);
 
 impl HostnameConflicts {
-    /// Drops the listeners on which a route of the other kind is before this one, says which, and notes the others.
+    /// Drops listeners where an earlier route of the other kind has an overlapping host, and returns a note that names
+    /// them. Records the hosts on the others.
     fn keep(
         &mut self,
         route: &GatewayRoute,
-        gate: usize,
+        gateway: usize,
         state: &GatewayState<'_>,
-        hooks: Vec<Attachment>,
+        attachments: Vec<Attachment>,
     ) -> Result<(Vec<Attachment>, String), Condition> {
         let (own, other, rival) = match route.kind {
             Kind::HttpRoute => (0, 1, Kind::GrpcRoute),
             Kind::GrpcRoute => (1, 0, Kind::HttpRoute),
-            _ => return Ok((hooks, String::new())),
+            _ => return Ok((attachments, String::new())),
         };
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
-        for hook in hooks {
-            let sets = self.0.entry((gate, hook.listener)).or_default();
-            if hook.hosts.iter().any(|host| sets[other].meets(host)) {
-                lost.extend(state.listeners.get(hook.listener).map(|placed| &*placed.listener.name));
+        for attachment in attachments {
+            let sets = self.0.entry((gateway, attachment.listener)).or_default();
+            if attachment.hosts.iter().any(|host| sets[other].meets(host)) {
+                lost.extend(state.listeners.get(attachment.listener).map(|placed| &*placed.listener.name));
             } else {
-                hook.hosts.iter().for_each(|host| sets[own].insert(host));
-                kept.push(hook);
+                attachment.hosts.iter().for_each(|host| sets[own].insert(host));
+                kept.push(attachment);
             }
         }
         if kept.is_empty() {
@@ -235,8 +240,8 @@ impl HostnameConflicts {
     }
 }
 
-/// A route of this kind that comes before another one, in a message.
+/// Describes, for a message, a route of this kind that takes precedence.
 fn first(kind: Kind) -> String {
     let article = if kind == Kind::HttpRoute { "an" } else { "a" };
-    format!("{article} {kind} that comes first")
+    format!("{article} {kind} of higher precedence")
 }

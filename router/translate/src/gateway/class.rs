@@ -1,9 +1,10 @@
-//! GatewayClasses: which are Sluice's, and what they are told.
+//! GatewayClasses of Sluice, and their statuses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
+use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP};
+use router_api::object::BundleVersion;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
@@ -11,9 +12,9 @@ use serde_json::json;
 
 use super::conditions::conditions;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Features of the API that hold, by their names in its conformance suite, in order of name.
+/// Supported features of the API, named as in its conformance suite, sorted.
 pub const FEATURES: [&str; 39] = [
     "BackendTLSPolicy",
     "BackendTLSPolicySANValidation",
@@ -56,20 +57,20 @@ pub const FEATURES: [&str; 39] = [
     "TLSRouteModeTerminate",
 ];
 
-/// Minor versions of the API's definitions that are understood, of major version 1.
+/// Supported minor versions of the API's CRDs; the major version is 1.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 0..=6;
 
 /// The GatewayClasses of Sluice.
 #[derive(Debug, Default)]
 pub struct Classes {
-    /// By name: whether Gateways of the class are served.
+    /// By class name: true if Gateways of the class are served.
     accepted: BTreeMap<Arc<str>, bool>,
-    /// What each is told.
-    pub told: BTreeMap<ObjectRef, ObjectStatus>,
+    /// Status of each class.
+    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
 impl Classes {
-    /// Looks at every class.
+    /// Evaluates every class of Sluice's controller.
     pub fn new(resources: &Resources) -> Self {
         let mut classes = Classes::default();
         let version = version(resources);
@@ -81,12 +82,12 @@ impl Classes {
                     Condition::new("Accepted", false, "InvalidParameters", message)
                 }
             };
-            let row = Row {
+            let row = ParentStatus {
                 parent: CONTROLLER_NAME.to_owned(),
                 admitted: accepted.holds,
                 reason: accepted.reason.clone(),
                 message: accepted.message.clone(),
-                ..Row::default()
+                ..ParentStatus::default()
             };
             let features: Vec<_> = FEATURES.iter().map(|name| json!({ "name": name })).collect();
             let status = json!({
@@ -95,28 +96,29 @@ impl Classes {
             });
             classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
             let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
-            classes.told.insert(object, ObjectStatus { status, rows: vec![row] });
+            classes.statuses.insert(object, ObjectStatus { status, rows: vec![row] });
         }
         classes
     }
 
-    /// Whether Gateways of this class are served; `None` for a class that is not Sluice's.
+    /// True if Gateways of this class are served; `None` if the class is not Sluice's.
     pub fn accepts(&self, name: &str) -> Option<bool> {
         self.accepted.get(name).copied()
     }
 }
 
-/// `SupportedVersion`: what the installed definitions say, if any is known.
+/// Condition `SupportedVersion`, from the bundle version of the installed CRDs.
 fn version(resources: &Resources) -> Condition {
     let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
-    let versions = of_api.filter_map(|definition| definition.meta.annotations.get(BUNDLE_VERSION));
+    let versions = of_api.filter_map(|definition| definition.bundle_version.as_ref());
     let mut unknown = versions.filter(|version| !is_understood(version));
     match unknown.next() {
         None => Condition::new("SupportedVersion", true, "SupportedVersion", ""),
         Some(version) => {
             let newest = MINOR_VERSIONS.end();
             let message = format!(
-                "the installed definitions are of version {version:?}; v1.{} to v1.{newest} are understood",
+                "the installed definitions are of version {:?}; v1.{} to v1.{newest} are understood",
+                version.text,
                 MINOR_VERSIONS.start()
             );
             Condition::new("SupportedVersion", false, "UnsupportedVersion", message)
@@ -124,10 +126,8 @@ fn version(resources: &Resources) -> Condition {
     }
 }
 
-fn is_understood(version: &str) -> bool {
-    let numbers = version.trim_start_matches('v').split(['.', '-']);
-    let mut numbers = numbers.map(|number| number.parse::<u32>().ok());
-    numbers.next() == Some(Some(1)) && numbers.next().flatten().is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
+fn is_understood(version: &BundleVersion) -> bool {
+    version.minor.is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         for (version, understood) in [
             ("v1.6.1", true),
             ("v1.0.0", true),
@@ -149,7 +149,7 @@ mod tests {
             ("v0.8.1", false),
             ("", false),
         ] {
-            assert_eq!(is_understood(version), understood, "{version}");
+            assert_eq!(is_understood(&BundleVersion::new(version)), understood, "{version}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Conditions as Gateway API's statuses write them.
+//! Conditions as the statuses of Gateway API write them.
 
 use std::borrow::Cow;
 
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 
 use crate::status::condition::Condition;
 
-/// Longest `message` of a condition, in characters (Kubernetes API, Condition); the API server refuses a whole status
-/// with a longer one.
+/// Maximum length of a condition's `message`, in characters (Kubernetes API, Condition). The API server rejects the
+/// whole status if a message is longer.
 const MAX_MESSAGE: usize = 32_768;
 
-/// A message, cut to what may be written.
+/// A message, truncated to the maximum length.
 pub fn message(text: &str) -> Cow<'_, str> {
     const CUT: &str = " …";
-    // A character has a byte at least.
+    // A character has at least one byte.
     if text.len() <= MAX_MESSAGE || text.chars().count() <= MAX_MESSAGE {
         return text.into();
     }
     text.chars().take(MAX_MESSAGE - CUT.chars().count()).chain(CUT.chars()).collect()
 }
 
-/// The `conditions` of an object, each about this `metadata.generation`.
+/// The `conditions` of an object at this `metadata.generation`.
 pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation: i64) -> Value {
     list.into_iter().map(|one| condition(one, generation)).collect()
 }
 
-/// A condition as the API writes it, without the time.
+/// A condition in the API's form, without `lastTransitionTime`.
 pub fn condition(condition: &Condition, generation: i64) -> Value {
     json!({
         "type": condition.kind,
@@ -36,12 +36,12 @@ pub fn condition(condition: &Condition, generation: i64) -> Value {
     })
 }
 
-/// What is wrong with references, in order of finding: the first reason is the condition's, and every message is told.
+/// Faults of references in the order found. The first reason becomes the condition's; the message lists all.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Vec<(String, String)>);
 
 impl Faults {
-    /// Notes a fault; the same one is told once.
+    /// Adds a fault; a repeated one is ignored.
     pub fn add(&mut self, reason: &str, message: impl Into<String>) {
         let fault = (reason.to_owned(), message.into());
         if !self.0.contains(&fault) {
@@ -49,7 +49,7 @@ impl Faults {
         }
     }
 
-    /// Condition `kind`, which holds with this reason when there is no fault.
+    /// Condition `kind`: true with reason `good` if there is no fault.
     pub fn condition(&self, kind: &'static str, good: &str) -> Condition {
         let messages: Vec<&str> = self.0.iter().map(|(_, message)| message.as_str()).collect();
         match self.0.first() {

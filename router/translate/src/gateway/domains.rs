@@ -1,24 +1,24 @@
-//! Domains that the operator has denied, or that alone are allowed, where hosts of listeners and routes meet them.
+//! The operator's lists of denied and allowed domains, applied to hosts of listeners and routes.
 
 use router_model::names::Hostname;
 use router_table::host_pattern::HostPattern;
 
 use crate::domain_lists::DomainLists;
 
-/// The lists as patterns: a domain stands for itself and for all names under it.
+/// The lists as patterns: a domain covers itself and all names below it.
 #[derive(Clone, Debug, Default)]
-pub struct Domains {
+pub struct DomainPatterns {
     denied: Vec<HostPattern>,
     allowed: Vec<HostPattern>,
 }
 
-impl Domains {
-    /// Those of these lists.
+impl DomainPatterns {
+    /// Patterns of these lists.
     pub fn new(lists: &DomainLists) -> Self {
-        Domains { denied: patterns(&lists.denied), allowed: patterns(&lists.allowed) }
+        DomainPatterns { denied: patterns(&lists.denied), allowed: patterns(&lists.allowed) }
     }
 
-    /// Why nothing of a host is served.
+    /// Why a host is not served at all; `None` if at least a part of it is.
     pub fn fault(&self, host: &HostPattern) -> Option<&'static str> {
         if self.is_denied(host) {
             return Some("in the list of denied domains");
@@ -26,8 +26,8 @@ impl Domains {
         self.narrowed(host).is_empty().then_some("not in the list of allowed domains")
     }
 
-    /// What may be served of a host: itself, or where only a part of it is allowed, that. Routers close the parts that
-    /// are denied.
+    /// The parts of a host that may be served: the host itself, or those allowed domains that it covers. Denied parts
+    /// are closed by the router.
     pub fn narrowed(&self, host: &HostPattern) -> Vec<HostPattern> {
         let allowed = match self.allowed.is_empty() {
             true => vec![host.clone()],

@@ -1,4 +1,4 @@
-//! A Gateway of one of our classes, and what became of its listeners.
+//! A Gateway of an accepted class, and the state of its listeners.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::status::condition::Condition;
 pub struct GatewayState<'r> {
     /// The Gateway.
     pub gateway: &'r Arc<Gateway>,
-    /// Why nothing of it is served: condition `Accepted`.
+    /// Condition `Accepted` if the Gateway is rejected as a whole.
     pub refusal: Option<Condition>,
-    /// In its own order.
+    /// In the order of `spec.listeners`.
     pub listeners: Vec<Placed<'r>>,
 }
 
 impl GatewayState<'_> {
-    /// What a listener is called: `Gateway shop/public#web`.
+    /// Name of a listener in messages: `Gateway shop/public#web`.
     pub fn parent(&self, listener: &str) -> String {
         format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)
     }

@@ -1,4 +1,4 @@
-//! ReferenceGrants: who may refer to what in another namespace.
+//! ReferenceGrants: which objects may refer to which in other namespaces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 
-/// The grants in force, by the namespace that gives them.
+/// The grants, by the namespace that gives them.
 #[derive(Clone, Debug, Default)]
 pub struct Grants(HashMap<Arc<str>, Vec<Arc<ReferenceGrant>>>);
 
-/// Who refers to something: an object of Gateway API.
+/// The referring object, of Gateway API.
 #[derive(Clone, Copy, Debug)]
 pub struct Referrer<'a> {
     kind: Kind,
@@ -20,14 +20,14 @@ pub struct Referrer<'a> {
 }
 
 impl<'a> Referrer<'a> {
-    /// An object of this kind and key.
+    /// The object of this kind and key.
     pub fn of(kind: Kind, key: &'a ObjectKey) -> Self {
         Referrer { kind, namespace: &key.namespace }
     }
 }
 
 impl Grants {
-    /// Those of these objects.
+    /// Grants among these objects.
     pub fn new(resources: &Resources) -> Self {
         let mut grants = Grants::default();
         for grant in resources.reference_grants.iter() {
@@ -36,8 +36,8 @@ impl Grants {
         grants
     }
 
-    /// Whether an object may refer to another one: in its own namespace always, else when a grant of the other's
-    /// namespace says so. Grants add up.
+    /// True if an object may refer to another one: always in its own namespace, else if any grant of the other's
+    /// namespace allows it.
     pub fn allows(&self, from: &Referrer<'_>, kind: Kind, to: &ObjectKey) -> bool {
         if *from.namespace == *to.namespace {
             return true;
@@ -73,7 +73,6 @@ mod tests {
         Meta {
             key: ObjectKey::new(namespace, name),
             labels: Default::default(),
-            annotations: Default::default(),
             created: Default::default(),
             uid: Default::default(),
             generation: 0,

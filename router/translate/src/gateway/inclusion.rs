@@ -1,7 +1,7 @@
-//! HTTPRoute inclusion (`docs/inclusion.md`): a rule of a route can be a *slot*, which child routes hang on. What comes
-//! out is flat: effective rules in an order in which the first match is what a walk down the tree would find.
+//! HTTPRoute inclusion (`docs/inclusion.md`): a rule of a route can be a *slot*, to which child routes attach. The tree
+//! is flattened into effective rules. Their order makes the first match the rule that a walk down the tree would find.
 //!
-//! Routes without slots go through the same code: for them it is the identity, in the API's own order.
+//! Routes without slots pass through unchanged, in the API's own order.
 
 pub(crate) mod edges;
 pub(crate) mod filters;
@@ -17,14 +17,14 @@ pub(crate) mod walk;
 
 use crate::gateway::inclusion::types::{Context, Expanded, RootRoute};
 
-/// Follows the slots of routes that listeners have accepted, down to the last child. The result depends on the objects
-/// alone, not on the order of anything.
-pub fn expand(context: &Context<'_>, tops: &[RootRoute<'_>]) -> Expanded {
+/// Expands the slots of routes that listeners have accepted, down to the last child. The result does not depend on the
+/// order of objects.
+pub fn expand(context: &Context<'_>, root_routes: &[RootRoute<'_>]) -> Expanded {
     let slots = slots::Slots::new(context.resources);
     let edges = edges::Edges::new(context, &slots);
-    let walked = walk::walk(context, &edges, tops);
-    let told = status::told(context, &edges, tops, &walked.ways);
-    Expanded { rules: walked.rules, told }
+    let walked = walk::walk(context, &edges, root_routes);
+    let fragments = status::fragments(context, &edges, root_routes, &walked.ways);
+    Expanded { rules: walked.rules, fragments }
 }
 
 #[cfg(test)]

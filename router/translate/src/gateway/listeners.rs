@@ -1,7 +1,7 @@
-//! Listeners of all Gateways together: where each lives, which contradict each other, what they may carry.
+//! Listeners of all Gateways: their routers, conflicts, and the kinds of routes that they accept.
 //!
-//! Gateways share the addresses of the agent, so their listeners are merged by port. Inside a Gateway, listeners that
-//! cannot be told apart are all conflicted; between Gateways the older one keeps what it has.
+//! Gateways share the agent's addresses, so their listeners are merged by port. Indistinct listeners of one Gateway are
+//! all conflicted; between Gateways, the older one keeps its hostname.
 
 mod certificates;
 pub mod placed;
@@ -20,8 +20,8 @@ use crate::gateway::listeners::ports::Ports;
 use crate::status::condition::Condition;
 use crate::translator::Inputs;
 
-/// Places the listeners of a Gateway; older Gateways must have been placed before. Of a Gateway that is refused as a
-/// whole nothing is placed, but its listeners are told what is wrong with themselves.
+/// Places the listeners of a Gateway on routers. Call it for older Gateways first. Listeners of a rejected Gateway are
+/// not placed, but their own faults are reported.
 pub fn place<'r>(
     gateway: &'r Gateway,
     is_refused: bool,
@@ -59,13 +59,13 @@ pub fn place<'r>(
     placed
 }
 
-/// What can be said of a listener without the others.
+/// Evaluates a listener independently of the others.
 fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, grants: &Grants) -> Placed<'r> {
     let protocol = Protocol::of(listener);
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
             let message =
-                format!("protocol {:?} is not done; write HTTP, HTTPS (mode Terminate) or TLS", listener.protocol);
+                format!("protocol {:?} is not supported; write HTTP, HTTPS (mode Terminate) or TLS", listener.protocol);
             Condition::new("Accepted", false, "UnsupportedProtocol", message)
         }
         (_, false) => Condition::new("Accepted", false, "UnsupportedValue", listener.unsupported.join("; ")),
@@ -91,7 +91,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, 
     }
 }
 
-/// `allowedRoutes.kinds` as far as the protocol can carry them.
+/// The entries of `allowedRoutes.kinds` that the protocol supports.
 fn kinds(listener: &Listener, protocol: Option<Protocol>, faults: &mut Faults) -> Vec<Kind> {
     let possible = protocol.map_or(&[][..], Protocol::kinds);
     let Some(allowed) = &listener.allowed.kinds else { return possible.to_vec() };
@@ -100,7 +100,7 @@ fn kinds(listener: &Listener, protocol: Option<Protocol>, faults: &mut Faults) -
         match possible.iter().find(|kind| **group == *GROUP && **name == *kind.name()) {
             Some(kind) if !kinds.contains(kind) => kinds.push(*kind),
             Some(_) => {}
-            // With a protocol that is not done no kind is right, and nobody could write a better one.
+            // An unsupported protocol supports no kind, so there is nothing better to suggest.
             None if protocol.is_none() => {}
             None => {
                 let names: Vec<_> = possible.iter().map(|kind| kind.name()).collect();
@@ -121,7 +121,7 @@ fn qualified(group: &str, name: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
-/// For each listener of a Gateway: reason and message when another one cannot be told apart from it.
+/// For each listener of a Gateway: reason and message if another one is indistinct from it.
 fn conflicts(listeners: &[Listener]) -> Vec<Option<(&'static str, String)>> {
     let mut by_port: BTreeMap<u16, Vec<(usize, Protocol)>> = BTreeMap::new();
     for (i, listener) in listeners.iter().enumerate() {

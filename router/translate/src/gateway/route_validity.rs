@@ -1,4 +1,4 @@
-//! What a route's own text is worth, wherever it hangs: which rules cannot be served, what cannot be resolved.
+//! Validates a route independently of its parents: unsupported rules, unresolved references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::gateway::carried::Carried;
 use crate::gateway::inclusion::problems::problems;
 use crate::status::condition::Condition;
 
-/// The conditions that a route has in each of its rows beside Accepted.
+/// Conditions that every row of a route's status has beside `Accepted`.
 #[derive(Clone, Debug)]
 pub struct RouteValidity {
-    /// `ResolvedRefs` where connections are passed through, and where what is inside of them goes on.
+    /// `ResolvedRefs` for passthrough connections, and for terminated ones.
     resolved: [Condition; 2],
-    /// Rules that ask for what is not done, by index, where others are left.
+    /// Unsupported values, by index of the rule, if other rules remain.
     bad: BTreeMap<usize, Vec<String>>,
 }
 
 impl RouteValidity {
-    /// Looks at a route.
+    /// Validates a route.
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
         let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
@@ -29,13 +29,13 @@ impl RouteValidity {
         RouteValidity { resolved, bad }
     }
 
-    /// `ResolvedRefs` where this of a client's connection goes on to backends.
+    /// Condition `ResolvedRefs` for backends that receive this of a client's connection.
     pub fn resolved(&self, carried: Carried) -> &Condition {
         let [as_it_came, content] = &self.resolved;
         if carried == Carried::AsItCame { as_it_came } else { content }
     }
 
-    /// `PartiallyInvalid`, where it holds: of the route's own text, and of rules that are dropped in this row alone.
+    /// Condition `PartiallyInvalid`, if true: for the route's own faults, and for rules dropped in this row alone.
     pub fn partial(&self, dropped: &BTreeMap<usize, BTreeSet<String>>) -> Option<Condition> {
         let mut bad = self.bad.clone();
         for (rule, words) in dropped {
@@ -48,7 +48,7 @@ impl RouteValidity {
         })
     }
 
-    /// Reason and message of Accepted when no rule of a route can be served.
+    /// Reason and message of `Accepted` if no rule of the route is supported.
     pub fn refusal(resources: &Resources, route: &GatewayRoute) -> Option<(String, String)> {
         let (bad, _) = look(resources, route);
         let is_refused = !bad.is_empty() && bad.len() == route.rules.len();
@@ -56,7 +56,7 @@ impl RouteValidity {
     }
 }
 
-/// Rules that ask for what is not done, by index; and faults of references to slots.
+/// Unsupported values by index of the rule, and faults of references to slots.
 fn look(resources: &Resources, route: &GatewayRoute) -> (BTreeMap<usize, Vec<String>>, Faults) {
     let mut bad: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (i, rule) in route.rules.iter().enumerate().filter(|(_, rule)| !rule.unsupported.is_empty()) {

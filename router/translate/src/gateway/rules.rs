@@ -1,4 +1,4 @@
-//! From effective rules to what serves: references resolved, filters put in terms of what is done to requests.
+//! Translates effective rules: resolves references, and turns filters into policies.
 
 mod references;
 
@@ -22,33 +22,33 @@ use crate::gateway::carried::Carried;
 use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
 use crate::translator::RouterPorts;
 
-/// Answer for requests whose backend cannot be used.
+/// Status code if no backend is usable.
 const FAILED: u16 = 500;
-/// Answer for requests that fell into a slot and that no child wants.
+/// Status code for requests to a slot that no child matches.
 const NO_CHILD: u16 = 404;
 
-/// Routes and their rules, from a listener down.
+/// Routes and their rules, from the root down.
 type Way = Vec<(ObjectRef, usize)>;
 
-/// The served routes of one router; each rule is made once, whatever serves it.
+/// The resolved routes of one router; each effective rule is resolved once, whatever serves it.
 pub struct Routes<'a, 'r> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
-    /// A slot may be empty under one listener and not under another, so what becomes of requests counts as well.
+    /// Keyed by outcome as well: a slot may be empty under one listener and not under another.
     known: HashMap<(Way, Outcome), Arc<ResolvedRoute>>,
-    /// The ways from a listener to a route that were met, without the rule at their end.
+    /// Ways to a route that were seen, without the rule at their end.
     ways: HashMap<ObjectRef, Vec<(Way, Outcome)>>,
     connections: HashMap<ObjectRef, u32>,
 }
 
 impl<'a, 'r> Routes<'a, 'r> {
-    /// None is made yet.
+    /// Starts empty.
     pub fn new(resolver: &'a Resolver<'r>, router: &'a RouterPorts) -> Self {
         let (known, ways, connections) = (HashMap::new(), HashMap::new(), HashMap::new());
         Routes { resolver, router, known, ways, connections }
     }
 
-    /// What serves the requests of a rule. `host` is what it is called by when it is made.
+    /// The resolved route for a rule's requests. `host` names it when it is created.
     pub fn http(&mut self, rule: &EffectiveRule, host: &HostPattern) -> Arc<ResolvedRoute> {
         let way: Way = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
         let key = (way, rule.outcome);
@@ -78,8 +78,8 @@ impl<'a, 'r> Routes<'a, 'r> {
         route
     }
 
-    /// What serves the connections of a host. BackendTLSPolicies are about what is inside of clients' TLS: what is
-    /// passed through has the client's own.
+    /// The resolved route for the connections of a host. BackendTLSPolicies do not apply to passthrough connections,
+    /// which carry the client's own TLS.
     pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: Carried) -> Arc<ResolvedRoute> {
         let cluster = match (rule.outcome, rule.leaf()) {
             (Outcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
@@ -89,7 +89,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         self.connection(object, host, cluster)
     }
 
-    /// What ends the connections of a host that a Gateway has a listener for and no route: it has no endpoints.
+    /// A route without endpoints, for a host that a listener has and no route: its connections are closed.
     pub fn no_tcp(&mut self, gateway: ObjectRef, host: &HostPattern) -> Arc<ResolvedRoute> {
         self.connection(gateway, host, Cluster::default())
     }
@@ -116,7 +116,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         })
     }
 
-    /// Numbers rules: those of a route as they stand in it, and again for each further way to the route.
+    /// Numbers a rule: its position in the route, offset for each further way to that route.
     fn part(&mut self, rule: &EffectiveRule, way: &[(ObjectRef, usize)]) -> (ObjectRef, u32) {
         let Some((leaf, above)) = rule.levels.split_last() else { return (unknown(Kind::HttpRoute), 0) };
         let above = way.get(..above.len()).unwrap_or_default();
@@ -130,7 +130,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         (leaf.object(), u32::try_from(part).unwrap_or(u32::MAX))
     }
 
-    /// Backends of a rule that have a share.
+    /// The rule's backends of non-zero weight.
     fn cluster(&self, leaf: &Level, carried: Carried) -> Cluster {
         let backends = leaf.rule().map_or(&[][..], |rule| &rule.backends);
         let shares = backends.iter().filter(|backend| backend.weight > 0);
@@ -147,7 +147,8 @@ impl<'a, 'r> Routes<'a, 'r> {
             match filter {
                 Filter::RequestHeaders(modifier) => policy.request_headers.push(modifier.clone()),
                 Filter::ResponseHeaders(modifier) => policy.response_headers.push(modifier.clone()),
-                // Said to be unsupported when it was read; what cannot be done must not be left out.
+                // The reader has already reported it as unsupported; ignoring the filter would change the meaning of
+                // the rule.
                 _ => policy.failure = Some(FAILED),
             }
         }
@@ -204,7 +205,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         match filter {
             Filter::RequestHeaders(modifier) => policy.request_headers.push(HeaderModifier::clone(modifier)),
             Filter::ResponseHeaders(modifier) => policy.response_headers.push(HeaderModifier::clone(modifier)),
-            // A failure is not taken back.
+            // A failure takes precedence over a redirect.
             Filter::Redirect(redirect) if policy.action == Action::Forward => {
                 policy.action = Action::Redirect(redirect_to(redirect));
             }
@@ -214,7 +215,7 @@ impl<'a, 'r> Routes<'a, 'r> {
                 policy.rewrite_path = rewrite.path.as_ref().map(path_change).or(policy.rewrite_path.take());
             }
             Filter::Mirror(mirror) => {
-                // One that cannot be resolved is dropped, and ResolvedRefs says so.
+                // An unresolved mirror is dropped; `ResolvedRefs` reports it.
                 let found = self.resolver.backend(author, &mirror.object, mirror.port, Carried::Content);
                 if let Some(found) = found.ok().filter(|found| !found.fails) {
                     let own = &author.meta.key.namespace;
@@ -239,7 +240,7 @@ impl<'a, 'r> Routes<'a, 'r> {
 }
 
 impl Level {
-    /// The route, among all objects.
+    /// The route's reference.
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.route.kind, key: self.route.meta.key.clone() }
     }
@@ -250,7 +251,7 @@ fn id(object: &ObjectRef, part: u32) -> RouteId {
     RouteId { namespace, name, kind: object.kind, part }
 }
 
-/// Stands for the route of a rule without levels, which nobody makes.
+/// Placeholder route of a rule without levels, which cannot occur.
 fn unknown(kind: Kind) -> ObjectRef {
     ObjectRef { kind, key: ObjectKey::new("", "") }
 }
@@ -272,7 +273,7 @@ fn path_change(path: &PathModifier) -> PathChange {
     }
 }
 
-/// The policy of all rules: clients do not stay with an endpoint.
+/// The policy of all rules: no session affinity.
 fn without_affinity() -> Arc<RoutePolicy> {
     static POLICY: LazyLock<Arc<RoutePolicy>> = LazyLock::new(|| {
         Arc::new(RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() })

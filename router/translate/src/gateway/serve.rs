@@ -1,10 +1,11 @@
-//! Virtual hosts of Gateways. A host of a router is served by the listener with the most specific hostname that covers
-//! it, for clear text and for TLS; what no rule of that listener matches is answered 404, however much a wider listener
-//! has. So each host has all the rules that can serve it, in order.
+//! Virtual hosts of Gateways. On each port, the listener with the most specific hostname serves a host; requests that
+//! match none of its rules get 404, even if a listener with a wider hostname has a match. So each host lists all rules
+//! that can serve it, in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouterName};
@@ -14,9 +15,8 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::ResolvedRoute;
-use rustls::sign::CertifiedKey;
 
-use super::domains::Domains;
+use super::domains::DomainPatterns;
 use super::rules::{Resolver, Routes};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
@@ -26,81 +26,80 @@ use crate::gateway::listeners::ports::Side;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
 
-/// Everything that Gateways serve.
+/// All virtual hosts of Gateways.
 #[derive(Debug, Default)]
 pub struct Hosts {
     /// By router and host.
     pub built: BTreeMap<(RouterName, HostMatch), Built>,
-    /// What routes must be told of their hosts, by route.
+    /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// Which listener has which hostname, by router and port.
+    /// Listeners by router, port and hostname.
     listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
-    /// The oldest route that wants a host, by router and port, and the listener that it hangs on.
+    /// The oldest route that claims a host, and its listener, by router, port and host.
     claims: HashMap<(RouterName, Side), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
-    /// Ages of all Gateways.
+    /// Ages of all Gateways, by index.
     ages: Vec<OwnedAge>,
 }
 
-/// A listener: its Gateway's place among all, and its place there.
+/// A listener: index of its Gateway, and index in that Gateway.
 pub type ListenerAt = (usize, usize);
 
-/// A virtual host, as far as Gateways have a say in it.
+/// A virtual host, as Gateways define it.
 #[derive(Debug)]
 pub struct Built {
-    /// Age of the oldest object that wants it, which is the site's owner.
+    /// Age of the oldest object that claims the host; that object owns the host rules.
     pub age: OwnedAge,
-    /// Rules.
+    /// Rules for clear text and terminated TLS.
     pub site: HostRules,
-    /// Where TLS connections go as they are.
+    /// Route of passthrough connections.
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
 
-/// A route that hangs on a listener, with the rules that it has there.
+/// A route attached to a listener, with its effective rules there.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachedRules<'m> {
     /// The listener.
     pub at: ListenerAt,
     /// The route.
-    pub top: &'m RootRoute<'m>,
+    pub root_route: &'m RootRoute<'m>,
     /// Its rules.
     pub rules: &'m [EffectiveRule],
 }
 
 impl Hosts {
-    /// Builds all virtual hosts of these routers.
+    /// Builds the virtual hosts of these routers.
     pub fn new(
-        gates: &[GatewayState<'_>],
-        hung: &[AttachedRules<'_>],
+        gateways: &[GatewayState<'_>],
+        attached_rules: &[AttachedRules<'_>],
         routers: &[RouterPorts],
         resolver: &Resolver<'_>,
-        domains: &Domains,
+        domains: &DomainPatterns,
     ) -> Hosts {
-        let ages = gates.iter().map(|gate| OwnedAge::of(&gate.gateway.meta)).collect();
+        let ages = gateways.iter().map(|state| OwnedAge::of(&state.gateway.meta)).collect();
         let mut hosts = Hosts { ages, ..Hosts::default() };
-        for one in hung {
-            hosts.claim(gates, one);
+        for one in attached_rules {
+            hosts.claim(gateways, one);
         }
-        for (i, gate) in gates.iter().enumerate() {
-            for (j, placed) in gate.listeners.iter().enumerate() {
+        for (i, state) in gateways.iter().enumerate() {
+            for (j, placed) in state.listeners.iter().enumerate() {
                 let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
                 let of_port = hosts.listeners.entry((router.clone(), protocol.side())).or_default();
                 of_port.insert(placed.listener.hostname.clone(), (i, j));
             }
         }
         let mut by_listener: HashMap<ListenerAt, Vec<AttachedRules<'_>>> = HashMap::new();
-        for one in hung {
+        for one in attached_rules {
             by_listener.entry(one.at).or_default().push(*one);
         }
         for router in routers {
-            let all = gates
-                .iter()
-                .enumerate()
-                .flat_map(|(i, gate)| gate.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), gate, placed)));
+            let all = gateways.iter().enumerate().flat_map(|(i, state)| {
+                state.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), state, placed))
+            });
             let servings: BTreeMap<ListenerAt, Serving<'_>> = all
                 .filter(|(.., placed)| placed.router.as_ref() == Some(&router.name))
-                .filter_map(|(at, gate, placed)| {
-                    let hung = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
-                    Some((at, Serving::new(gate, placed, hung, router)?))
+                .filter_map(|(at, state, placed)| {
+                    let attached_rules = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
+                    Some((at, Serving::new(state, placed, attached_rules, router)?))
                 })
                 .collect();
             hosts.build(router, servings, &mut Routes::new(resolver, router), domains);
@@ -108,9 +107,9 @@ impl Hosts {
         hosts
     }
 
-    /// Notes the hosts that a route wants on its listener.
-    fn claim(&mut self, gates: &[GatewayState<'_>], one: &AttachedRules<'_>) {
-        let placed = gates.get(one.at.0).and_then(|gate| gate.listeners.get(one.at.1));
+    /// Records the hosts that a route claims on its listener.
+    fn claim(&mut self, gateways: &[GatewayState<'_>], one: &AttachedRules<'_>) {
+        let placed = gateways.get(one.at.0).and_then(|state| state.listeners.get(one.at.1));
         let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
             return;
         };
@@ -124,14 +123,15 @@ impl Hosts {
                 }
             }
         };
-        note(&one.top.hosts, &one.top.route.meta);
+        note(&one.root_route.hosts, &one.root_route.route.meta);
         for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
             note(&leaf.hosts, &leaf.route.meta);
         }
     }
 
-    /// The listener that serves a host on a port: that with the most specific hostname. But a Gateway takes no host from a
-    /// route of another one that has wanted the very host for longer than there is this Gateway.
+    /// The listener that serves a host on a port: the one with the most specific hostname. Exception: a Gateway does
+    /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
+    /// created.
     pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
         let port = (router.clone(), side);
         let of_port = self.listeners.get(&port)?;
@@ -147,40 +147,40 @@ impl Hosts {
         router: &RouterPorts,
         mut servings: BTreeMap<ListenerAt, Serving<'_>>,
         routes: &mut Routes<'_, '_>,
-        domains: &Domains,
+        domains: &DomainPatterns,
     ) {
-        // A route's host that another listener has is not served by its own.
+        // A listener does not serve a route's host that another listener serves.
         let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
             self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
         };
-        let wanted: BTreeSet<HostPattern> = servings
+        let claimed_hosts: BTreeSet<HostPattern> = servings
             .iter()
             .flat_map(|(at, serving)| {
-                let own = serving.wanted.keys().filter(|host| is_served(at, serving, host));
+                let own = serving.claimants.keys().filter(|host| is_served(at, serving, host));
                 own.flat_map(|host| domains.narrowed(host))
             })
             .collect();
-        for host in wanted {
+        for host in claimed_hosts {
             let sides: Vec<_> = [Side::Cleartext, Side::Tls]
                 .into_iter()
                 .filter_map(|side| self.closest(&router.name, side, &host))
                 .collect();
             let of_sides = || sides.iter().filter_map(|at| servings.get(at));
             let oldest =
-                of_sides().filter_map(|serving| serving.wanted.get(&host).copied()).min_by_key(|one| one.0.age());
-            // A part of a wider host that alone is allowed is wanted by nobody as it is.
+                of_sides().filter_map(|serving| serving.claimants.get(&host).copied()).min_by_key(|one| one.0.age());
+            // No object claims exactly the allowed part of a wider host.
             let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
             let (mut site, mut passthrough) = (None::<HostRules>, None);
             for at in sides {
                 let Some(serving) = servings.get_mut(&at) else { continue };
                 let site = site.get_or_insert_with(|| HostRules {
-                    owner: serving.gate.clone(),
+                    owner: serving.gateway.clone(),
                     listener: Arc::clone(&serving.name),
                     cleartext_listener: None,
                     cleartext: None,
                     tls: None,
                 });
-                // Who comes over TLS for another listener's host is told so.
+                // Names the listener in the 421 message for TLS clients of another listener's host.
                 site.listener = Arc::clone(&serving.name);
                 match serving.protocol {
                     Protocol::Http => {
@@ -205,62 +205,65 @@ impl Hosts {
     }
 }
 
-/// One listener with what hangs on it.
+/// One listener with its attached rules.
 struct Serving<'m> {
     /// E.g. `Gateway shop/public#web`.
     name: Arc<str>,
-    gate: ObjectRef,
+    gateway: ObjectRef,
     protocol: Protocol,
-    certificates: &'m [Arc<CertifiedKey>],
+    certificates: &'m [Certificate],
     path_form: PathForm,
     precedence: Precedence<'m>,
-    /// The oldest object that wants a host.
-    wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
+    /// The oldest object that claims each host.
+    claimants: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
     made: HashMap<*const Alternative, Arc<Rule>>,
-    /// Hosts with the same rules share the list.
+    /// Hosts with equal rules share one list.
     lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>>,
 }
 
 impl<'m> Serving<'m> {
     fn new(
-        gate: &'m GatewayState<'_>,
+        state: &'m GatewayState<'_>,
         placed: &'m Placed<'_>,
-        hung: &[AttachedRules<'m>],
+        attached_rules: &[AttachedRules<'m>],
         router: &RouterPorts,
     ) -> Option<Self> {
-        let mut wanted: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
-        let mut want = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
-            let holder = wanted.entry(host).or_insert((meta, kind));
+        let mut claimants: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
+        let mut claim = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
+            let holder = claimants.entry(host).or_insert((meta, kind));
             if meta.age() < holder.0.age() {
                 *holder = (meta, kind);
             }
         };
-        want(&placed.listener.hostname, &gate.gateway.meta, Kind::Gateway);
-        for one in hung {
-            one.top.hosts.iter().for_each(|host| want(host, &one.top.route.meta, one.top.route.kind));
+        claim(&placed.listener.hostname, &state.gateway.meta, Kind::Gateway);
+        for one in attached_rules {
+            one.root_route
+                .hosts
+                .iter()
+                .for_each(|host| claim(host, &one.root_route.route.meta, one.root_route.route.kind));
             for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
-                leaf.hosts.iter().for_each(|host| want(host, &leaf.route.meta, leaf.route.kind));
+                leaf.hosts.iter().for_each(|host| claim(host, &leaf.route.meta, leaf.route.kind));
             }
         }
         Some(Serving {
-            name: gate.parent(&placed.listener.name).into(),
-            gate: ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() },
+            name: state.parent(&placed.listener.name).into(),
+            gateway: ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() },
             protocol: placed.protocol?,
             certificates: &placed.certificates,
-            path_form: gate.gateway.paths.unwrap_or(router.traffic.paths).usual(),
-            precedence: Precedence::new(hung.iter().flat_map(|one| one.rules)),
-            wanted,
+            path_form: state.gateway.paths.unwrap_or(router.traffic.paths).usual(),
+            precedence: Precedence::new(attached_rules.iter().flat_map(|one| one.rules)),
+            claimants,
             made: HashMap::new(),
             lists: HashMap::new(),
         })
     }
 
-    /// Who wants the narrowest host that covers this one.
+    /// The owner of the narrowest host that covers this one.
     fn holder(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
-        host.and_wider().iter().find_map(|wider| self.wanted.get(wider)).copied()
+        host.and_wider().iter().find_map(|wider| self.claimants.get(wider)).copied()
     }
 
-    /// The rules of a host, in order.
+    /// The rules that serve a host, in order.
     fn rules(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Arc<[Arc<Rule>]> {
         let mut rules = Vec::new();
         for (rule, alternative) in self.precedence.serving(host) {
@@ -274,7 +277,7 @@ impl<'m> Serving<'m> {
                 })
             });
             rules.push(Arc::clone(made));
-            // Nothing gets past a rule that takes every request.
+            // Rules after one that matches every request are unreachable.
             if takes_all(&alternative.matcher) {
                 break;
             }
@@ -288,7 +291,7 @@ impl<'m> Serving<'m> {
         self.tls(host, rules, None)
     }
 
-    /// TLS of a host; `None` without a certificate.
+    /// TLS settings of a host; `None` without a certificate.
     fn tls(
         &self,
         host: &HostPattern,
@@ -301,12 +304,12 @@ impl<'m> Serving<'m> {
             HostPattern::Suffix(domain) => Some(format!("any.{domain}")),
             HostPattern::Any => None,
         };
-        // Those that are made out for the host come first.
+        // Certificates that cover the host come first.
         if let Some(name) = name.filter(|_| certificates.len() > 1) {
             certificates.sort_by_cached_key(|pair| !covers(pair, &name));
         }
         (!certificates.is_empty()).then_some(HostRulesTls {
-            shown_by: self.gate.clone(),
+            shown_by: self.gateway.clone(),
             certificates,
             minimum: None,
             rules,
@@ -314,7 +317,8 @@ impl<'m> Serving<'m> {
         })
     }
 
-    /// Where connections for a host go: to the first TLSRoute, or nowhere. The others that want the very host are noted.
+    /// The route of a host's connections: the first TLSRoute, or one without endpoints. Other TLSRoutes of exactly this
+    /// host get a note.
     fn connections(
         &self,
         host: &HostPattern,
@@ -322,12 +326,12 @@ impl<'m> Serving<'m> {
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
         let serving = self.precedence.serving(host);
-        let Some((first, rest)) = serving.split_first() else { return routes.no_tcp(self.gate.clone(), host) };
+        let Some((first, rest)) = serving.split_first() else { return routes.no_tcp(self.gateway.clone(), host) };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
         for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
             let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
             if let Some(object) = loser {
-                let note = format!("connections for {host} go to another {}, which comes first", object.kind);
+                let note = format!("connections for {host} go to another {}, which takes precedence", object.kind);
                 notes.entry(object).or_default().insert(note);
             }
         }

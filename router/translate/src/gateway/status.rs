@@ -1,7 +1,7 @@
-//! What objects of Gateway API are told.
+//! Statuses of Gateway API objects.
 
-mod fate;
 mod gateways;
+mod host_outcome;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,50 +14,50 @@ use serde_json::{Map, Value, json};
 use super::Model;
 use super::conditions::conditions;
 use crate::gateway::carried::Carried;
-use crate::gateway::claims::{Attached, Parent};
+use crate::gateway::claims::{Attached, GatewayParent};
 use crate::gateway::inclusion::status::words::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::Lost;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
+use crate::translator::LostHosts;
 
-/// One row of a route.
-struct Line {
+/// A row of a route's status.
+struct StatusRow {
     parent: Value,
-    /// What backends get of connections that come by it.
+    /// What backends receive of connections through this parent.
     carried: Carried,
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
-    row: Row,
+    row: ParentStatus,
 }
 
-/// Routes that listeners count.
+/// Routes counted in `attachedRoutes`, by listener.
 type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
 impl Model<'_> {
-    /// What everybody is told when these hosts went to other kinds.
-    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, ObjectStatus> {
-        let mut statuses = self.classes.told.clone();
+    /// Statuses of all objects, given the hosts that other APIs have won.
+    pub(super) fn statuses(&self, lost: &LostHosts) -> BTreeMap<ObjectRef, ObjectStatus> {
+        let mut statuses = self.classes.statuses.clone();
         statuses.extend(self.policies.clone());
         let mut counts = Counts::new();
-        let mut lines: BTreeMap<ObjectRef, BTreeMap<PlaceKey, Line>> = BTreeMap::new();
+        let mut lines: BTreeMap<ObjectRef, BTreeMap<PlaceKey, StatusRow>> = BTreeMap::new();
         for attached in &self.attached {
             let object = attached.route.object();
             let written = attached.route.manifest.value();
             for parent in &attached.parents {
                 let line = self.line(attached, parent, &written, lost);
                 if line.accepted.holds {
-                    for hook in &parent.hooks {
-                        counts.entry((parent.gate, hook.listener)).or_default().insert(object.clone());
+                    for attachment in &parent.attachments {
+                        counts.entry((parent.gateway, attachment.listener)).or_default().insert(object.clone());
                     }
                 }
                 lines.entry(object.clone()).or_default().insert(PlaceKey::direct(parent.index), line);
             }
         }
-        for (object, fragment) in &self.expanded.told {
+        for (object, fragment) in &self.expanded.fragments {
             if let Some(slot) = &fragment.slot {
                 statuses.insert(object.clone(), ObjectStatus { status: slot.clone(), rows: Vec::new() });
             }
@@ -76,37 +76,39 @@ impl Model<'_> {
         }
         for (object, lines) in lines {
             let route = self.inputs.resources.gateway_route(&object);
-            if let Some((route, worth)) = route.zip(self.worth.get(&object)) {
-                statuses.insert(object, told(route, worth, lines));
+            if let Some((route, validity)) = route.zip(self.validity.get(&object)) {
+                statuses.insert(object, status_of(route, validity, lines));
             }
         }
-        for (i, gate) in self.gates.iter().enumerate() {
-            let object = ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() };
-            statuses.insert(object, self.gateway(i, gate, &counts, lost));
+        for (i, state) in self.gateways.iter().enumerate() {
+            let object = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
+            statuses.insert(object, self.gateway(i, state, &counts, lost));
         }
         statuses
     }
 
-    /// The row of a Gateway that the route names.
-    fn line(&self, attached: &Attached<'_>, parent: &Parent, written: &Value, lost: &Lost) -> Line {
+    /// The row for a Gateway that the route names.
+    fn line(&self, attached: &Attached<'_>, parent: &GatewayParent, written: &Value, lost: &LostHosts) -> StatusRow {
         let route = attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
-            .hooks
+            .attachments
             .iter()
-            .flat_map(|hook| hook.hosts.iter().map(move |host| ((parent.gate, hook.listener), host)))
+            .flat_map(|attachment| {
+                attachment.hosts.iter().map(move |host| ((parent.gateway, attachment.listener), host))
+            })
             .collect();
         let own: BTreeSet<ListenerAt> = attached
             .parents
             .iter()
-            .flat_map(|parent| parent.hooks.iter().map(|hook| (parent.gate, hook.listener)))
+            .flat_map(|parent| parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener)))
             .collect();
-        let fate = self.fate(hosts.iter().copied(), &route.meta.key, &own, lost);
+        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.object(), &own, lost);
         let mut accepted = parent.accepted.clone();
         if accepted.holds {
-            accepted = fate.accepted(accepted, self.hosts.notes.get(&route.object()));
+            accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&route.object()));
         }
         let section = route.parents.get(parent.index).and_then(|parent| parent.section.as_ref());
-        let gateway = self.gates.get(parent.gate).map(|gate| &gate.gateway.meta.key);
+        let gateway = self.gateways.get(parent.gateway).map(|state| &state.gateway.meta.key);
         let names = gateway.map(|key| match section {
             Some(section) => format!("{} {key}#{section}", Kind::Gateway),
             None => format!("{} {key}", Kind::Gateway),
@@ -118,31 +120,31 @@ impl Model<'_> {
                 .map(ToString::to_string)
                 .collect(),
         };
-        let row = Row {
+        let row = ParentStatus {
             parent: names.unwrap_or_default(),
             hosts: texts.into_iter().collect(),
             admitted: accepted.holds,
             reason: accepted.reason.clone(),
             message: accepted.message.clone(),
-            winners: fate.winners,
+            winners: host_outcome.winners,
         };
         let parent = reference(route, parent.index, written);
-        let of = |at: &ListenerAt| self.gates.get(at.0)?.listeners.get(at.1)?.protocol;
+        let of = |at: &ListenerAt| self.gateways.get(at.0)?.listeners.get(at.1)?.protocol;
         let carries_content = |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == Carried::Content);
         let is_passed_through = route.kind == Kind::TlsRoute && !hosts.iter().any(carries_content);
         let carried = if is_passed_through { Carried::AsItCame } else { Carried::Content };
-        Line { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
+        StatusRow { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
     }
 
-    /// A row that is there because of inclusion.
+    /// A row added by inclusion.
     fn included_line(
         &self,
         route: &GatewayRoute,
         included: &IncludedRow,
         nth: usize,
         written: &Value,
-        lost: &Lost,
-    ) -> (PlaceKey, Line) {
+        lost: &LostHosts,
+    ) -> (PlaceKey, StatusRow) {
         let (key, parent) = match &included.parent {
             RowParent::Direct(index) => (PlaceKey::direct(*index), reference(route, *index, written)),
             RowParent::Root { gateway, section } => {
@@ -157,29 +159,29 @@ impl Model<'_> {
             let hosts: BTreeSet<_> =
                 of_route.map(|(at, host)| (*at, host)).filter(|(at, _)| self.is_of(*at, included)).collect();
             let all = hosts.iter().map(|(at, _)| *at).collect();
-            let fate = self.fate(hosts.into_iter(), &route.meta.key, &all, lost);
-            accepted = fate.accepted(accepted, self.hosts.notes.get(&object));
-            row.winners.extend(fate.winners);
+            let host_outcome = self.host_outcome(hosts.into_iter(), &object, &all, lost);
+            accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&object));
+            row.winners.extend(host_outcome.winners);
             (row.admitted, row.reason, row.message) =
                 (accepted.holds, accepted.reason.clone(), accepted.message.clone());
         }
         let (dropped, members) = (included.dropped.clone(), included.members.clone());
-        (key, Line { parent, carried: Carried::Content, accepted, dropped, members, row })
+        (key, StatusRow { parent, carried: Carried::Content, accepted, dropped, members, row })
     }
 
-    /// Whether a listener is among those that a row is about.
+    /// True if a row covers this listener.
     fn is_of(&self, at: ListenerAt, included: &IncludedRow) -> bool {
         match &included.parent {
             RowParent::Direct(_) => true,
-            RowParent::Root { gateway, section } => self.gates.get(at.0).is_some_and(|gate| {
-                gate.gateway.meta.key == *gateway
-                    && gate.listeners.get(at.1).is_some_and(|placed| placed.listener.name == *section)
+            RowParent::Root { gateway, section } => self.gateways.get(at.0).is_some_and(|state| {
+                state.gateway.meta.key == *gateway
+                    && state.listeners.get(at.1).is_some_and(|placed| placed.listener.name == *section)
             }),
         }
     }
 }
 
-/// Where a row stands among a route's.
+/// Sort key of a route's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PlaceKey(bool, usize);
 
@@ -193,7 +195,7 @@ impl PlaceKey {
     }
 }
 
-/// A parent reference as it was written.
+/// A parent reference as written.
 fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
     if let Some(reference) = written.pointer(&format!("/spec/parentRefs/{index}")) {
         return reference.clone();
@@ -211,12 +213,12 @@ fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
     Value::Object(reference)
 }
 
-fn told(route: &GatewayRoute, worth: &RouteValidity, lines: BTreeMap<PlaceKey, Line>) -> ObjectStatus {
+fn status_of(route: &GatewayRoute, validity: &RouteValidity, lines: BTreeMap<PlaceKey, StatusRow>) -> ObjectStatus {
     let generation = route.meta.generation;
     let (mut parents, mut rows) = (Vec::new(), Vec::new());
     for line in lines.into_values() {
-        let partial = worth.partial(&line.dropped);
-        let list = [&line.accepted, worth.resolved(line.carried)].into_iter().chain(&partial);
+        let partial = validity.partial(&line.dropped);
+        let list = [&line.accepted, validity.resolved(line.carried)].into_iter().chain(&partial);
         let mut parent = Map::new();
         parent.insert("parentRef".to_owned(), line.parent);
         parent.insert("controllerName".to_owned(), json!(CONTROLLER_NAME));

@@ -1,4 +1,4 @@
-//! Objects of Gateway API that nobody here serves: whom the statuses of [`crate::gateway::status`] leave out.
+//! Gateway API objects that this agent does not serve, and that [`crate::gateway::status`] therefore leaves out.
 
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
@@ -12,10 +12,10 @@ use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 
-/// Why something is not served, and what to write.
-type Reason = (String, String);
+/// Why an object is not served, and what to change.
+type WhyUnserved = (String, String);
 
-/// Classes and Gateways of others, and what hangs on these, or on nothing.
+/// Classes and Gateways of other controllers; routes attached to these or to nothing.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = Vec::new();
     for class in resources.gateway_classes.iter().filter(|class| !is_ours(class)) {
@@ -36,17 +36,17 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     }
     let Resources { http_routes, grpc_routes, tls_routes, .. } = resources;
     for route in http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter()) {
-        let is_told = report.others.get(&route.object()).is_some_and(|told| !told.rows.is_empty());
+        let has_status = report.others.get(&route.object()).is_some_and(|status| !status.rows.is_empty());
         let parents = FieldPath::of(&["spec", "parentRefs"]);
         let of_route = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
-        if route.parents.is_empty() && !is_told {
+        if route.parents.is_empty() && !has_status {
             let advice = format!("write spec.parentRefs with the name of a Gateway{}", ours(resources));
-            let reason = ("it hangs on nothing: it has no parentRefs".to_owned(), advice);
+            let reason = ("it is attached to nothing: it has no parentRefs".to_owned(), advice);
             all.push(of_route(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
         }
         for (i, parent) in route.parents.iter().enumerate() {
             let gateway = gateway_of(route, parent).and_then(|key| resources.gateways.get(&key));
-            let reason = of_parent(resources, route, parent, is_told);
+            let reason = of_parent(resources, route, parent, has_status);
             let hosts = || hosts(route, gateway.map(|gateway| &**gateway), Some(parent));
             all.extend(reason.map(|reason| of_route(parents.index(i), hosts(), reason)));
         }
@@ -58,8 +58,8 @@ fn is_ours(class: &GatewayClass) -> bool {
     *class.controller == *CONTROLLER_NAME
 }
 
-/// Why nobody here serves a Gateway; `None`: its class is ours.
-fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
+/// Why a Gateway is not served; `None` if its class is ours.
+fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<WhyUnserved> {
     let name = &gateway.class;
     let other = || {
         let own = resources.gateway_classes.iter().find(|class| is_ours(class));
@@ -79,19 +79,19 @@ fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
     }
 }
 
-/// Why a route gets nothing by one of its parents, where no status says so. A parent of another controller's is no
-/// fault of a route that is told of others.
-fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is_told: bool) -> Option<Reason> {
+/// Why a `parentRefs` entry serves nothing, if no status says so. A parent of another controller is no fault of a route
+/// that has another parent here.
+fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, has_status: bool) -> Option<WhyUnserved> {
     if let Some(key) = gateway_of(route, parent) {
         return match resources.gateways.get(&key) {
             Some(gateway) => {
-                let (why, _) = of_gateway(resources, gateway).filter(|_| !is_told)?;
+                let (why, _) = of_gateway(resources, gateway).filter(|_| !has_status)?;
                 let advice =
                     format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
-                Some((format!("it hangs on Gateway {key}, which is not served: {why}"), advice))
+                Some((format!("its parent Gateway {key} is not served: {why}"), advice))
             }
             None if resources.gateways.slot(&key).is_some() => {
-                Some((format!("it hangs on Gateway {key}, which is refused"), "correct the Gateway".to_owned()))
+                Some((format!("its parent Gateway {key} is rejected"), "correct the Gateway".to_owned()))
             }
             None => {
                 let advice = format!("create it, or name another{}", ours(resources));
@@ -99,31 +99,30 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
             }
         };
     }
-    if is_told {
+    if has_status {
         return None;
     }
     match parent_of(route, parent) {
-        // What is not there is told by `inclusion::warnings`.
+        // `inclusion::warnings` reports parents that do not exist.
         Some(above) => resources
             .gateway_route(&above)
-            .map(|_| (format!("it hangs on {above}, which is not served itself"), format!("look at {above} first"))),
+            .map(|_| (format!("its parent {above} is not served itself"), format!("look at {above} first"))),
         None => {
             let object = &parent.object;
             let group = if object.group.is_empty() { "core" } else { &*object.group };
-            let why =
-                format!("it hangs on {} {} of group {group}, which serves nothing here", object.kind, object.name);
+            let why = format!("its parent {} {} of group {group} serves nothing here", object.kind, object.name);
             Some((why, format!("name a Gateway of group {GROUP}{}", ours(resources))))
         }
     }
 }
 
-/// A Gateway that may be named instead, in words.
+/// Advice that names a Gateway of ours, if there is one.
 fn ours(resources: &Resources) -> String {
     let mut ours = resources.gateways.iter().filter(|gateway| of_gateway(resources, gateway).is_none());
     ours.next().map(|gateway| format!(", such as {}", gateway.meta.key)).unwrap_or_default()
 }
 
-/// Hosts that a route wants, as far as listeners that it names have them too.
+/// Hosts that a route claims; if it names a listener, those that the listener also has.
 fn hosts(route: &GatewayRoute, gateway: Option<&Gateway>, parent: Option<&ParentRef>) -> Vec<String> {
     let section = parent.and_then(|parent| parent.section.as_ref());
     let listeners = gateway.into_iter().flat_map(|gateway| &gateway.listeners);

@@ -1,13 +1,12 @@
-//! Which routes a router serves, and why it refuses the others (docs/openshift.md#admission).
+//! Admission: which Routes a router serves, and why it rejects the others (docs/openshift.md#admission).
 //!
-//! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
-//! what was served before: a loser is admitted the moment its blocker leaves.
+//! Recomputed from all objects, oldest first, so the result depends neither on the order of events nor on what was
+//! served before: a Route that lost a claim is admitted as soon as the claim is free.
 
 pub mod cross_api;
 pub mod host;
 pub(crate) mod host_claims;
 pub(crate) mod material;
-pub mod taken;
 pub(crate) mod wildcards;
 
 use std::sync::Arc;
@@ -17,38 +16,36 @@ use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Objects;
-use router_model::kind::Kind;
+use router_model::certificate::Certificate;
 use router_model::names::HostMatch;
-use router_model::object::{ObjectKey, ObjectRef};
-use rustls::sign::CertifiedKey;
+use router_model::object::ObjectKey;
 use wildcards::WildcardClaims;
 
 use crate::domain_lists::DomainLists;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
-use crate::openshift::claims::taken::Taken;
 use crate::owned_age::OwnedAge;
 use crate::status::rejection::{RejectReason, Rejection, reject};
 
-/// What a router admits by: the part of an IngressController that admission looks at.
+/// The fields of an IngressController that admission uses.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// What `spec.subdomain` is joined to.
+    /// Domain appended to `spec.subdomain`.
     pub domain: String,
     /// `routeAdmission.namespaceOwnership`.
     pub ownership: NamespaceOwnership,
     /// `routeAdmission.wildcardPolicy`.
     pub wildcards: WildcardAdmission,
-    /// Domains that are denied or allowed.
+    /// Denied and allowed domains.
     pub domains: DomainLists,
 }
 
-/// A route that a router serves. Only [`admit`] makes one, so holding it proves the claim.
+/// A Route that a router serves. Only [`admit`] creates one, so holding it proves the claim.
 #[derive(Clone, Debug)]
 pub struct AdmittedRoute {
     route: Arc<Route>,
     host: HostMatch,
-    certificate: Option<Arc<CertifiedKey>>,
+    certificate: Option<Certificate>,
 }
 
 impl AdmittedRoute {
@@ -57,38 +54,38 @@ impl AdmittedRoute {
         &self.route
     }
 
-    /// What it serves on this router.
+    /// The host or wildcard that it serves on this router.
     pub fn host(&self) -> &HostMatch {
         &self.host
     }
 
     /// Its own certificate, inline or from a Secret.
-    pub fn certificate(&self) -> Option<&Arc<CertifiedKey>> {
+    pub fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 }
 
-/// What became of one route on one router.
+/// Decision on one Route by one router.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The route.
     pub route: Arc<Route>,
-    /// Its effective host on this router, good or not; empty when it has none.
+    /// Its effective host on this router, valid or not; empty if it has none.
     pub host: Arc<str>,
-    /// Served, or not and why.
+    /// Admitted, or rejected and why.
     pub outcome: Result<AdmittedRoute, Rejection>,
 }
 
-/// What became of routes.
+/// Decisions on Routes.
 #[derive(Debug, Default)]
 pub struct Admission {
     /// In the order of the routes.
     pub decisions: Vec<Decision>,
-    /// Hosts that objects of other kinds wanted, and the Route that has each of them.
+    /// Hosts that other APIs' objects claim, and the Route that owns each.
     pub won: Vec<(HostMatch, ObjectKey)>,
 }
 
-/// Decides every route that a router has selected. `routes` must be in order of age, oldest first (`Meta::age`).
+/// Decides on every Route that a router has selected. `routes` must be sorted by age, oldest first (`Meta::age`).
 pub fn admit<'r>(
     policy: &Policy,
     routes: impl IntoIterator<Item = &'r Arc<Route>>,
@@ -105,7 +102,7 @@ pub fn admit<'r>(
     let decide = |route: &'r Arc<Route>| {
         let host = effective_host(route, &policy.domain);
         let outcome = claims.claim(policy, route, &host).and_then(|host_match| {
-            // Claims come before certificates: a broken certificate must not open the host to a younger route.
+            // Claims precede certificates: an invalid certificate must not free the host for a younger Route.
             let certificate = material::certificate(route, secrets)?;
             Ok(AdmittedRoute { route: route.clone(), host: host_match, certificate })
         });
@@ -119,7 +116,7 @@ fn is_in_domains(domains: &DomainLists, host: &str) -> Result<(), Rejection> {
     domains.fault(host).map_or(Ok(()), |message| Err(reject(RejectReason::RouteNotAdmitted, message)))
 }
 
-/// Who holds what on a router.
+/// Claims on the hosts of a router.
 struct Claims<'r, 'f> {
     hosts: HostClaims<'r>,
     domains: WildcardClaims<'r>,
@@ -136,22 +133,17 @@ impl<'r> Claims<'r, '_> {
         }
         let host_match = host::host_match(route, host)?;
         if let HostMatch::Wildcard(domain) = &host_match {
-            // The first label is decoration: what is served is every name of the domain.
+            // The first label has no meaning: a wildcard Route serves every name of the domain.
             is_in_domains(&policy.domains, domain.as_str())?;
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
-            return Err(cross_api::refusal(route, host, claim));
+            return Err(Box::new(claim.conflict(route, host)).into());
         }
-        let claimed = |taken: Taken<'_>| Rejection {
-            reason: RejectReason::HostAlreadyClaimed,
-            message: taken.message,
-            winner: Some(ObjectRef { kind: Kind::Route, key: taken.by.meta.key.clone() }),
-        };
         if wildcards_allowed {
-            self.domains.check(route, host, policy.ownership).map_err(claimed)?;
+            self.domains.check(route, host, policy.ownership)?;
         }
-        self.hosts.check(route, host, &host_match, policy.ownership).map_err(claimed)?;
+        self.hosts.check(route, host, &host_match, policy.ownership)?;
         if wildcards_allowed {
             self.domains.hold(route, host);
         }

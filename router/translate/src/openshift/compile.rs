@@ -1,4 +1,4 @@
-//! From resolved routes to the table that traffic is matched against.
+//! Compiles resolved routes into virtual hosts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use router_model::names::{HostMatch, RouterName};
 use router_model::one_or_many::OneOrMany;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
-/// The virtual hosts of routes that come oldest first: of two routes for the same requests the older one serves.
+/// The virtual hosts of routes given oldest first: of two routes for the same requests, the older one serves.
 pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
     let mut by_host: BTreeMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = BTreeMap::new();
     for route in routes {
@@ -18,7 +18,7 @@ pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
 }
 
 fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {
-    // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
+    // A stable sort keeps the order of age for equal lengths; `""` and `/` cover the same requests and count as equal.
     sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
     let select = |wanted: fn(&ResolvedRoute) -> bool| -> OneOrMany<Arc<ResolvedRoute>> {
         sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect()
@@ -54,18 +54,18 @@ fn answers_cleartext(route: &ResolvedRoute) -> bool {
     }
 }
 
-/// A route that gets no request of a scheme, because an older one has the same host and covers the same paths.
+/// A route that receives no request of a scheme, because an older one has the same host and covers the same paths.
 #[derive(Debug)]
 pub struct Shadow<'t> {
     /// The younger route.
     pub route: &'t ResolvedRoute,
-    /// The older one, which serves.
+    /// The older route, which serves.
     pub by: &'t ResolvedRoute,
     /// `http`, `https` or both.
     pub schemes: BTreeSet<&'static str>,
 }
 
-/// The shadowed routes of a host: `""` and `/` are two claims, and cover the same requests
+/// The shadowed routes of a host: `""` and `/` are two claims, but cover the same requests
 /// (docs/openshift.md#shadowed-path).
 pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
     let mut shadows: Vec<Shadow<'_>> = Vec::new();
@@ -82,8 +82,8 @@ pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
     shadows
 }
 
-/// Ids for routers, from their names: the FNV-1a hash, or the next free number when names collide; never 0. Those of
-/// `names` are stable while that set does not change, whatever is in `more`: the routers that are made for ports.
+/// Ids of routers from their names: the FNV-1a hash, or the next free number on a collision; never 0. Ids of `names`
+/// are stable while that set does not change, whatever is in `more` (routers created for ports of Gateways).
 pub fn router_ids(names: &BTreeSet<RouterName>, more: &BTreeSet<RouterName>) -> BTreeMap<RouterName, u32> {
     let mut taken = BTreeSet::new();
     names

@@ -1,5 +1,4 @@
-//! From IngressControllers to routers: names, domains, ports, default certificates, and what each controller's status
-//! says about them.
+//! From IngressControllers to routers: names, domains, ports, default certificates, and each controller's status.
 
 mod policy;
 
@@ -9,11 +8,11 @@ use std::sync::Arc;
 pub use policy::uses;
 use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::names::RouterName;
 use router_model::object::ObjectKey;
 use router_model::selector::LabelSelector;
 use router_table::policy::RouterPolicy;
-use rustls::sign::CertifiedKey;
 
 use crate::openshift::claims::Policy;
 use crate::settings::Settings;
@@ -22,33 +21,33 @@ use crate::status::controller::ControllerStatus;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
 
-/// Where OpenShift keeps the Secrets that IngressControllers name.
+/// Namespace of the Secrets that IngressControllers name, in OpenShift.
 const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
-/// Name of the router that serves when there is no IngressController.
+/// Name of the implicit router if there is no IngressController.
 const IMPLICIT: &str = "default";
 
-/// A router that is to be served.
+/// A router to be served.
 #[derive(Clone, Debug)]
 pub struct Router {
     /// The controller's name.
     pub name: RouterName,
-    /// What it admits by.
+    /// Fields that admission uses.
     pub policy: Policy,
-    /// Labels that namespaces must have.
+    /// Selects namespaces by label.
     pub namespace_selector: LabelSelector,
-    /// Labels that routes must have.
+    /// Selects Routes by label.
     pub route_selector: LabelSelector,
     /// Port for clear text.
     pub http_port: u16,
     /// Port for TLS.
     pub https_port: u16,
-    /// Certificate for names that have none of their own; `None`: the agent makes one.
-    pub default_certificate: Option<Arc<CertifiedKey>>,
-    /// How traffic of its routes is carried where they say nothing.
+    /// Default certificate; `None` if the agent generates one.
+    pub default_certificate: Option<Certificate>,
+    /// Defaults for Routes that set nothing.
     pub traffic: TrafficDefaults,
-    /// What is done to the traffic of all routes.
+    /// Policy for the traffic of all routes.
     pub served: Arc<RouterPolicy>,
-    /// Why TLS is refused, where it is: the reason of Available.
+    /// Why TLS is refused, if it is: the reason of condition `Available`.
     pub tls_fault: Option<&'static str>,
 }
 
@@ -58,7 +57,7 @@ impl Router {
         format!("router-{}.{}", self.name, self.policy.domain)
     }
 
-    /// The router as objects of other kinds than Route see it.
+    /// The router as other APIs see it.
     pub fn ports(&self) -> RouterPorts {
         let (http, https) = (Some(self.http_port), Some(self.https_port));
         let (traffic, tls_fault) = (self.traffic, self.tls_fault);
@@ -66,16 +65,16 @@ impl Router {
     }
 }
 
-/// The routers in order of name, and the status of every controller.
+/// Routers in order of name, and the status of every controller.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is served.
+    /// The routers.
     pub routers: Vec<Router>,
     /// By controller.
     pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
 }
 
-/// Decides what is served. Of controllers that want the same name, domain or port the one that comes first by age has it.
+/// Plans the routers. If controllers have the same name, domain or port, the oldest one gets it.
 pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
     if resources.ingress_controllers.is_empty() {
         return Plan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
@@ -201,14 +200,14 @@ fn ports(controller: &IngressController, settings: &Settings) -> (u16, u16) {
     (publishing.http_port.unwrap_or(settings.http_port), publishing.https_port.unwrap_or(settings.https_port))
 }
 
-/// What is wrong while the router serves: the first reason, and every message.
+/// Condition `Degraded`: the first reason, and all messages.
 fn degraded_condition(degraded: &[(&'static str, String)]) -> Condition {
     let messages: Vec<&str> = degraded.iter().map(|(_, message)| message.as_str()).collect();
     let reason = degraded.first().map_or("", |(reason, _)| *reason);
     Condition::new("Degraded", !degraded.is_empty(), reason, messages.join("; "))
 }
 
-/// Why a controller comes before another one.
+/// Why a controller takes precedence over another one.
 fn words(owner: &IngressController, other: &IngressController) -> &'static str {
     owner.meta.seniority(&other.meta).words()
 }
@@ -239,7 +238,7 @@ fn take_identity<'r>(controller: &'r IngressController, domain: &str, taken: &mu
     Ok(())
 }
 
-/// Whether routers that are made for the listeners of Gateways may have this name.
+/// True if the name is reserved for routers created for listeners of Gateways.
 fn is_made(name: &str) -> bool {
     name.strip_prefix("gateway-").is_some_and(|port| port.parse::<u16>().is_ok())
 }
@@ -268,17 +267,14 @@ fn take_ports<'r>(
     Ok(())
 }
 
-/// The Secret stands in OpenShift's namespace for them, or in the controller's own.
-fn default_certificate(
-    controller: &IngressController,
-    resources: &Resources,
-) -> Result<Option<Arc<CertifiedKey>>, String> {
+/// The Secret is in OpenShift's namespace for default certificates, or in the controller's own.
+fn default_certificate(controller: &IngressController, resources: &Resources) -> Result<Option<Certificate>, String> {
     let Some(name) = &controller.default_certificate else { return Ok(None) };
     let namespaces = [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace];
     let secret = namespaces.iter().find_map(|namespace| resources.secrets.get(&ObjectKey::new(namespace, name)));
     let without = "a generated certificate is served";
     match secret.map(|secret| &secret.pair) {
-        Some(Some(pair)) => Ok(Some(pair.0.clone())),
+        Some(Some(pair)) => Ok(Some(pair.clone())),
         Some(None) => {
             Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}"))
         }

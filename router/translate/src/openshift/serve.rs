@@ -1,10 +1,9 @@
-//! From an admitted route to the services that serve it (docs/openshift.md#backends).
+//! Resolves an admitted Route to its services and policy (docs/openshift.md#backends).
 
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
-use router_api::openshift::route::annotations::TrafficOptions;
-use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::openshift::route::annotations::RouteAnnotations;
 use router_api::openshift::route::backends::Backend;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
@@ -15,13 +14,13 @@ use router_table::table::{
 use crate::openshift::claims::AdmittedRoute;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Resolves a route: its kind, its services, who may connect, how its traffic is carried.
+/// Resolves a Route: kind, services, allow-list and policy.
 pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> ResolvedRoute {
     let route = admitted.route();
-    // Their faults were told when the route was read.
-    let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
-    let policy = RoutePolicy { actions: route.header_actions.clone(), ..options.policy };
-    // A client with a cookie stays with its endpoint when the service's weight becomes 0 (docs/openshift.md#backends).
+    let annotations = route.annotations.as_deref();
+    let policy = policy(route, annotations);
+    // A client with an affinity cookie keeps its endpoint after the service's weight becomes 0
+    // (docs/openshift.md#backends).
     let keeps_clients = !route.traffic.is_passthrough() && !policy.affinity.disabled;
     let services = route
         .backends
@@ -36,7 +35,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
         })
         .collect();
     let kind = kind(route, admitted);
-    let allow = allowlist(&route.meta.annotations).map(|list| list.nets.into());
+    let allow = annotations.and_then(|all| all.allow.as_ref()).map(|list| list.nets.clone());
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),
@@ -44,24 +43,33 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
         kind,
         cluster: Cluster { services },
         allow,
-        proxy_protocol: options.proxy_protocol,
-        tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
-        forwarded: options.forwarded.unwrap_or(defaults.forwarded),
+        proxy_protocol: annotations.is_some_and(|all| all.proxy_protocol),
+        tunnel_timeout: annotations.and_then(|all| all.tunnel_timeout).or(defaults.tunnel_timeout),
+        forwarded: annotations.and_then(|all| all.forwarded).unwrap_or(defaults.forwarded),
         request_work: !route.traffic.is_passthrough() && (defaults.request_work || policy.reads_requests()),
         relay_only: policy.needs_relay(),
-        policy: policy.shared(),
+        policy,
         rule: None,
         derived: Derived::default(),
     }
 }
 
-/// What the endpoints of a backend are found by.
+/// The key of a backend's endpoints.
 fn key(route: &Route, backend: &Backend) -> EndpointsKey {
     let target = route.target_port.as_ref().map(|target| target.0.clone());
     EndpointsKey {
         namespace: route.meta.key.namespace.clone(),
         service: backend.service.clone(),
         ports: PortChoice::Target(target),
+    }
+}
+
+/// The policy of a route: from its annotations and `spec.httpHeaders`.
+fn policy(route: &Route, annotations: Option<&RouteAnnotations>) -> Arc<RoutePolicy> {
+    let policy = annotations.map_or_else(RoutePolicy::shared_default, |all| Arc::clone(&all.policy));
+    match &route.header_actions {
+        None => policy,
+        Some(actions) => RoutePolicy { actions: Some(Arc::clone(actions)), ..RoutePolicy::clone(&policy) }.shared(),
     }
 }
 

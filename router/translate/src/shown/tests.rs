@@ -1,4 +1,5 @@
-//! Certificates with other names, without names, and of other times, for every kind of object that shows one.
+//! Certificates with other names, without names, and outside of their validity, for every kind of object that presents
+//! one.
 
 use rcgen::{CertificateParams, KeyPair};
 use router_api::testing::{controller, resources, route};

@@ -1,6 +1,7 @@
 //! Conditions, without times.
 
 use router_api::resources::Refused;
+use serde_json::{Map, Value, json};
 
 use crate::status::rejection::RejectReason;
 
@@ -26,6 +27,19 @@ impl Condition {
     /// `status` as the API writes it.
     pub fn status(&self) -> &'static str {
         if self.holds { "True" } else { "False" }
+    }
+
+    /// The condition as OpenShift's APIs write it: an empty reason or message is left out.
+    pub(super) fn value(&self) -> Value {
+        let mut value = Map::new();
+        for (name, text) in [("message", &self.message), ("reason", &self.reason)] {
+            if !text.is_empty() {
+                value.insert(name.to_owned(), json!(text));
+            }
+        }
+        value.insert("status".to_owned(), json!(self.status()));
+        value.insert("type".to_owned(), json!(self.kind));
+        Value::Object(value)
     }
 }
 

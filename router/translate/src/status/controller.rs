@@ -1,7 +1,7 @@
 //! Status of an IngressController.
 
 use router_api::openshift::ingress_controller::IngressController;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::status::condition::Condition;
 
@@ -49,22 +49,27 @@ impl ControllerStatus {
         }
     }
 
-    /// The members of `status` without the conditions, as the API writes them.
-    pub(super) fn members(&self) -> Vec<(&'static str, Value)> {
-        let mut members = Vec::new();
+    /// `status` as the API writes it.
+    pub fn value(&self) -> Value {
+        let mut status = Map::new();
+        let mut add = |name: &str, value: Value| drop(status.insert(name.to_owned(), value));
         if !self.domain.is_empty() {
-            members.push(("domain", json!(self.domain)));
+            add("domain", json!(self.domain));
         }
         if let Some((http, https)) = self.ports {
             let network = json!({ "httpPort": http, "httpsPort": https });
-            members.push(("endpointPublishingStrategy", json!({ "type": "HostNetwork", "hostNetwork": network })));
+            add("endpointPublishingStrategy", json!({ "type": "HostNetwork", "hostNetwork": network }));
         }
-        members.extend(self.namespace_selector.clone().map(|selector| ("namespaceSelector", selector)));
+        if let Some(selector) = &self.namespace_selector {
+            add("namespaceSelector", selector.clone());
+        }
         if let Some((ownership, wildcards)) = self.route_admission {
-            let admission = json!({ "namespaceOwnership": ownership, "wildcardPolicy": wildcards });
-            members.push(("routeAdmission", admission));
+            add("routeAdmission", json!({ "namespaceOwnership": ownership, "wildcardPolicy": wildcards }));
         }
-        members.extend(self.route_selector.clone().map(|selector| ("routeSelector", selector)));
-        members
+        if let Some(selector) = &self.route_selector {
+            add("routeSelector", selector.clone());
+        }
+        add("conditions", self.conditions.iter().map(Condition::value).collect());
+        Value::Object(status)
     }
 }

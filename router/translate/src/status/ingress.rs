@@ -7,6 +7,7 @@ use std::sync::Arc;
 use router_api::openshift::route::WildcardPolicy;
 use router_model::names::RouterName;
 use router_model::persistent::Same;
+use serde_json::{Value, json};
 
 use crate::status::condition::Condition;
 
@@ -114,4 +115,17 @@ pub struct IngressEntry {
     pub wildcard_policy: &'static str,
     /// Admitted, and ManifestValid when a newer version is refused.
     pub conditions: Arc<[Condition]>,
+}
+
+impl IngressEntry {
+    /// The entry as the API writes it.
+    pub fn value(&self) -> Value {
+        json!({
+            "conditions": self.conditions.iter().map(Condition::value).collect::<Value>(),
+            "host": self.host,
+            "routerCanonicalHostname": &*self.router_canonical_hostname,
+            "routerName": &*self.router_name.0,
+            "wildcardPolicy": self.wildcard_policy,
+        })
+    }
 }

@@ -1,149 +1,166 @@
-//! From report and previous status to the status that is to be stored (docs/openshift.md#status).
+//! From what is ours in a status, and from what it was before, to the status that is stored (docs/openshift.md#status;
+//! Gateway API: a controller writes the entries and conditions that are its own).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::status::condition::Condition;
-use crate::status::controller::ControllerStatus;
-use crate::status::ingress::IngressEntry;
+/// What tells entries of a list apart, in any kind's status.
+const KEYS: &[&str] = &[
+    "parentRef",
+    "routeRef",
+    "ancestorRef",
+    "controllerName",
+    "routerName",
+    "name",
+    "sectionName",
+    "path",
+    "subdomain",
+    "root",
+    "type",
+];
 
-/// A status that is to be stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Merged {
-    /// The whole `status`. When nothing has changed, the previous one.
-    pub status: Value,
-    /// Whether anything but times differs from the previous status.
-    pub changed: bool,
+const CONDITIONS: &str = "conditions";
+const TIME: &str = "lastTransitionTime";
+
+/// Which entries of a status's lists are ours. The others stay as they are.
+#[derive(Clone, Copy)]
+pub struct Ownership<'o> {
+    /// Lists that we share with other controllers, at the top of the status.
+    pub lists: &'static [&'static str],
+    /// The member of their entries that names the owner.
+    pub owner: &'static str,
+    /// Whether an owner is us. An entry without an owner is not ours.
+    pub is_ours: &'o dyn Fn(&str) -> bool,
+    /// Types of our conditions, wherever the status has conditions.
+    pub conditions: &'static [&'static str],
 }
 
-/// Merges a Route's entries into its previous status. Entries of routers that are not `owned` stay as they are; owned
-/// ones that the report does not have are removed. `lastTransitionTime` moves only when a condition's status flips.
-pub fn merge_route(
-    previous: Option<&Value>,
-    entries: &[IngressEntry],
-    owned: &dyn Fn(&str) -> bool,
+/// Merges `ours`, a status without times, into a status. `current` is the status with the entries of others, `written`
+/// what was written last, with the times of our conditions; both may be the same value. Entries of others keep content and
+/// order. Ours take the place of those with the same keys, or come last; ours that are not in `ours` are removed.
+/// `lastTransitionTime` of our conditions is that of `written` unless their status flips, which happens `now`.
+pub fn merge(
+    ours: &Value,
+    owned: &Ownership<'_>,
+    current: Option<&Value>,
+    written: Option<&Value>,
     now: Timestamp,
-) -> Merged {
-    let before: &[Value] =
-        previous.and_then(|status| status.get("ingress")).and_then(Value::as_array).map_or(&[], |v| v);
-    let name_of = |entry: &Value| entry.get("routerName").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut ingress = Vec::new();
-    let mut placed = vec![false; entries.len()];
-    for old in before {
-        let name = name_of(old);
-        match entries.iter().position(|entry| *entry.router_name.0 == *name) {
-            // A router has one entry; further ones of its name are left over from elsewhere.
-            Some(i) if placed.get(i) == Some(&false) => {
-                placed[i] = true;
-                ingress.push(entry_value(&entries[i], Some(old), now));
-            }
-            Some(_) => {}
-            None if owned(&name) => {}
-            None => ingress.push(old.clone()),
-        }
-    }
-    let new = entries.iter().zip(&placed).filter(|(_, placed)| !**placed);
-    ingress.extend(new.map(|(entry, _)| entry_value(entry, None, now)));
-
-    let mut status = object_of(previous);
-    if ingress.is_empty() && before.is_empty() {
-        return Merged { status: Value::Object(status), changed: false };
-    }
-    status.insert("ingress".to_owned(), Value::Array(ingress));
-    finish(previous, status)
+) -> Value {
+    let status = current.and_then(Value::as_object).cloned().unwrap_or_default();
+    let lists: Vec<&str> = owned.lists.iter().copied().chain([CONDITIONS]).collect();
+    Merge { owned, now }.object(status, &lists, ours, current, written)
 }
 
-/// Merges an IngressController's status into its previous one. Members and conditions of others stay.
-pub fn merge_controller(previous: Option<&Value>, report: &ControllerStatus, now: Timestamp) -> Merged {
-    const OURS: [&str; 4] = ["Admitted", "Available", "Degraded", "ManifestValid"];
-    let before = conditions_of(previous);
-    let mut conditions = foreign(before, &OURS);
-    conditions.extend(report.conditions.iter().map(|condition| condition_value(condition, before, now)));
-    let mut status = object_of(previous);
-    for (name, value) in report.members() {
-        status.insert(name.to_owned(), value);
-    }
-    status.insert("conditions".to_owned(), Value::Array(conditions));
-    finish(previous, status)
-}
-
-/// Whether two statuses say the same, whenever it was.
+/// Whether two statuses are the same but for `lastTransitionTime`.
 pub fn same_but_times(a: &Value, b: &Value) -> bool {
-    without_times(a) == without_times(b)
-}
-
-pub(super) fn finish(previous: Option<&Value>, status: Map<String, Value>) -> Merged {
-    let status = Value::Object(status);
-    match previous {
-        Some(previous) if same_but_times(previous, &status) => Merged { status: previous.clone(), changed: false },
-        _ => Merged { status, changed: true },
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let members = |all: &Map<String, Value>| all.keys().filter(|name| *name != TIME).count();
+            let mut timeless = a.iter().filter(|(name, _)| *name != TIME);
+            members(a) == members(b) && timeless.all(|(name, a)| b.get(name).is_some_and(|b| same_but_times(a, b)))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_but_times(a, b)),
+        (a, b) => a == b,
     }
 }
 
-pub(super) fn object_of(status: Option<&Value>) -> Map<String, Value> {
-    status.and_then(Value::as_object).cloned().unwrap_or_default()
+struct Merge<'m> {
+    owned: &'m Ownership<'m>,
+    now: Timestamp,
 }
 
-fn conditions_of(owner: Option<&Value>) -> &[Value] {
-    owner.and_then(|owner| owner.get("conditions")).and_then(Value::as_array).map_or(&[], |v| v)
-}
+impl Merge<'_> {
+    /// `merged` with our members; of `lists`, the entries of others stay.
+    fn object(
+        &self,
+        mut merged: Map<String, Value>,
+        lists: &[&str],
+        ours: &Value,
+        current: Option<&Value>,
+        written: Option<&Value>,
+    ) -> Value {
+        for (name, ours) in ours.as_object().into_iter().flatten() {
+            let (current, written) = (member(current, name), member(written, name));
+            let value = match ours {
+                Value::Array(ours) if lists.contains(&&**name) => self.list(name, ours, current, written),
+                ours => self.value(ours, current, written),
+            };
+            merged.insert(name.clone(), value);
+        }
+        for name in lists.iter().filter(|name| ours.get(name).is_none()) {
+            match self.list(name, &[], member(current, name), None) {
+                Value::Array(left) if left.is_empty() => drop(merged.shift_remove(*name)),
+                left => drop(merged.insert((*name).to_owned(), left)),
+            }
+        }
+        Value::Object(merged)
+    }
 
-/// Conditions of other types than ours.
-fn foreign(conditions: &[Value], ours: &[&str]) -> Vec<Value> {
-    let is_ours = |old: &Value| old.get("type").and_then(Value::as_str).is_some_and(|kind| ours.contains(&kind));
-    conditions.iter().filter(|old| !is_ours(old)).cloned().collect()
-}
-
-fn entry_value(entry: &IngressEntry, previous: Option<&Value>, now: Timestamp) -> Value {
-    // Types that a router writes; others that somebody put into its entry stay.
-    const OURS: [&str; 3] = ["Admitted", "ManifestValid", "UnservableInFutureVersions"];
-    let before = conditions_of(previous);
-    let mut conditions = foreign(before, &OURS);
-    conditions.extend(entry.conditions.iter().map(|c| condition_value(c, before, now)));
-    json!({
-        "conditions": conditions,
-        "host": entry.host,
-        "routerCanonicalHostname": &*entry.router_canonical_hostname,
-        "routerName": &*entry.router_name.0,
-        "wildcardPolicy": entry.wildcard_policy,
-    })
-}
-
-fn condition_value(condition: &Condition, before: &[Value], now: Timestamp) -> Value {
-    let since = since(condition.kind, condition.status(), before, now);
-    let mut value = Map::new();
-    value.insert("lastTransitionTime".to_owned(), since);
-    for (name, text) in [("message", &condition.message), ("reason", &condition.reason)] {
-        if !text.is_empty() {
-            value.insert(name.to_owned(), json!(text));
+    /// A value that is ours but for conditions that others have put in.
+    fn value(&self, ours: &Value, current: Option<&Value>, written: Option<&Value>) -> Value {
+        match ours {
+            Value::Array(entries) => {
+                entries.iter().map(|ours| self.value(ours, find(current, ours), find(written, ours))).collect()
+            }
+            Value::Object(_) => self.object(Map::new(), &[CONDITIONS], ours, current, written),
+            other => other.clone(),
         }
     }
-    value.insert("status".to_owned(), json!(condition.status()));
-    value.insert("type".to_owned(), json!(condition.kind));
-    Value::Object(value)
-}
 
-/// When a condition came to have this status: then, if it had it before, or now.
-pub(super) fn since(kind: &str, status: &str, before: &[Value], now: Timestamp) -> Value {
-    let is = |old: &Value, member: &str, text: &str| old.get(member).and_then(Value::as_str) == Some(text);
-    before
-        .iter()
-        .find(|old| is(old, "type", kind) && is(old, "status", status))
-        .and_then(|old| old.get("lastTransitionTime"))
-        .filter(|time| time.is_string())
-        .cloned()
-        .unwrap_or_else(|| json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
-}
-
-fn without_times(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .filter(|(name, _)| *name != "lastTransitionTime")
-                .map(|(name, value)| (name.clone(), without_times(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_times).collect()),
-        other => other.clone(),
+    /// A list with entries of others.
+    fn list(&self, name: &str, ours: &[Value], current: Option<&Value>, written: Option<&Value>) -> Value {
+        let entry = |ours: &Value| match name {
+            CONDITIONS => self.condition(ours, find(written, ours)),
+            _ => self.value(ours, find(current, ours), find(written, ours)),
+        };
+        let mut new: Vec<Option<&Value>> = ours.iter().map(Some).collect();
+        let mut merged = Vec::new();
+        for old in items(current) {
+            if self.is_ours(name, old) {
+                let again = new.iter_mut().find(|new| new.is_some_and(|new| is_same(new, old)));
+                merged.extend(again.and_then(Option::take).map(entry));
+            } else {
+                merged.push(old.clone());
+            }
+        }
+        merged.extend(new.into_iter().flatten().map(entry));
+        Value::Array(merged)
     }
+
+    fn is_ours(&self, list: &str, entry: &Value) -> bool {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str);
+        match list {
+            CONDITIONS => text("type").is_some_and(|kind| self.owned.conditions.contains(&kind)),
+            _ => text(self.owned.owner).is_some_and(self.owned.is_ours),
+        }
+    }
+
+    /// A condition with the time since which it has its status.
+    fn condition(&self, ours: &Value, written: Option<&Value>) -> Value {
+        let since = written
+            .filter(|written| written.get("status") == ours.get("status"))
+            .and_then(|written| written.get(TIME))
+            .filter(|time| time.is_string())
+            .cloned()
+            .unwrap_or_else(|| json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
+        let members = ours.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+        Value::Object([(TIME.to_owned(), since)].into_iter().chain(members).collect())
+    }
+}
+
+fn member<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    value.and_then(|value| value.get(name))
+}
+
+fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
+    list.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The entry of a list that is about the same thing.
+fn find<'v>(list: Option<&'v Value>, entry: &Value) -> Option<&'v Value> {
+    items(list).find(|other| is_same(other, entry))
+}
+
+fn is_same(one: &Value, other: &Value) -> bool {
+    one.is_object() && KEYS.iter().all(|key| one.get(key) == other.get(key))
 }

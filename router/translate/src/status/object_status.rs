@@ -1,22 +1,22 @@
-//! What an object is told: its status and its lines in lists.
+//! The status of an object, and what it says in short about each parent.
 
 use router_model::object::ObjectRef;
 use serde_json::Value;
 
-/// What an object is told.
+/// The status of an object of another kind than Route and IngressController.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectStatus {
     /// Its `status`, without times of transitions: only what is ours. Of lists that have other controllers' entries
     /// (`parents`, `ancestors`), only our own.
     pub status: Value,
-    /// For lists: one line for each router or parent.
-    pub rows: Vec<Row>,
+    /// For lists of objects: the same in short, for each router or parent.
+    pub rows: Vec<ParentStatus>,
 }
 
-/// One line about an object.
+/// What becomes of an object at one of its parents (Gateway API: `RouteParentStatus`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// The router, or what the object hangs on, e.g. `Gateway shop/public#web`.
+pub struct ParentStatus {
+    /// The router, or what the object attaches to, e.g. `Gateway shop/public#web`.
     pub parent: String,
     /// Hosts that are wanted there; `*` for every host.
     pub hosts: Vec<String>,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use router_model::object::ObjectRef;
 
+use crate::status::host_conflict::HostConflict;
+
 /// A route that a router refuses.
 #[derive(Clone, Debug)]
 pub struct Rejection {
@@ -22,7 +24,7 @@ pub enum RejectReason {
     RouteNotAdmitted,
     /// The effective host is empty.
     NoHostValue,
-    /// The effective host is no host name.
+    /// The effective host is not a valid host name.
     InvalidHost,
     /// An older route, or an older object of another kind, stands in the way.
     HostAlreadyClaimed,
@@ -55,6 +57,14 @@ impl RejectReason {
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl From<Box<HostConflict>> for Rejection {
+    /// The rejection of the conflict's loser.
+    fn from(conflict: Box<HostConflict>) -> Self {
+        let message = conflict.message(&conflict.loser);
+        Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(conflict.winner) }
     }
 }
 

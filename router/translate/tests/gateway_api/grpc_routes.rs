@@ -166,6 +166,9 @@ spec: {parentRefs: [{name: g}], hostnames: [a.test], rules: [{backendRefs: [{nam
     let world = World::new(manifests);
     let accepted = world.status("GRPCRoute infra/rpc")["parents"][0]["conditions"][0].clone();
     assert_eq!((&accepted["type"], &accepted["status"]), (&"Accepted".into(), &"True".into()));
-    assert_eq!(accepted["message"], "not on two, three, where an HTTPRoute that comes first has one of the hostnames");
+    assert_eq!(
+        accepted["message"],
+        "not on two, three, where an HTTPRoute of higher precedence has one of the hostnames"
+    );
     assert_eq!(world.http(80, &Ask::grpc("a.test/any.Service/Any")), "v1");
 }

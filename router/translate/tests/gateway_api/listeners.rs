@@ -238,7 +238,10 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
     assert_eq!(ports["gateway-8080"], (Some(8080), None));
     assert_eq!(ports["gateway-9443"], (None, Some(9443)));
     let message = world.listener("infra/young", "any")["conditions"][0]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("Gateway infra/old is older and has hostname * on port 80 already"), "{message}");
+    assert!(
+        message.contains("port 80: Gateway old already exposes * and is older; choose another hostname or port"),
+        "{message}"
+    );
 }
 
 #[test]

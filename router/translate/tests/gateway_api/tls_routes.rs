@@ -155,8 +155,8 @@ fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_told() {
         |route: &str| world.status(route)["parents"][0]["conditions"][0]["message"].as_str().unwrap().to_owned();
     assert_eq!(
         message("TLSRoute infra/young"),
-        "connections for *.b.test go to another TLSRoute, which comes first; connections for a.test go to another TLSRoute, \
-         which comes first"
+        "connections for *.b.test go to another TLSRoute, which takes precedence; connections for a.test go to another TLSRoute, \
+         which takes precedence"
     );
     assert_eq!(message("TLSRoute infra/old"), "");
 }

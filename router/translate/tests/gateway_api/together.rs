@@ -42,7 +42,7 @@ fn the_older_object_has_the_host_and_the_loser_is_told() {
     let row = |world: &World, route: &str| world.status(route)["parents"][0].clone();
     let partly = row(&lost, "HTTPRoute infra/r");
     assert_eq!(verdict(&partly, "Accepted"), "True/Accepted");
-    assert_eq!(partly["conditions"][0]["message"], "a Route of another namespace is older and has a.test");
+    assert_eq!(partly["conditions"][0]["message"], "a Route in another namespace holds a.test and is older");
     assert_eq!(verdict(&row(&lost, "HTTPRoute infra/only"), "Accepted"), "False/HostAlreadyClaimed");
     assert_eq!(lost.listener("infra/g", "http")["attachedRoutes"], 1);
     assert!(lost.http(80, &Ask::get("a.test/")).contains("Forward"), "{}", lost.http(80, &Ask::get("a.test/")));

@@ -158,6 +158,12 @@ impl World {
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
+    /// The status of an object that had this one before.
+    pub fn merged(&self, object: &str, before: &Value) -> Value {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        self.report.merged(&reference(object), Some(before), None, now).expect("a report")
+    }
+
     /// `<parent>: <reason>` of each line about an object; `!` marks those that say that it is not served.
     pub fn rows(&self, object: &str) -> Vec<String> {
         let told = self.report.others.get(&reference(object)).expect("a report");

@@ -40,8 +40,7 @@ pub fn defaulting(case: &Value, _: &[Value]) -> Vec<String> {
     let ingress = json!([{ "routerName": "other", "wildcardPolicy": object["status.ingress"]["wildcardPolicy"] }]);
     let previous = json!({ "ingress": ingress });
     let now = "2024-01-01T00:00:00Z".parse().unwrap();
-    let merged = router_translate::status::merge::merge_route(Some(&previous), &[], &|name| name == "router", now);
-    let found = merged.status["ingress"][0]["wildcardPolicy"].clone();
+    let found = crate::status::merged(&previous, "router", Vec::new(), now)["ingress"][0]["wildcardPolicy"].clone();
     differ("wildcardPolicy", found, expect["status.ingress"]["wildcardPolicy"].clone())
 }
 

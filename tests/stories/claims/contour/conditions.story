@@ -169,7 +169,7 @@ $ curl -X DELETE http://methods.test/
 $ curl http://like.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/method-like wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header: of :method one exact condition is done, with regard to case; write that
+  explain: 404: HTTPProxy shop/method-like claims it and is not served: default: Invalid: spec.routes[0].conditions[0].header: of :method one exact condition is done, with regard to case; write that
     fix: correct HTTPProxy shop/method-like: as its status says; `sluice validate` shows the place
 $ curl http://queries.test/present?q
   HTTP/1.1 200 OK

@@ -128,7 +128,7 @@ $ curl -X OPTIONS -H "Origin: https://anybody.test" -H "Access-Control-Request-M
 $ curl http://glob.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/glob wants it and is not served: default: Invalid: spec.virtualhost.corsPolicy.allowOrigin[0]: "*.partner.test" is read as a regular expression; write one such as https://[^.]+\.example\.com
+  explain: 404: HTTPProxy shop/glob claims it and is not served: default: Invalid: spec.virtualhost.corsPolicy.allowOrigin[0]: "*.partner.test" is read as a regular expression; write one such as https://[^.]+\.example\.com
     fix: correct HTTPProxy shop/glob as its condition says; `sluice validate` shows the place
 $ curl -X OPTIONS -H "Origin: https://anybody.test" -H "Access-Control-Request-Method: GET" -H "Access-Control-Request-Private-Network: true" http://private.test/
   HTTP/1.1 204 No Content

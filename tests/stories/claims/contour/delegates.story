@@ -71,12 +71,12 @@ $ curl http://nameless.corp.test/
 $ curl http://second.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: second.corp.test: delegate team/nameless has a virtualhost, and serves another name already
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: second.corp.test: delegate team/nameless has a virtualhost, and serves another name already
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://nameless.younger.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/younger wants it and is not served: default: Invalid: no valid subdomain (0 of 1 subdomains); nameless.younger.test: delegate team/nameless has a virtualhost, and serves another name already
+  explain: 404: IngressRoute corp/younger claims it and is not served: default: Invalid: no valid subdomain (0 of 1 subdomains); nameless.younger.test: delegate team/nameless has a virtualhost, and serves another name already
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://named.corp.test/
   HTTP/1.1 200 OK
@@ -85,12 +85,12 @@ $ curl http://named.corp.test/
 $ curl http://wrong.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: delegate team/wrong has fqdn right.corp.test, expected wrong.corp.test
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: delegate team/wrong has fqdn right.corp.test, expected wrong.corp.test
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://right.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/wrong wants it and is not served: default: Invalid: right.corp.test is within .corp.test owned by corp/domain and not delegated
+  explain: 404: IngressRoute team/wrong claims it and is not served: default: Invalid: right.corp.test is within .corp.test owned by corp/domain and not delegated
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -83,12 +83,12 @@ $ curl http://www.corp.test/
 $ curl http://both.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: fqdn "both.corp.test" is used in multiple IngressRoutes: corp/domain, other/both
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: fqdn "both.corp.test" is used in multiple IngressRoutes: corp/domain, other/both
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://stranger.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy other/stranger wants it and is not served: default: Invalid: stranger.corp.test is within .corp.test owned by corp/domain and not delegated
+  explain: 404: HTTPProxy other/stranger claims it and is not served: default: Invalid: stranger.corp.test is within .corp.test owned by corp/domain and not delegated
     fix: correct HTTPProxy other/stranger as its condition says; `sluice validate` shows the place
 $ curl http://www.in.corp.test/
   HTTP/1.1 200 OK
@@ -101,22 +101,22 @@ $ curl http://www.own.corp.test/
 $ curl http://x.own.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: x.own.corp.test is within .own.corp.test owned by corp/own and not delegated
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: x.own.corp.test is within .own.corp.test owned by corp/own and not delegated
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.their.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute other/theirs wants it and is not served: default: Invalid: .their.corp.test is within .corp.test owned by corp/domain and not delegated
+  explain: 404: IngressRoute other/theirs claims it and is not served: default: Invalid: .their.corp.test is within .corp.test owned by corp/domain and not delegated
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.two.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/first wants it and is not served: default: Invalid: fqdn ".two.test" is used in multiple IngressRoutes: corp/first, other/second
+  explain: 404: IngressRoute corp/first claims it and is not served: default: Invalid: fqdn ".two.test" is used in multiple IngressRoutes: corp/first, other/second
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://shop.two.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute other/second wants it and is not served: default: Invalid: fqdn ".two.test" is used in multiple IngressRoutes: corp/first, other/second
+  explain: 404: IngressRoute other/second claims it and is not served: default: Invalid: fqdn ".two.test" is used in multiple IngressRoutes: corp/first, other/second
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -71,7 +71,7 @@ spec:
   virtualhost: {fqdn: clear.test}
   tcpproxy: {services: [{name: raw, port: 443}]}
 ---
-# Of a root that is no domain.
+# Of a root that is not a valid domain.
 apiVersion: contour.heptio.com/v1beta1
 kind: IngressRoute
 metadata: {name: flat, namespace: team}
@@ -97,12 +97,12 @@ $ curl http://a.passing.test/
 $ curl --insecure https://without.passing.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/without wants it and is not served: IngressRoute corp/passing: Invalid: TLS of the domain is passed through, which requires that Spec.TCPProxy be set
+  explain: 404: IngressRoute team/without claims it and is not served: IngressRoute corp/passing: Invalid: TLS of the domain is passed through, which requires that Spec.TCPProxy be set
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://without.passing.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/without wants it and is not served: IngressRoute corp/passing: Invalid: TLS of the domain is passed through, which requires that Spec.TCPProxy be set
+  explain: 404: IngressRoute team/without claims it and is not served: IngressRoute corp/passing: Invalid: TLS of the domain is passed through, which requires that Spec.TCPProxy be set
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ openssl s_client -servername a.ending.test
   Protocol version: TLSv1.3
@@ -131,17 +131,17 @@ $ curl http://b.ending.test/clear/x
 $ curl --insecure https://c.ending.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/both wants it and is not served: IngressRoute corp/ending: Invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified
+  explain: 404: IngressRoute team/both claims it and is not served: IngressRoute corp/ending: Invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://clear.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/clear wants it and is not served: default: Invalid: Spec.TCPProxy requires that either Spec.TLS.Passthrough or Spec.TLS.SecretName be set
+  explain: 404: IngressRoute team/clear claims it and is not served: default: Invalid: Spec.TCPProxy requires that either Spec.TLS.Passthrough or Spec.TLS.SecretName be set
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://clear.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/clear wants it and is not served: default: Invalid: Spec.TCPProxy requires that either Spec.TLS.Passthrough or Spec.TLS.SecretName be set
+  explain: 404: IngressRoute team/clear claims it and is not served: default: Invalid: Spec.TCPProxy requires that either Spec.TLS.Passthrough or Spec.TLS.SecretName be set
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://flat.test/
   HTTP/2 200

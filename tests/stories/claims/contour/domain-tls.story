@@ -126,7 +126,7 @@ $ openssl s_client -servername own.corp.test -tls1_2
 $ curl --insecure https://takes.corp.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/takes wants it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
+  explain: 404: IngressRoute team/takes claims it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ openssl s_client -servername takes.corp.test
   Protocol version: TLSv1.3
@@ -134,12 +134,12 @@ $ openssl s_client -servername takes.corp.test
   Peer certificate: CN = rcgen self signed cert
   Verification error: self-signed certificate
   Server Temp Key: X25519, 253 bits
-  explain: the default certificate, and 404: IngressRoute team/takes wants it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
+  explain: the default certificate, and 404: IngressRoute team/takes claims it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://takes.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute team/takes wants it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
+  explain: 404: IngressRoute team/takes claims it and is not served: IngressRoute corp/domain: Invalid: corp/wildcard: certificate delegation not permitted
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ openssl s_client -servername lent.corp.test
   Protocol version: TLSv1.3
@@ -170,12 +170,12 @@ $ curl --insecure https://a.b.corp.test/
 $ curl --insecure https://www.broken.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/broken wants it and is not served: default: Invalid: TLS Secret [secret-name] not found or is malformed
+  explain: 404: IngressRoute corp/broken claims it and is not served: default: Invalid: TLS Secret [secret-name] not found or is malformed
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.broken.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/broken wants it and is not served: default: Invalid: TLS Secret [secret-name] not found or is malformed
+  explain: 404: IngressRoute corp/broken claims it and is not served: default: Invalid: TLS Secret [secret-name] not found or is malformed
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -115,37 +115,37 @@ $ curl http://nobody.corp.test/
 $ curl --insecure https://corp.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: subdomain corp.test is not within .corp.test
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: subdomain corp.test is not within .corp.test
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://any.x.corp.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: subdomain *.x.corp.test cannot use wildcards
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: subdomain *.x.corp.test cannot use wildcards
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://upper.corp.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: subdomain Upper.corp.test must be in lower case
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: subdomain Upper.corp.test must be in lower case
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.other.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: subdomain www.other.test is not within .corp.test
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: subdomain www.other.test is not within .corp.test
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://twice.corp.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/domain wants it and is not served: default: Invalid: subdomain twice.corp.test is listed more than once
+  explain: 404: IngressRoute corp/domain claims it and is not served: default: Invalid: subdomain twice.corp.test is listed more than once
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.routes.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/routes wants it and is not served: default: Invalid: domain root cannot define routes
+  explain: 404: IngressRoute corp/routes claims it and is not served: default: Invalid: domain root cannot define routes
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://www.tcp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute corp/tcp wants it and is not served: default: Invalid: domain root cannot define routes
+  explain: 404: IngressRoute corp/tcp claims it and is not served: default: Invalid: domain root cannot define routes
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

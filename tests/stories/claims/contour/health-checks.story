@@ -58,7 +58,7 @@ $ x6 curl http://proxy.test/
 $ curl http://port.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/other-port wants it and is not served: default: Invalid: spec.routes[0].services[0].healthPort is not supported; remove it; the port that is served is checked
+  explain: 404: HTTPProxy shop/other-port claims it and is not served: default: Invalid: spec.routes[0].services[0].healthPort is not supported; remove it; the port that is served is checked
     fix: correct HTTPProxy shop/other-port: as its status says; `sluice validate` shows the place
 
 == status

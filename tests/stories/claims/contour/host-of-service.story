@@ -66,12 +66,12 @@ $ curl http://shop.test/client
 $ curl http://wrong.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/wrong wants it and is not served: default: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is no host name; write one such as www.example.com
+  explain: 404: HTTPProxy shop/wrong claims it and is not served: default: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is not a valid host name; write one such as www.example.com
     fix: correct HTTPProxy shop/wrong: as its status says; `sluice validate` shows the place
 $ curl http://twice.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/twice wants it and is not served: default: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[1]: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy
+  explain: 404: HTTPProxy shop/twice claims it and is not served: default: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[1]: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy
     fix: correct HTTPProxy shop/twice: as its status says; `sluice validate` shows the place
 
 == status
@@ -83,7 +83,7 @@ httpproxy shop/wrong
   currentStatus: invalid
   description: At least one error present, see Errors for details
   Valid=False ErrorPresent: At least one error present, see Errors for details
-    RouteError=True HeaderPolicyNotValid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is no host name; write one such as www.example.com
+    RouteError=True HeaderPolicyNotValid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is not a valid host name; write one such as www.example.com
 httpproxy shop/twice
   currentStatus: invalid
   description: At least one error present, see Errors for details
@@ -91,5 +91,5 @@ httpproxy shop/twice
     RouteError=True HeaderPolicyNotValid: spec.routes[0].services[0].requestHeadersPolicy.set[1]: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy
 
 == validate
-  warning: HTTPProxy shop/wrong: default does not serve it: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is no host name; write one such as www.example.com
+  warning: HTTPProxy shop/wrong: default does not serve it: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[0]: "a b" is not a valid host name; write one such as www.example.com
   warning: HTTPProxy shop/twice: default does not serve it: Invalid: spec.routes[0].services[0].requestHeadersPolicy.set[1]: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy

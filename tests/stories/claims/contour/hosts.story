@@ -123,12 +123,12 @@ $ curl http://EXACT.wide.test/in
 $ curl http://a.roots.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: IngressRoute shop/wildcard wants it and is not served: default: Invalid: Spec.VirtualHost.Fqdn "*.roots.test" cannot use wildcards
+  explain: 503: IngressRoute shop/wildcard claims it and is not served: default: Invalid: Spec.VirtualHost.Fqdn "*.roots.test" cannot use wildcards
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://several.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy blog/second wants it and is not served: default: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
+  explain: 503: HTTPProxy blog/second claims it and is not served: default: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
     fix: correct HTTPProxy blog/second as its condition says; `sluice validate` shows the place
 $ curl http://kinds.test/i
   HTTP/1.1 200 OK
@@ -146,12 +146,12 @@ $ curl http://older.test/
 $ curl http://foreign.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: HTTPProxy shop/foreign claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 $ curl http://field.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy shop/field wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: HTTPProxy shop/field claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 $ curl http://ours.test/
   HTTP/1.1 200 OK
@@ -160,7 +160,7 @@ $ curl http://ours.test/
 $ curl http://route.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: IngressRoute shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: IngressRoute shop/foreign claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 
 == status
@@ -189,20 +189,20 @@ httpproxy shop/kinds
   currentStatus: invalid
   description: At least one error present, see Errors for details
   Valid=False ErrorPresent: At least one error present, see Errors for details
-    VirtualHostError=True HostAlreadyClaimed: fqdn "kinds.test" belongs to an older IngressRoute
+    VirtualHostError=True HostAlreadyClaimed: IngressRoute kinds already exposes kinds.test and is older
 ingressroute shop/kinds
   currentStatus: valid
   description: valid IngressRoute
 route secret-team/kinds
   ingress: default
-    Admitted=False HostAlreadyClaimed: an object in another namespace holds kinds.test and is older than kinds
+    Admitted=False HostAlreadyClaimed: an IngressRoute in another namespace holds kinds.test and is older than kinds
     host: kinds.test
     wildcardPolicy: None
 httpproxy shop/younger
   currentStatus: invalid
   description: At least one error present, see Errors for details
   Valid=False ErrorPresent: At least one error present, see Errors for details
-    VirtualHostError=True HostAlreadyClaimed: fqdn "older.test" belongs to an older Route
+    VirtualHostError=True HostAlreadyClaimed: a Route in another namespace holds older.test and is older than younger
 httpproxy shop/foreign
   no status
 httpproxy shop/field
@@ -223,9 +223,9 @@ httpproxy shop/nameless
   warning: IngressRoute shop/wildcard: default does not serve it: Invalid: Spec.VirtualHost.Fqdn "*.roots.test" cannot use wildcards
   warning: HTTPProxy shop/first: default does not serve it: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
   warning: HTTPProxy blog/second: default does not serve it: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
-  warning: HTTPProxy shop/kinds: default does not serve it: Invalid: fqdn "kinds.test" belongs to an older IngressRoute
-  warning: Route secret-team/kinds: router default refuses it: HostAlreadyClaimed: an object in another namespace holds kinds.test and is older than kinds
-  warning: HTTPProxy shop/younger: default does not serve it: Invalid: fqdn "older.test" belongs to an older Route
+  warning: HTTPProxy shop/kinds: default does not serve it: Invalid: IngressRoute kinds already exposes kinds.test and is older
+  warning: Route secret-team/kinds: router default refuses it: HostAlreadyClaimed: an IngressRoute in another namespace holds kinds.test and is older than kinds
+  warning: HTTPProxy shop/younger: default does not serve it: Invalid: a Route in another namespace holds older.test and is older than younger
   warning: HTTPProxy shop/foreign: metadata.annotations[projectcontour.io/ingress.class]: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out
   warning: HTTPProxy shop/field: spec.ingressClassName: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out
   warning: IngressRoute shop/foreign: metadata.annotations[contour.heptio.com/ingress.class]: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out

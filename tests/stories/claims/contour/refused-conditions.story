@@ -66,47 +66,47 @@ part: http for=shop/part
 $ curl http://notpresent.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/notpresent wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notpresent is not supported; remove it
+  explain: 404: HTTPProxy shop/notpresent claims it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notpresent is not supported; remove it
     fix: correct HTTPProxy shop/notpresent: as its status says; `sluice validate` shows the place
 $ curl http://notexact.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/notexact wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notexact is not supported; remove it
+  explain: 404: HTTPProxy shop/notexact claims it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notexact is not supported; remove it
     fix: correct HTTPProxy shop/notexact: as its status says; `sluice validate` shows the place
 $ curl -H "X-A: one" http://notcontains.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/notcontains wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notcontains is not supported; remove it
+  explain: 404: HTTPProxy shop/notcontains claims it and is not served: default: Invalid: spec.routes[0].conditions[0].header.notcontains is not supported; remove it
     fix: correct HTTPProxy shop/notcontains: as its status says; `sluice validate` shows the place
 $ curl http://missing.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/missing wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header.treatMissingAsEmpty is not supported; remove it
+  explain: 404: HTTPProxy shop/missing claims it and is not served: default: Invalid: spec.routes[0].conditions[0].header.treatMissingAsEmpty is not supported; remove it
     fix: correct HTTPProxy shop/missing: as its status says; `sluice validate` shows the place
 $ curl -H "X-A: one" http://two.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/two wants it and is not served: default: Invalid: cannot specify duplicate header 'exact match' conditions in the same route: x-a
+  explain: 404: HTTPProxy shop/two claims it and is not served: default: Invalid: cannot specify duplicate header 'exact match' conditions in the same route: x-a
     fix: correct HTTPProxy shop/two: as its status says; `sluice validate` shows the place
 $ curl http://root.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/root wants it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
+  explain: 404: HTTPProxy shop/root claims it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
     fix: correct HTTPProxy shop/root: as its status says; `sluice validate` shows the place
 $ curl http://root.test/exact
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/root wants it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
+  explain: 404: HTTPProxy shop/root claims it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
     fix: correct HTTPProxy shop/root: as its status says; `sluice validate` shows the place
 $ curl http://root.test/regex
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/root wants it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
+  explain: 404: HTTPProxy shop/root claims it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
     fix: correct HTTPProxy shop/root: as its status says; `sluice validate` shows the place
 $ curl http://root.test/good
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/root wants it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
+  explain: 404: HTTPProxy shop/root claims it and is not served: default: Invalid: include: exact conditions are not allowed in includes; write a prefix; include: regex conditions are not allowed in includes; write a prefix
     fix: correct HTTPProxy shop/root: as its status says; `sluice validate` shows the place
 
 == status

@@ -84,47 +84,47 @@ $ curl https://good.shop.test/
 $ curl --insecure https://client.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/client wants it and is not served: default: Invalid: spec.virtualhost.tls.clientValidation is not supported; remove it
+  explain: 404: HTTPProxy shop/client claims it and is not served: default: Invalid: spec.virtualhost.tls.clientValidation is not supported; remove it
     fix: correct HTTPProxy shop/client as its condition says; `sluice validate` shows the place
 $ curl http://client.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/client wants it and is not served: default: Invalid: spec.virtualhost.tls.clientValidation is not supported; remove it
+  explain: 404: HTTPProxy shop/client claims it and is not served: default: Invalid: spec.virtualhost.tls.clientValidation is not supported; remove it
     fix: correct HTTPProxy shop/client as its condition says; `sluice validate` shows the place
 $ curl --insecure https://maximum.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/maximum wants it and is not served: default: Invalid: spec.virtualhost.tls.maximumProtocolVersion is not supported; remove it
+  explain: 404: HTTPProxy shop/maximum claims it and is not served: default: Invalid: spec.virtualhost.tls.maximumProtocolVersion is not supported; remove it
     fix: correct HTTPProxy shop/maximum as its condition says; `sluice validate` shows the place
 $ curl --insecure https://fallback.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/fallback wants it and is not served: default: Invalid: spec.virtualhost.tls.enableFallbackCertificate is not supported; remove it
+  explain: 404: HTTPProxy shop/fallback claims it and is not served: default: Invalid: spec.virtualhost.tls.enableFallbackCertificate is not supported; remove it
     fix: correct HTTPProxy shop/fallback as its condition says; `sluice validate` shows the place
 $ curl http://authorization.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/authorization wants it and is not served: default: Invalid: spec.virtualhost.authorization is not supported; remove it
+  explain: 404: HTTPProxy shop/authorization claims it and is not served: default: Invalid: spec.virtualhost.authorization is not supported; remove it
     fix: correct HTTPProxy shop/authorization as its condition says; `sluice validate` shows the place
 $ curl http://rate.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/rate wants it and is not served: default: Invalid: spec.virtualhost.rateLimitPolicy is not supported; remove it
+  explain: 404: HTTPProxy shop/rate claims it and is not served: default: Invalid: spec.virtualhost.rateLimitPolicy is not supported; remove it
     fix: correct HTTPProxy shop/rate as its condition says; `sluice validate` shows the place
 $ curl http://jwt.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/jwt wants it and is not served: default: Invalid: spec.virtualhost.jwtProviders is not supported; remove it
+  explain: 404: HTTPProxy shop/jwt claims it and is not served: default: Invalid: spec.virtualhost.jwtProviders is not supported; remove it
     fix: correct HTTPProxy shop/jwt as its condition says; `sluice validate` shows the place
 $ curl http://allow.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/allow wants it and is not served: default: Invalid: spec.virtualhost.ipAllowPolicy is not supported; remove it
+  explain: 404: HTTPProxy shop/allow claims it and is not served: default: Invalid: spec.virtualhost.ipAllowPolicy is not supported; remove it
     fix: correct HTTPProxy shop/allow as its condition says; `sluice validate` shows the place
 $ curl http://deny.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/deny wants it and is not served: default: Invalid: spec.virtualhost.ipDenyPolicy is not supported; remove it
+  explain: 404: HTTPProxy shop/deny claims it and is not served: default: Invalid: spec.virtualhost.ipDenyPolicy is not supported; remove it
     fix: correct HTTPProxy shop/deny as its condition says; `sluice validate` shows the place
 
 == status

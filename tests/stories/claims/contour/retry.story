@@ -90,12 +90,12 @@ $ curl http://proxy.test/once
 $ curl http://grpc.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/grpc wants it and is not served: default: Invalid: spec.routes[0].retryPolicy.retryOn[0]: cancelled is not supported; write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or retriable-status-codes
+  explain: 404: HTTPProxy shop/grpc claims it and is not served: default: Invalid: spec.routes[0].retryPolicy.retryOn[0]: cancelled is not supported; write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or retriable-status-codes
     fix: correct HTTPProxy shop/grpc: as its status says; `sluice validate` shows the place
 $ curl http://headers.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/headers wants it and is not served: default: Invalid: spec.routes[0].retryPolicy.retryOn[0]: retriable-headers is not supported; write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or retriable-status-codes
+  explain: 404: HTTPProxy shop/headers claims it and is not served: default: Invalid: spec.routes[0].retryPolicy.retryOn[0]: retriable-headers is not supported; write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or retriable-status-codes
     fix: correct HTTPProxy shop/headers: as its status says; `sluice validate` shows the place
 
 == status

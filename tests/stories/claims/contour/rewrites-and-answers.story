@@ -117,12 +117,12 @@ $ curl http://shop.test/host
 $ curl http://exact.test/old
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/exact wants it and is not served: default: Invalid: cannot specify prefix replacements without a prefix condition
+  explain: 404: HTTPProxy shop/exact claims it and is not served: default: Invalid: cannot specify prefix replacements without a prefix condition
     fix: correct HTTPProxy shop/exact: as its status says; `sluice validate` shows the place
 $ curl http://two.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/two wants it and is not served: default: Invalid: cannot specify services, requestRedirectPolicy and directResponsePolicy in the same route; keep one of them
+  explain: 404: HTTPProxy shop/two claims it and is not served: default: Invalid: cannot specify services, requestRedirectPolicy and directResponsePolicy in the same route; keep one of them
     fix: correct HTTPProxy shop/two: as its status says; `sluice validate` shows the place
 
 == status

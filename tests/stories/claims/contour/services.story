@@ -144,7 +144,7 @@ $ curl http://verified.test/
 $ curl http://unverified.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: IngressRoute shop/unverified wants it and is not served: default: Invalid: route "/": service "annotated": TLS without validation is not supported; add validation with caSecret and subjectName
+  explain: 404: IngressRoute shop/unverified claims it and is not served: default: Invalid: route "/": service "annotated": TLS without validation is not supported; add validation with caSecret and subjectName
     fix: correct IngressRoute shop/unverified: as its status says; `sluice validate` shows the place
 
 == status

@@ -70,4 +70,4 @@ httpproxy shop/shop
   Valid=True: Valid HTTPProxy
 
 == validate
-  warning: HTTPProxy shop/shop: spec.routes[4].loadBalancerPolicy.strategy: "Fastest" is no strategy, RoundRobin is used; write RoundRobin, WeightedLeastRequest, Random, Cookie or, in an HTTPProxy's route, RequestHash
+  warning: HTTPProxy shop/shop: spec.routes[4].loadBalancerPolicy.strategy: "Fastest" is not a supported strategy, RoundRobin is used; write RoundRobin, WeightedLeastRequest, Random, Cookie or, in an HTTPProxy's route, RequestHash

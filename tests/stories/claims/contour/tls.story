@@ -146,17 +146,17 @@ $ curl http://off.shop.test/
 $ curl --insecure https://missing.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/missing wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
+  explain: 404: HTTPProxy shop/missing claims it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
     fix: correct HTTPProxy shop/missing as its condition says; `sluice validate` shows the place
 $ curl http://missing.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/missing wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
+  explain: 404: HTTPProxy shop/missing claims it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
     fix: correct HTTPProxy shop/missing as its condition says; `sluice validate` shows the place
 $ curl --insecure https://kept.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/kept wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
+  explain: 404: HTTPProxy shop/kept claims it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
     fix: correct HTTPProxy shop/kept as its condition says; `sluice validate` shows the place
 $ openssl s_client -servername kept.shop.test
   Protocol version: TLSv1.3
@@ -164,17 +164,17 @@ $ openssl s_client -servername kept.shop.test
   Peer certificate: CN = rcgen self signed cert
   Verification error: self-signed certificate
   Server Temp Key: X25519, 253 bits
-  explain: the default certificate, and 404: HTTPProxy shop/kept wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
+  explain: the default certificate, and 404: HTTPProxy shop/kept claims it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
     fix: correct HTTPProxy shop/kept as its condition says; `sluice validate` shows the place
 $ curl --insecure https://both.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/both wants it and is not served: default: Invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified
+  explain: 404: HTTPProxy shop/both claims it and is not served: default: Invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified
     fix: correct HTTPProxy shop/both as its condition says; `sluice validate` shows the place
 $ curl --insecure https://neither.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/neither wants it and is not served: default: Invalid: Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified
+  explain: 404: HTTPProxy shop/neither claims it and is not served: default: Invalid: Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified
     fix: correct HTTPProxy shop/neither as its condition says; `sluice validate` shows the place
 
 == status

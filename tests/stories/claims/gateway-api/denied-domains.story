@@ -67,7 +67,7 @@ $ curl http://shop.example.com/
 $ curl http://shop.example.org/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: HTTPRoute shop/outside wants it and is not served: Gateway shop/public: HostNotPermitted: host *.internal.test is in the list of denied domains; host a.internal.test is in the list of denied domains; host shop.example.org is not in the list of allowed domains
+  explain: 404: HTTPRoute shop/outside claims it and is not served: Gateway shop/public: HostNotPermitted: host *.internal.test is in the list of denied domains; host a.internal.test is in the list of denied domains; host shop.example.org is not in the list of allowed domains
     fix: give the route another host, or change --denied-domains and --allowed-domains of the agent
 $ curl http://192.0.2.99/
   HTTP/1.1 404 Not Found

@@ -105,7 +105,7 @@ $ curl --insecure https://twice.test/
 $ curl --insecure https://mixed.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/wrong wants it and is not served: #https: ProtocolConflict: listeners tls have port 443 and hostname mixed.test as well; change one of them
+  explain: 404: Gateway shop/wrong claims it and is not served: #https: ProtocolConflict: listeners tls have port 443 and hostname mixed.test as well; change one of them
     fix: correct Gateway shop/wrong as its condition says; `sluice validate` shows the place
 
 == status
@@ -149,7 +149,7 @@ gateway shop/wrong
     Programmed=False Invalid: the listener is not accepted
   listeners: taken
     attachedRoutes: 1
-    Accepted=False PortUnavailable: Gateway shop/public is older and has hostname web.test on port 443 already; choose another hostname or port
+    Accepted=False PortUnavailable: port 443: Gateway public already exposes web.test and is older; choose another hostname or port
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted

@@ -103,37 +103,37 @@ web: http for=shop/web
 $ curl http://class.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/of-class wants it and is not served: #web: Pending: GatewayClass tuned is not accepted
+  explain: 404: Gateway shop/of-class claims it and is not served: #web: Pending: GatewayClass tuned is not accepted
     fix: correct Gateway shop/of-class as its condition says; `sluice validate` shows the place
 $ curl http://parameters.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/parameters wants it and is not served: #web: InvalidParameters: spec.infrastructure.parametersRef: no kind of parameters is known; remove the field
+  explain: 404: Gateway shop/parameters claims it and is not served: #web: InvalidParameters: spec.infrastructure.parametersRef: no kind of parameters is known; remove the field
     fix: correct Gateway shop/parameters as its condition says; `sluice validate` shows the place
 $ curl --insecure https://frontend.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/frontend wants it and is not served: #tls: Invalid: spec.tls.frontend: clients' certificates are not checked for Gateways; remove it, or use an IngressController's clientTLS
+  explain: 404: Gateway shop/frontend claims it and is not served: #tls: Invalid: spec.tls.frontend: clients' certificates are not checked for Gateways; remove it, or use an IngressController's clientTLS
     fix: correct Gateway shop/frontend as its condition says; `sluice validate` shows the place
 $ curl http://backend.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/backend wants it and is not served: #web: Invalid: spec.tls.backend: no certificate is shown to backends; remove it
+  explain: 404: Gateway shop/backend claims it and is not served: #web: Invalid: spec.tls.backend: no certificate is shown to backends; remove it
     fix: correct Gateway shop/backend as its condition says; `sluice validate` shows the place
 $ curl http://sets.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/sets wants it and is not served: #web: Invalid: spec.allowedListeners: ListenerSets are not read; remove it, and write listeners here
+  explain: 404: Gateway shop/sets claims it and is not served: #web: Invalid: spec.allowedListeners: ListenerSets are not read; remove it, and write listeners here
     fix: correct Gateway shop/sets as its condition says; `sluice validate` shows the place
 $ curl http://scope.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/scope wants it and is not served: #web: Invalid: spec.defaultScope: Sluice has no default Gateways; remove it, and name the Gateway in parentRefs of routes
+  explain: 404: Gateway shop/scope claims it and is not served: #web: Invalid: spec.defaultScope: Sluice has no default Gateways; remove it, and name the Gateway in parentRefs of routes
     fix: correct Gateway shop/scope as its condition says; `sluice validate` shows the place
 $ curl --insecure https://options.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #options: UnsupportedValue: spec.listeners[3].tls.options[example.com/minimum]: no TLS option is known; remove it
+  explain: 404: Gateway shop/listeners claims it and is not served: #options: UnsupportedValue: spec.listeners[3].tls.options[example.com/minimum]: no TLS option is known; remove it
     fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
 $ curl https://fine.test/
   HTTP/2 200
@@ -210,19 +210,19 @@ gateway shop/listeners
   ResolvedRefs=True
   listeners: tcp
     attachedRoutes: 0
-    Accepted=False UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+    Accepted=False UnsupportedProtocol: protocol "TCP" is not supported; write HTTP, HTTPS (mode Terminate) or TLS
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted
   listeners: udp
     attachedRoutes: 0
-    Accepted=False UnsupportedProtocol: protocol "UDP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+    Accepted=False UnsupportedProtocol: protocol "UDP" is not supported; write HTTP, HTTPS (mode Terminate) or TLS
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted
   listeners: own
     attachedRoutes: 0
-    Accepted=False UnsupportedProtocol: protocol "example.com/telnet" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+    Accepted=False UnsupportedProtocol: protocol "example.com/telnet" is not supported; write HTTP, HTTPS (mode Terminate) or TLS
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted

@@ -62,7 +62,7 @@ gateway shop/public
   ResolvedRefs=True
   listeners: tcp
     attachedRoutes: 0
-    Accepted=False UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+    Accepted=False UnsupportedProtocol: protocol "TCP" is not supported; write HTTP, HTTPS (mode Terminate) or TLS
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted
@@ -74,6 +74,6 @@ gateway shop/public
     Programmed=True
 
 == validate
-  warning: Gateway shop/public: #tcp does not serve it: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+  warning: Gateway shop/public: #tcp does not serve it: UnsupportedProtocol: protocol "TCP" is not supported; write HTTP, HTTPS (mode Terminate) or TLS
   warning: kind TCPRoute of gateway.networking.k8s.io/v1 is not read, ignored; TCP by port is not done; a TLSRoute is carried by its server name
   warning: kind UDPRoute of gateway.networking.k8s.io/v1alpha2 is not read, ignored; UDP is not done

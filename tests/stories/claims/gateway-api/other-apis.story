@@ -130,12 +130,12 @@ $ curl http://own.test/
 httproute shop/mixed
   parents:
     Gateway public#any
-    Accepted=True: a Route of another namespace is older and has older.test
+    Accepted=True: a Route in another namespace holds older.test and is older
     ResolvedRefs=True
 httproute shop/lost
   parents:
     Gateway public#any
-    Accepted=False HostAlreadyClaimed: a Route of another namespace is older and has older.test
+    Accepted=False HostAlreadyClaimed: a Route in another namespace holds older.test and is older than lost
     ResolvedRefs=True
 httproute shop/own
   parents:
@@ -165,7 +165,7 @@ route blog/older
     wildcardPolicy: None
 route blog/younger
   ingress: default
-    Admitted=False HostAlreadyClaimed: an object in another namespace holds younger.test and is older than younger
+    Admitted=False HostAlreadyClaimed: an HTTPRoute in another namespace holds younger.test and is older than younger
     host: younger.test
     wildcardPolicy: None
 route blog/exact
@@ -175,7 +175,7 @@ route blog/exact
     wildcardPolicy: None
 route blog/own
   ingress: default
-    Admitted=False HostAlreadyClaimed: an object in another namespace holds own.test and is older than own
+    Admitted=False HostAlreadyClaimed: a Gateway in another namespace holds own.test and is older than own
     host: own.test
     wildcardPolicy: None
 httpproxy blog/middle

@@ -86,7 +86,7 @@ $ curl --insecure https://broken.test/
 $ curl --insecure https://shop.example/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: TLSRoute shop/elsewhere wants it and is not served: Gateway shop/public: NoMatchingListenerHostname: hostnames shop.example do not meet those of listeners: *.test
+  explain: 404: TLSRoute shop/elsewhere claims it and is not served: Gateway shop/public: NoMatchingListenerHostname: hostnames shop.example do not intersect those of the listeners: *.test
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status
@@ -103,7 +103,7 @@ tlsroute shop/exact
 tlsroute shop/late
   parents:
     Gateway public
-    Accepted=True: connections for a.shop.test go to another TLSRoute, which comes first
+    Accepted=True: connections for a.shop.test go to another TLSRoute, which takes precedence
     ResolvedRefs=True
 tlsroute shop/broken
   parents:
@@ -113,7 +113,7 @@ tlsroute shop/broken
 tlsroute shop/elsewhere
   parents:
     Gateway public
-    Accepted=False NoMatchingListenerHostname: hostnames shop.example do not meet those of listeners: *.test
+    Accepted=False NoMatchingListenerHostname: hostnames shop.example do not intersect those of the listeners: *.test
     ResolvedRefs=True
 gateway shop/public
   Accepted=True

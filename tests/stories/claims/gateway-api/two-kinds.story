@@ -114,15 +114,15 @@ httproute shop/older
 httproute shop/late
   parents:
     Gateway public#high
-    Accepted=False HostnameConflict: a GRPCRoute that comes first has one of the hostnames on the same listener, which cannot be shared; choose another
+    Accepted=False HostnameConflict: a GRPCRoute of higher precedence has one of the hostnames on the same listener, which cannot be shared; choose another
     ResolvedRefs=True
 grpcroute shop/younger
   parents:
     Gateway public#web
-    Accepted=False HostnameConflict: an HTTPRoute that comes first has one of the hostnames on the same listener, which cannot be shared; choose another
+    Accepted=False HostnameConflict: an HTTPRoute of higher precedence has one of the hostnames on the same listener, which cannot be shared; choose another
     ResolvedRefs=True
 grpcroute shop/both
   parents:
     Gateway public
-    Accepted=True: not on web, where an HTTPRoute that comes first has one of the hostnames
+    Accepted=True: not on web, where an HTTPRoute of higher precedence has one of the hostnames
     ResolvedRefs=True

@@ -51,4 +51,4 @@ $ curl --compressed http://plain.test/
   explain: Route shop/plain gets it, on 1 endpoint
 
 == validate
-  IngressController openshift-ingress-operator/wrong: spec.httpCompression.mimeTypes[0]: Invalid value: "html": is no media type; write one such as text/html
+  IngressController openshift-ingress-operator/wrong: spec.httpCompression.mimeTypes[0]: Invalid value: "html": is not a valid media type; write one such as text/html

@@ -34,7 +34,7 @@ $ curl http://shop.apps.allowed.test/
 $ curl http://shop.elsewhere.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/outside wants it and is not served: RouteNotAdmitted: host not in the allowed list of domains
+  explain: 503: Route shop/outside claims it and is not served: RouteNotAdmitted: host not in the allowed list of domains
     fix: give the route another host, or change --denied-domains and --allowed-domains of the agent
 
 == status

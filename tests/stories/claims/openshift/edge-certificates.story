@@ -73,17 +73,17 @@ $ curl --insecure https://name.apps.test/
 $ curl --insecure https://ca.apps.test/
   HTTP/2 503
     x-sluice-cause: no-route
-  explain: 503: Route shop/other-ca wants it and is not served: ExtendedValidationFailed: spec.tls.caCertificate: Invalid value: (redacted): did not sign the certificate; paste the CA that did
+  explain: 503: Route shop/other-ca claims it and is not served: ExtendedValidationFailed: spec.tls.caCertificate: Invalid value: (redacted): did not sign the certificate; paste the CA that did
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://broken.apps.test/
   HTTP/2 503
     x-sluice-cause: no-route
-  explain: 503: Route shop/broken wants it and is not served: ExtendedValidationFailed: spec.tls.key: Invalid value: (redacted): does not belong to the certificate; the leaf must stand first, with its own key
+  explain: 503: Route shop/broken claims it and is not served: ExtendedValidationFailed: spec.tls.key: Invalid value: (redacted): does not belong to the certificate; the leaf must stand first, with its own key
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://broken.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/broken wants it and is not served: ExtendedValidationFailed: spec.tls.key: Invalid value: (redacted): does not belong to the certificate; the leaf must stand first, with its own key
+  explain: 503: Route shop/broken claims it and is not served: ExtendedValidationFailed: spec.tls.key: Invalid value: (redacted): does not belong to the certificate; the leaf must stand first, with its own key
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://key.apps.test/
   HTTP/2 200

@@ -62,12 +62,12 @@ $ curl https://shop.apps.test/
 $ curl --insecure https://opaque.apps.test/
   HTTP/2 503
     x-sluice-cause: no-route
-  explain: 503: Route shop/opaque wants it and is not served: ExternalCertificateValidationFailed: spec.tls.externalCertificate.name: Invalid value: Secret shop/opaque has type Opaque, not kubernetes.io/tls
+  explain: 503: Route shop/opaque claims it and is not served: ExternalCertificateValidationFailed: spec.tls.externalCertificate.name: Invalid value: Secret shop/opaque has type Opaque, not kubernetes.io/tls
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl --insecure https://theirs.apps.test/
   HTTP/2 503
     x-sluice-cause: no-route
-  explain: 503: Route shop/theirs wants it and is not served: ExternalCertificateGetFailed: spec.tls.externalCertificate.name: Not found: there is no Secret shop/theirs
+  explain: 503: Route shop/theirs claims it and is not served: ExternalCertificateGetFailed: spec.tls.externalCertificate.name: Not found: there is no Secret shop/theirs
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -69,7 +69,7 @@ $ curl -H 'X-Client: ABC' -H 'X-Gone: 1' http://shop.apps.test/
 $ curl http://cookie.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/cookie wants it and is not served: InvalidManifest: story.yaml:36: spec.httpHeaders.actions.request[0].name: Forbidden: "Cookie" cannot be changed here: a router's session cookies would be lost; remove the action
+  explain: 503: Route shop/cookie claims it and is not served: InvalidManifest: story.yaml:36: spec.httpHeaders.actions.request[0].name: Forbidden: "Cookie" cannot be changed here: a router's session cookies would be lost; remove the action
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -66,7 +66,7 @@ $ curl http://both.apps.test/
 $ curl http://upper.example.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/upper wants it and is not served: InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is no DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
+  explain: 503: Route shop/upper claims it and is not served: InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is not a valid DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status
@@ -92,7 +92,7 @@ route shop/both
     wildcardPolicy: None
 route shop/upper
   ingress: default
-    Admitted=False InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is no DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
+    Admitted=False InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is not a valid DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
     host: Upper.example.test
     wildcardPolicy: None
 route shop/long
@@ -103,5 +103,5 @@ route shop/long
 
 == validate
   warning: Route shop/both: spec.subdomain: is ignored, because spec.host is set; remove one of the two
-  Route shop/upper: spec.host: Invalid value: "Upper.example.test": label "Upper" is no DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
+  Route shop/upper: spec.host: Invalid value: "Upper.example.test": label "Upper" is not a valid DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
   warning: Route shop/long: router default refuses it: InvalidHost: host name validation errors: label "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" has 64 bytes; use at most 63

@@ -63,7 +63,7 @@ $ curl http://none.apps.test/
 $ curl http://wrong.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/wrong wants it and is not served: InvalidManifest: story.yaml:36: spec.port.targetPort: Invalid value: 0; write the name or the number of an endpoint port, 1 to 65535
+  explain: 503: Route shop/wrong claims it and is not served: InvalidManifest: story.yaml:36: spec.port.targetPort: Invalid value: 0; write the name or the number of an endpoint port, 1 to 65535
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == validate

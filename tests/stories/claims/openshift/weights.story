@@ -76,12 +76,12 @@ $ curl http://missing.apps.test/
 $ curl http://kind.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/kind wants it and is not served: InvalidManifest: story.yaml:36: spec.to.kind: Unsupported value: "Deployment"; write Service
+  explain: 503: Route shop/kind claims it and is not served: InvalidManifest: story.yaml:36: spec.to.kind: Unsupported value: "Deployment"; write Service
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://many.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/many wants it and is not served: InvalidManifest: story.yaml:44: spec.alternateBackends: has 4 items; use at most 3 (and 1 more)
+  explain: 503: Route shop/many claims it and is not served: InvalidManifest: story.yaml:44: spec.alternateBackends: has 4 items; use at most 3 (and 1 more)
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

@@ -89,7 +89,7 @@ $ curl https://other.e.test/
 $ curl http://www.d.test:8080/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/any wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed
+  explain: 503: Route shop/any claims it and is not served: RouteNotAdmitted: wildcard routes are not allowed
     fix: set spec.routeAdmission.wildcardPolicy of IngressController strict to WildcardsAllowed, or the route's wildcardPolicy to None
 $ curl http://exact.d.test:8080/exact
   HTTP/1.1 200 OK

@@ -1,4 +1,4 @@
-//! An endpoint that reads requests to their end, answers with what it has read, and switches protocols when it is asked to.
+//! An endpoint that reads complete requests, responds with what it has read, and switches protocols on request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Who hangs where: namespaces, sections, several parents, and parents that come and go.
+//! Which routes attach where: namespaces, sections, several parents, and parents that come and go.
 
 use super::manifests::{WEB, own, prefix, route, to_slot, under, under_rule};
 use super::*;
@@ -33,7 +33,7 @@ fn a_slot_serves_the_namespaces_that_it_admits() -> Result<()> {
         let expected = if admitted { format!("{namespace} /s/x") } else { "500".to_owned() };
         stage.expect(&[
             (&format!("{case}.t.test:8080/s/x"), &expected),
-            // What becomes of the slot changes nothing beside it.
+            // The state of the slot does not affect other rules.
             (&format!("{case}.t.test:8080/x"), "shop /x"),
         ])?;
     }
@@ -61,7 +61,7 @@ fn every_step_asks_the_parent_that_has_the_slot() -> Result<()> {
 #[test]
 fn a_section_names_the_slot_that_serves() -> Result<()> {
     let parent = |case: &str| format!("shop/{case}");
-    // Name of the case, the child's parent, and what comes of `/a` and `/b`.
+    // Name of the case, the child's parent, and the responses for `/a` and `/b`.
     let cases = [
         ("absent", under(&parent("absent")), "red", "red"),
         ("first", under_rule(&parent("first"), "a"), "red", "500"),
@@ -82,7 +82,7 @@ fn a_section_names_the_slot_that_serves() -> Result<()> {
                 + &route(&format!("red/{case}"), above, "", &[own("", "")])
         })
         .collect();
-    // Of several slots those count that admit the child; a route that has none takes nobody.
+    // Of several slots, those that admit the child apply; a route without one accepts no child.
     let some = [to_slot("a", "same", &prefix("/a"), ""), to_slot("b", "all", &prefix("/b"), "")];
     objects.push(route("shop/some", WEB, "some.t.test", &some));
     objects.push(route("red/some", &under("shop/some"), "", &[own("", "")]));
@@ -122,7 +122,7 @@ fn a_child_of_two_parents_is_served_by_each_that_admits_it() -> Result<()> {
     stage.expect(&[
         ("one.t.test:8080/s/c", "red /s/c"),
         ("two.t.test:8080/s/c", "red /s/c"),
-        // What one refuses changes nothing at the other.
+        // A rejection by one parent does not affect the other.
         ("open.t.test:8080/s/c", "red /s/c"),
         ("closed.t.test:8080/s/c", "500"),
     ])

@@ -31,7 +31,7 @@ fn three(case: &str, [top, middle, leaf]: [&str; 3]) -> String {
         + &route(&format!("red/{case}-leaf"), &under(&second), "", &[own("", leaf)])
 }
 
-/// What `red` answers instead of nginx: a server that shows what it gets and answers when it is told to.
+/// Replaces nginx for `red`: a server that reports requests and responds on command.
 fn origin(stage: &Stage) -> Result<Process> {
     let folder = stage.manifests.path().to_str().context("a path")?;
     python::server(&stage.netns, "origin", &["9010", folder])
@@ -45,7 +45,7 @@ fn red_is_the_origin(text: &str) -> String {
 
 #[test]
 fn fields_are_changed_from_the_listener_down() -> Result<()> {
-    // What top, middle and leaf do to a field, and what comes out.
+    // Operations of top, middle and leaf on a field, and the result.
     let cases = [
         ("adds", ["add top", "add middle", "add leaf"], "top, middle, leaf"),
         ("sets", ["set top", "set middle", "set leaf"], "leaf"),
@@ -68,7 +68,7 @@ fn fields_are_changed_from_the_listener_down() -> Result<()> {
         let answer = stage.curl(&format!("{case}-req.t.test:8080/fields"), &sent)?;
         let fields: Vec<(String, String)> =
             serde_json::from_str(&answer.body).with_context(|| format!("{case}: {answer:?}"))?;
-        // What the client says stands before it, unless that was set or removed on the way.
+        // The client's own value comes first, unless it was set or removed on the way.
         let from_client = if case == "adds" { "client, " } else { "" };
         ensure!(of(&fields) == format!("{from_client}{expected}"), "{case}: the endpoint sees {fields:?}");
         let answer = stage.curl(&format!("{case}-res.t.test:8080/"), &[])?;
@@ -127,7 +127,7 @@ fn what_cannot_stand_in_one_rule_keeps_a_child_from_that_slot_alone() -> Result<
         child("cors", &own(&prefix("/c"), &moved(cors))),
         top("fits", cors),
         child("fits", &own(&prefix("/c"), &moved(rewrite))),
-        // A slot that redirects takes nobody; only the draft's own words can say such a thing.
+        // A slot that redirects accepts no child; only `allowedRoutes` can express that.
         route("shop/redirecting", WEB, "redirecting.t.test", &[literal, own(&prefix("/own"), "")]),
         child("redirecting", &own("", "")),
     ]);
@@ -176,7 +176,7 @@ fn the_shortest_time_out_on_a_way_ends_a_request() -> Result<()> {
         ("top", [request(short), request(long), request(long)]),
         ("middle", [request(long), request(short), request(long)]),
         ("leaf", [request(long), String::new(), request(short)]),
-        // Zero is no time-out, and takes none away.
+        // Zero means no time-out, and removes none.
         ("zero", [request(short), request("0s"), request("0s")]),
         ("endpoint-top", [endpoint(short), String::new(), endpoint(long)]),
         ("endpoint-leaf", [endpoint(long), endpoint(long), endpoint(short)]),

@@ -36,7 +36,7 @@ fn any_exact_and_wildcard_hosts_at_each_of_three_levels() -> Result<()> {
             three(&levels.join("-"), WEB, [&hosts[0], &hosts[1], &hosts[2]])
         })
         .collect();
-    // A tree whose top has every host of the listener would take what is nobody's, so those come alone.
+    // A root route with every host of the listener would match unclaimed names of other trees, so those run alone.
     let (open, closed): (Vec<_>, Vec<_>) = cases.iter().zip(trees).partition(|(levels, _)| levels[0] == "any");
     let all: Vec<String> = closed.iter().map(|(_, tree)| tree.clone()).collect();
     let stage = Stage::of(&all, &[])?;

@@ -1,5 +1,5 @@
-//! Manifests of trees of routes: a Gateway of `shop`, slots that admit this or that, and in each namespace a Service
-//! `web`, whose endpoint calls itself by the name of the namespace.
+//! Manifests of trees of routes: a Gateway of `shop`, slots with different `allowedRoutes`, and in each namespace a
+//! Service `web`, whose endpoint identifies itself by the namespace.
 
 use super::{CLASS, Stage, namespace, service};
 use anyhow::Result;

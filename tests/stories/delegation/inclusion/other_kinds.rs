@@ -1,5 +1,4 @@
-//! Routes of other kinds below each other: TLSRoutes, by the name that a client asks for, and GRPCRoutes, by what is
-//! called.
+//! Trees of other kinds: TLSRoutes, matched by server name, and GRPCRoutes, matched by method.
 
 use anyhow::Context;
 use serde_json::json;
@@ -33,7 +32,7 @@ spec:
         service("red", "raw", 9021),
         tls_route("shop/open", listener, "'*.open.test'", &slot("all")),
         tls_route("red/open", &below("open"), "a.open.test", own),
-        // A slot that admits nobody from there, and a host that the parent does not have.
+        // A slot that does not admit the namespace, and a host that the parent does not have.
         tls_route("shop/closed", listener, "'*.closed.test'", &slot("same")),
         tls_route("red/closed", &below("closed"), "a.closed.test", own),
         tls_route("shop/apart", listener, "'*.apart.test'", &slot("all")),
@@ -57,7 +56,7 @@ spec:
     Ok(())
 }
 
-/// A GRPCRoute with this parent and host, whose rule takes these calls.
+/// A GRPCRoute with this parent and host, whose rule matches these calls.
 fn grpc_route(id: &str, parent: &str, hosts: &str, calls: &str, backend: &str) -> String {
     let rule = format!("{{matches: [{calls}], backendRefs: [{backend}]}}");
     route(id, parent, hosts, &[rule]).replace("kind: HTTPRoute\n", "kind: GRPCRoute\n")
@@ -76,7 +75,8 @@ fn grpc_routes_hang_on_each_other_by_call() -> Result<()> {
         spoken,
         grpc_route("shop/some", WEB, "some.t.test", &all, &slot("all")),
         grpc_route("red/some", &below("some"), "", &["Unary", "Saw"].map(one).join(", "), own),
-        // A slot for calls that the child does not take, one that admits nobody from there, and one that nobody hangs on.
+        // A slot for calls that the child does not match, one that does not admit its namespace, and one without
+        // children.
         grpc_route("shop/other", WEB, "other.t.test", &call("service: stories.Other"), &slot("all")),
         grpc_route("red/other", &below("other"), "", &all, own),
         grpc_route("shop/closed", WEB, "closed.t.test", &all, &slot("same")),
@@ -88,7 +88,7 @@ fn grpc_routes_hang_on_each_other_by_call() -> Result<()> {
         python::client(&stage.netns, "grpc_client", &[host, "8080", "-", "each", "Unary", "Saw", "Refuse"])
     };
     for (host, expected) in [
-        // What the child does not take is found nowhere, which gRPC calls unimplemented; `Refuse` would say something else.
+        // A call that the child does not match is unimplemented in gRPC; `Refuse` would respond otherwise.
         ("some.t.test", json!({"Unary": "OK", "Saw": "OK", "Refuse": "UNIMPLEMENTED"})),
         ("other.t.test", json!({"Unary": "UNIMPLEMENTED", "Saw": "UNIMPLEMENTED", "Refuse": "UNIMPLEMENTED"})),
         ("closed.t.test", json!({"Unary": "UNAVAILABLE", "Saw": "UNAVAILABLE", "Refuse": "UNAVAILABLE"})),

@@ -29,7 +29,7 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() -> Result<()> {
         ("cut.t.test:8080/store/admin/x", "shop /store/admin/x"),
         ("cut.t.test:8080/store/admin", "shop /store/admin"),
         ("cut.t.test:8080/store/cart", "red /store/cart"),
-        // Inside the slot there is no way back to the parent's wider rule.
+        // A request inside the slot never falls back to the parent's wider rule.
         ("cut.t.test:8080/store/other", "404"),
         ("cut.t.test:8080/store", "404"),
         ("cut.t.test:8080/stores", "shop /stores"),

@@ -117,18 +117,18 @@ fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
         ("below.t.test:8080/e", "500"),
         ("all.t.test:8080/", "red /"),
         ("all.t.test:8080/any", "red /any"),
-        // What a parent says of a parameter is the only word about it.
+        // A parent's condition on a parameter is the only one that counts.
         ("query.t.test:8080/?team=one", "red /?team=one"),
         ("query.t.test:8080/?team=two", "404"),
-        // No request has both methods: nobody hangs on the slot.
+        // No request has both methods, so the slot has no child.
         ("method.t.test:8080/", "500"),
         // Two rewrites contradict each other; one takes the whole prefix that was matched down to it.
         ("rewrite.t.test:8080/w/x", "500"),
         ("once.t.test:8080/w/x/y", "red /r/y"),
-        // What a child refers to, it refers to from its own namespace.
+        // A child's references resolve in its own namespace.
         ("granted.t.test:8080/", "admin /"),
         ("refused.t.test:8080/", "500"),
-        // A child may hang on the Gateway as well.
+        // A child may be attached to the Gateway as well.
         ("direct.t.test:8080/in/x", "red /in/x"),
         ("direct.t.test:8080/x", "red /x"),
     ])?;

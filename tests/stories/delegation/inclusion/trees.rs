@@ -1,4 +1,4 @@
-//! How deep routes may hang, cycles, and diamonds.
+//! Maximum depth of trees, cycles, and diamonds.
 
 use super::manifests::{WEB, own, prefix, route, to_slot, under};
 use super::*;
@@ -35,7 +35,7 @@ fn a_way_of_as_many_routes_as_may_be_serves_and_a_longer_one_does_not() -> Resul
         for (url, expected) in [
             (format!("full.t.test:8080{to_leaf}/x"), format!("shop {to_leaf}/x")),
             (format!("over.t.test:8080{too_far}/x"), "500".to_owned()),
-            // The rest of the chain is as it was.
+            // The rest of the chain is unchanged.
             (format!("over.t.test:8080{last}/own"), format!("shop {last}/own")),
             ("over.t.test:8080/own".to_owned(), "shop /own".to_owned()),
         ] {
@@ -67,7 +67,7 @@ fn cycles_are_cut_where_they_close_and_all_else_serves() -> Result<()> {
         // Two below each other that nothing leads to.
         route("shop/c", &under("shop/d"), "lost.t.test", &[to_slot("s", "same", "", ""), own("", "")]),
         route("shop/d", &under("shop/c"), "lost.t.test", &[to_slot("s", "same", "", ""), own("", "")]),
-        // Two below each other, one of which hangs on the Gateway.
+        // Two routes below each other, one of which is attached to the Gateway.
         route(
             "shop/e",
             &format!("{WEB}, {}", under("shop/f")),

@@ -7,7 +7,8 @@ use super::*;
 
 #[test]
 fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() -> Result<()> {
-    // The domain's least version, what the delegate says, whose certificate is shown, and whether TLS 1.2 is spoken.
+    // The domain's minimum version, the delegate's TLS, whose certificate is presented, and whether TLS 1.2 is
+    // accepted.
     let cases: [(&str, Value, &str, bool); 7] = [
         ("1.2", json!(null), "domain", true),
         ("1.3", json!(null), "domain", false),
@@ -45,7 +46,8 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() -> Result<()> {
 
 #[test]
 fn s5_a_secret_that_a_delegate_names_is_its_own_or_lent_to_it() -> Result<()> {
-    // What the delegate of `NAME.named.test` names, to whom that is lent, and whether it is served with it.
+    // The Secret that the delegate of `NAME.named.test` names, the namespaces that may use it, and whether it is
+    // served.
     let cases = [
         ("own", "own", None, Some("team/own")),
         ("missing", "named.test", None, None),
@@ -133,7 +135,7 @@ fn s6_a_session_is_passed_through_or_ended_as_domain_and_delegate_say() -> Resul
         ("https://b.passing.test/", "404 with default"),
         ("http://b.passing.test/", "404"),
         ("https://c.passing.test/", "team with team/own"),
-        // Of its own choice below a domain whose sessions end here, beside those that do.
+        // By its own choice, below a domain that terminates TLS.
         ("https://a.ending.test/", "team with raw"),
         ("https://b.ending.test/", "other by tcp with corp/ending.test"),
         ("https://c.ending.test/", "404 with default"),
@@ -158,7 +160,7 @@ fn s7_a_name_that_the_certificate_does_not_cover_is_served_all_the_same() -> Res
         ("https://x.y.s7.test/", "team with corp/s7.test"),
         ("https://own.s7.test/", "team with team/own"),
     ])?;
-    // Whose certificate it is hears of it, and nobody else.
+    // Only the owner of the certificate is warned.
     for (id, said) in [
         ("corp/s7.test", "certificate corp/s7.test does not cover x.y.s7.test"),
         ("team/own", "certificate team/own does not cover own.s7.test"),

@@ -1,4 +1,5 @@
-//! Who has a name that several want (S8), what else may serve beside a domain (S9), and several ways to one object (S10).
+//! Precedence among several claims on a name (S8), other APIs beside a domain (S9), and several paths to one object
+//! (S10).
 
 use serde_json::{Value, json};
 
@@ -59,7 +60,7 @@ fn s8_names_of_a_domain_are_delegated_or_nobodys() -> Result<()> {
     Ok(())
 }
 
-/// Beside Routes, whose hosts are not available when nobody has them, the names of a domain are not found.
+/// Beside Routes, whose unclaimed hosts get 503, unclaimed names of a domain get 404.
 #[test]
 fn s8_names_that_nobody_has_are_not_found() -> Result<()> {
     let route = json!({
@@ -84,7 +85,7 @@ fn s8_names_that_nobody_has_are_not_found() -> Result<()> {
         ("http://c.b.found.test/", "404"),
         ("https://b.found.test/", "404 with default"),
     ])?;
-    // They are like all others when there is no such domain, and not found again when it is back.
+    // Without the domain they get 503 like all others, and 404 again when it is back.
     stage.change(&[route.clone(), delegate.clone()])?;
     stage.becomes("http://b.found.test/", "503")?;
     stage.expect(&others)?;
@@ -116,7 +117,7 @@ fn s8_a_rival_takes_a_domain_off_the_air_while_it_is_there() -> Result<()> {
         stage.becomes(a, served)?;
         stage.expect(&[(b, served)])?;
     }
-    // A name that is delegated no more is nobody's at once.
+    // A name whose delegation is removed is unclaimed at once.
     stage.change(&[domain("live.test", &[("b.live.test", "team/a")]), own[1].clone(), own[2].clone()])?;
     stage.becomes(a, gone)?;
     stage.expect(&[(b, served)])
@@ -169,7 +170,7 @@ fn s9_an_exact_name_comes_before_a_listeners_wildcard() -> Result<()> {
         ("https://a.s9.test/", "team with corp/s9.test"),
         ("http://a.s9.test/", "301"),
         ("https://b.a.s9.test/", "team with corp/s9.test"),
-        // Names that nobody delegates are the listener's, with its own certificate.
+        // Names without a delegation fall to the listener, with its own certificate.
         ("https://c.s9.test/", "other with other/gateway"),
         ("https://c.a.s9.test/", "other with other/gateway"),
         ("http://c.s9.test/", "other"),
@@ -201,7 +202,7 @@ fn s10_an_object_serves_on_each_way_that_is_good() -> Result<()> {
     let stage = Domains::new(&objects, &[("corp/s10.test", "*.s10.test")], &[])?;
     stage.expect(&[
         ("https://a.s10.test/x", "team with corp/s10.test"),
-        // The leaf's `/` is outside of what it has below `/b`: that way is not good.
+        // The leaf's `/` is outside of its part below `/b`, so that path is invalid.
         ("https://b.s10.test/b", "404 with corp/s10.test"),
         ("https://gone.s10.test/", "502 with corp/s10.test"),
     ])?;

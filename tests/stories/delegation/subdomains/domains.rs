@@ -1,6 +1,6 @@
 //! Domains for stories: a router on 8080 and 8443, and the namespaces `corp`, `team` and `other`. Each has a Service
-//! `web`, whose endpoint calls itself by the namespace and speaks clear text, and a Service `raw`, whose endpoint speaks
-//! TLS with a certificate of its own.
+//! `web` with a clear-text endpoint that identifies itself by the namespace, and a Service `raw` with a TLS endpoint
+//! that has its own certificate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Domains {
     manifests: TempDir,
     sluice: Sluice,
     _nginx: Nginx,
-    /// Whose certificate is which: `namespace/secret`, or `raw`.
+    /// Owner of each certificate: `namespace/secret`, or `raw`.
     known: BTreeMap<String, String>,
     _ca: Ca,
 }
@@ -63,7 +63,7 @@ pub fn to(service: &str) -> Value {
     json!([{ "name": service, "port": 80 }])
 }
 
-/// An IngressRoute whose every path goes to `web` beside it.
+/// An IngressRoute that sends all paths to `web` of its namespace.
 pub fn team(id: &str, virtual_host: &Value) -> Value {
     with(ingress(id, &json!({ "routes": [{ "match": "/", "services": to("web") }] })), "virtualhost", virtual_host)
 }
@@ -124,9 +124,9 @@ impl Domains {
         replace(&self.manifests.path().join("all.yaml"), &text(objects))
     }
 
-    /// What a request comes to: the namespace that answers, or the status, and for `https` whose certificate is shown
-    /// (`default`: the router's own). `-`: no connection. An endpoint that sees no more than bytes is `… by tcp`, one that
-    /// has the TLS session itself is `raw`.
+    /// Result of a request: the namespace that responds, or the status, and for `https` the owner of the certificate
+    /// (`default`: the router's own). `-`: no connection. `… by tcp`: an endpoint that gets bytes only; `raw`: one that
+    /// terminates TLS itself.
     pub fn ask(&self, url: &str, arguments: &[&str]) -> Result<String> {
         let (scheme, rest) = url.split_once("://").context("a scheme")?;
         let (host, path) = rest.split_once('/').context("a path")?;
@@ -155,7 +155,7 @@ impl Domains {
         Ok(format!("{who} with {}", whose.map_or("default", |(_, name)| name)))
     }
 
-    /// Checks what requests come to.
+    /// Checks the results of requests.
     pub fn expect(&self, cases: &[(&str, &str)]) -> Result<()> {
         for (url, expected) in cases {
             let found = self.ask(url, &[])?;
@@ -164,7 +164,7 @@ impl Domains {
         Ok(())
     }
 
-    /// Waits until a request comes to this.
+    /// Waits until a request has this result.
     pub fn becomes(&self, url: &str, expected: &str) -> Result<()> {
         let is = || self.ask(url, &[]).ok().filter(|found| found == expected);
         wait_for(&format!("{url} comes to {expected}"), PATIENCE, is).map(drop)

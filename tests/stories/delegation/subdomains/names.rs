@@ -56,7 +56,7 @@ fn s1_and_s4_roots_stay_in_their_namespaces_and_delegates_are_anywhere() -> Resu
     let secrets = [("corp/corp.test", "*.corp.test"), ("team/own", "*.team.test")];
     let stage = Domains::new(&objects, &secrets, &["--ingressroute-root-namespaces", "corp"])?;
     stage.expect(&[
-        // Nobody asks the delegate, and no list of namespaces binds it.
+        // The delegate's consent is not needed, and no list of namespaces binds it.
         ("https://a.corp.test/", "team with corp/corp.test"),
         // A delegate that is not there is answered for, with the domain's certificate.
         ("https://gone.corp.test/x", "502 with corp/corp.test"),
@@ -89,7 +89,7 @@ fn s2_a_name_that_is_not_the_domains_to_give_serves_nothing_and_harms_no_other()
         objects.push(domain(&domain_name, &[(&entry, "team/a"), (&good, "other/b")]));
         secrets.push((format!("corp/{domain_name}"), format!("*.{domain_name}")));
     }
-    // A name that is listed twice is nobody's.
+    // A name that is listed twice is not served.
     objects.push(domain(
         "twice.test",
         &[("a.twice.test", "team/a"), ("a.twice.test", "other/b"), ("good.twice.test", "other/b")],
@@ -171,7 +171,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() -> Result<()> {
         // Another domain than the one that was meant.
         domain("else.test", &[(".in.else.test", "team/else"), ("a.else.test", "team/a")]),
         inner("team/else", ".out.else.test", "x.out.else.test"),
-        // A whole domain for an object that is none.
+        // A whole domain for an object that is not a domain root.
         domain("flat.test", &[(".in.flat.test", "team/a"), ("a.flat.test", "team/a")]),
         team("team/a", &json!(null)),
         team("other/x", &json!(null)),
@@ -180,7 +180,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() -> Result<()> {
     let secrets =
         [("corp/outer.test", "*.outer.test"), ("corp/else.test", "*.else.test"), ("corp/flat.test", "*.flat.test")];
     Domains::new(&objects, &secrets, &[])?.expect(&[
-        // What the outer domain lends goes on to those that the inner one names.
+        // Names of the outer domain's certificate are inherited by delegates of the inner one.
         ("https://x.in.outer.test/", "other with corp/outer.test"),
         ("http://x.in.outer.test/", "301"),
         ("https://a.outer.test/", "team with corp/outer.test"),

@@ -1,4 +1,4 @@
-//! Entries of a domain root that are no good serve nothing, and harm no other.
+//! Invalid entries of a domain root serve nothing, and do not affect the other entries.
 
 use super::*;
 

@@ -33,7 +33,7 @@ pub fn all() -> Vec<Mutation> {
     SETS.into_iter().flat_map(|(_, set, _)| set()).collect()
 }
 
-/// Where a byte may stand in for `%`.
+/// Positions where a byte may replace `%`.
 const PLACES: [(&str, &str); 4] = [
     ("midspace", "Transfer-Encoding:%chunked"),
     ("postspace", "Transfer-Encoding%: chunked"),

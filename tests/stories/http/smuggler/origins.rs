@@ -1,5 +1,5 @@
-//! nginx, HAProxy, Node's server and gunicorn, each as it is installed and as lenient as it can be told to be. They keep
-//! their connections, answer `[NAME HOST METHOD TARGET]`, and tell what they have got.
+//! nginx, HAProxy, Node's server and gunicorn, each as installed and as lenient as can be configured. They keep
+//! connections, respond with `[NAME HOST METHOD TARGET]`, and log requests.
 
 use std::fs;
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use tests::{python, workspace};
 
 use super::super::stage::at;
 
-/// How a server treats what is not as it should be.
+/// How a server treats invalid requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// As it is installed.
@@ -37,7 +37,7 @@ enum Server {
     Other(Process),
 }
 
-/// What an origin tells of a request.
+/// An origin's log of a request.
 pub enum Seen {
     Request(Request),
     /// It could not read it.
@@ -165,7 +165,7 @@ pub fn host(name: &str) -> String {
     format!("{name}.apps.test")
 }
 
-/// A line of what an origin prints; of some there is a status, and more, behind the target.
+/// Parses a line of an origin's log; some have a status, and more, after the target.
 fn read(line: &str) -> Option<Seen> {
     let mut parts = line.split('\t');
     let (Some(host), Some(method), Some(target)) = (parts.next(), parts.next(), parts.next()) else {

@@ -1,4 +1,4 @@
-//! Requests whose end two readers may see at different places, and what may come of them.
+//! Requests whose end readers may interpret differently, and the acceptable results.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -7,9 +7,9 @@ use super::origins::host;
 /// Where one reader that goes by `Content-Length` and another one that goes by `Transfer-Encoding` see the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The tool's own: whoever has the first four bytes waits for more chunks.
+    /// From the tool: a reader with the first four bytes waits for more chunks.
     ShortLength,
-    /// The tool's own: whoever has what comes in chunks waits for a sixth byte.
+    /// From the tool: a reader by chunks waits for a sixth byte.
     ShortChunks,
     /// A request behind the last chunk, within the length.
     HiddenBehindChunks,
@@ -20,15 +20,15 @@ pub enum Shape {
 pub const SHAPES: [Shape; 4] =
     [Shape::ShortLength, Shape::ShortChunks, Shape::HiddenBehindChunks, Shape::HiddenInChunk];
 
-/// Those with a request of somebody else in them.
+/// Shapes with a hidden request for another host.
 pub const HIDDEN: [Shape; 2] = [Shape::HiddenBehindChunks, Shape::HiddenInChunk];
 
 /// One request to try, with a well-formed one behind it.
 pub struct Probe {
     pub number: usize,
-    /// Whose request it is.
+    /// The origin of the request.
     pub origin: &'static str,
-    /// Whose request is hidden in it, if one is.
+    /// The origin of the hidden request, if there is one.
     pub victim: &'static str,
     pub shape: Shape,
     /// Lines that say something like `Transfer-Encoding: chunked`.
@@ -40,7 +40,7 @@ pub struct Probe {
 pub enum Kind {
     /// With the odd line.
     Odd,
-    /// What is hidden in it.
+    /// The hidden request.
     Hidden,
     /// Behind it, on the same connection.
     After,
@@ -72,7 +72,7 @@ impl Kind {
 }
 
 impl Probe {
-    /// What is sent, part by part: the request itself as its length says, and what is behind that.
+    /// The bytes in parts: the request as its length says, and the rest.
     pub fn parts(&self) -> [Vec<Vec<u8>>; 2] {
         let (number, own) = (self.number, host(self.origin));
         let hidden = format!("GET /hidden-{number} HTTP/1.1\r\nHost: {}\r\n\r\n", host(self.victim));
@@ -100,7 +100,7 @@ impl Probe {
         format!("GET /later-{} HTTP/1.1\r\nHost: {}\r\n\r\n", self.number, host(self.origin))
     }
 
-    /// Who may get this one of its requests.
+    /// The origins that may receive each of its requests.
     pub fn owner(&self, kind: Kind) -> &'static str {
         if kind == Kind::Hidden { self.victim } else { self.origin }
     }
@@ -111,10 +111,10 @@ impl Probe {
         format!("[{owner}\t{}\t{}\t{}{}]", host(owner), kind.method(), kind.target(), self.number)
     }
 
-    /// Where the origin judges by itself what a request is: whatever it answers, it is to this one.
+    /// If the origin itself decides what a request is, every response belongs to this client.
     ///
     /// # Errors
-    /// When something else came.
+    /// Other bytes were received.
     pub fn check_own(&self, bytes: &[u8]) -> Result<()> {
         let text = String::from_utf8_lossy(bytes);
         let (own, number) = (format!("{}\t{}\t", self.origin, host(self.origin)), format!("-{}", self.number));
@@ -140,7 +140,7 @@ impl Probe {
                 Answer { status: 200, body } => {
                     let kind = left.find(|kind| self.answer(*kind) == body);
                     let kind = kind.with_context(|| format!("an answer to something else: {body:?}"))?;
-                    // Only what is behind a request that was read is a request.
+                    // Only bytes after a complete request are a request.
                     ensure!(
                         kind == Kind::Odd || kinds.contains(&Kind::Odd),
                         "{kind:?} answered, and not what was before"
@@ -156,7 +156,7 @@ impl Probe {
     }
 }
 
-/// What came for a request.
+/// Bytes received for a request.
 #[derive(Debug)]
 struct Answer {
     status: u16,

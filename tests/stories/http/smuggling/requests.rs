@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// What a head says of its body's length; `LEN` is its true one.
+/// Framing fields of a head; `LEN` is the true length.
 const FRAMINGS: [&str; 40] = [
     "Content-Length: LEN\r\n",
     "Content-Length: 0\r\n",

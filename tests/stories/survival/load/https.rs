@@ -1,4 +1,4 @@
-//! A client of the route whose TLS ends at the router.
+//! A client of the route with TLS terminated by the router.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,11 +25,11 @@ impl Https {
         Ok(Https(trusting_the_demo_ca()?))
     }
 
-    /// One request on a new connection; appends the answer's body, and calls `begun` when it begins. To be run on the
-    /// clients' machine.
+    /// One request on a new connection; appends the response's body, and calls `begun` at its beginning. Runs in the
+    /// clients' namespace.
     ///
     /// # Errors
-    /// When the connection is refused or broken, or the answer is no success.
+    /// The connection fails, or the status is no success.
     pub fn get(&self, path: &str, body: &mut Vec<u8>, begun: impl FnOnce()) -> Result<()> {
         let tcp = TcpStream::connect_timeout(&ROUTER, PATIENCE).context("connecting")?;
         patient(&tcp)?;

@@ -1,4 +1,4 @@
-//! What was measured.
+//! Measured figures.
 
 use super::load::outcome::Outcome;
 use super::rows::MEASURES;
@@ -9,7 +9,7 @@ use crate::bench::usage::Processor;
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What the client did.
+    /// Results of the client.
     pub outcome: Outcome,
     /// Of the router's processes, and of the machine.
     pub processor: Processor,
@@ -50,12 +50,12 @@ impl Column {
         Column { way, figures: Default::default() }
     }
 
-    /// The middle of the rounds of what is read off a figure.
+    /// The median over all rounds of a value of the figures.
     pub fn middle(&self, measure: usize, read: impl Fn(&Figure) -> f64) -> Option<f64> {
         median(self.figures[measure].iter().flatten().map(read).collect())
     }
 
-    /// What is read off its figures by what is read off another way's in the same round.
+    /// The value of a figure relative to that of another way in the same round.
     pub fn ratios(&self, to: &Column, measure: usize, read: impl Fn(&Figure) -> f64) -> Ratios {
         let pairs = self.figures[measure].iter().zip(&to.figures[measure]);
         Ratios(pairs.filter_map(|(own, other)| Some(read(own.as_ref()?) / read(other.as_ref()?))).collect())

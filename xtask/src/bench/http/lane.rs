@@ -38,16 +38,16 @@ pub struct Lane {
 /// How long a router may take from its start to the first answers.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How long a router must have had next to nothing to do to be at rest.
+/// Time for which a router must be idle before it is measured.
 const QUIET: Duration = Duration::from_secs(1);
-/// Part of a processor that is next to nothing: what is done once a second, whatever the load.
+/// Share of a processor that counts as idle: periodic work that does not depend on load.
 const IDLE: f64 = 0.03;
 
 impl Lane {
-    /// Starts the router and waits until everything that is measured comes through.
+    /// Starts the router and waits until everything that is measured works.
     ///
     /// # Errors
-    /// When it cannot be started or lets nothing through; with what is missing.
+    /// It cannot be started, or something does not work; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
         let number = Way::all().position(|one| one == way).context("a way has a number")?;
         let middle = network.middle(u8::try_from(number)? + 1)?;
@@ -76,7 +76,7 @@ impl Lane {
         usage::family(self.router.id())
     }
 
-    /// Waits until the router is done with what it does after its start: Sluice writes a status for each object.
+    /// Waits for the end of work after the start: Sluice writes a status for each object.
     pub fn settle(&self) -> Result<()> {
         let begin = Instant::now();
         loop {

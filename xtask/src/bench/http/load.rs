@@ -24,7 +24,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Send back what comes over WebSockets, until terminated.
+    /// Echo WebSocket messages until terminated.
     Echo {
         #[arg(long)]
         listen: SocketAddrV4,

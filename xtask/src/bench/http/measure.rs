@@ -22,7 +22,7 @@ pub struct Plan {
     pub rounds: usize,
     /// Milliseconds of one measurement.
     pub milliseconds: u64,
-    /// Before each measurement, for what the last one left: connections that close.
+    /// Pause before each measurement, for closing connections of the previous one.
     pub pause: Duration,
 }
 

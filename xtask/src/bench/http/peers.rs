@@ -40,7 +40,7 @@ pub fn start(tools: &Tools, peer: Peer, hosts: Hosts, middle: &Middle, folder: &
             let file = folder.join("envoy.yaml");
             command.arg("-c").arg(&file).args(["--concurrency", &tools.cores.to_string(), "--log-level", "error"]);
             command.args(["--use-dynamic-base-id", "--disable-hot-restart"]);
-            // Whoever reads routes from files has to say who they are.
+            // Envoy needs a node id to read routes from files.
             command.args(["--service-node", "bench", "--service-cluster", "bench"]);
             ("envoy", file, envoy::configuration(&setting))
         }

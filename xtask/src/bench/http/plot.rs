@@ -19,7 +19,7 @@ const MARGINS: [f64; 4] = [34.0, 10.0, 30.0, 24.0];
 /// Ratio at the upper edge; a bar beyond is cut there, with its figure.
 const TOP: f64 = 2.0;
 
-/// Heading, and what is compared.
+/// Heading, and the compared value.
 type Part = (&'static str, fn(&Figure) -> f64);
 const PARTS: [Part; 3] = [
     ("rate, to the best peer's (more is better)", rate),

@@ -42,7 +42,7 @@ kernel; and the client's part of all the machine's work.\n"
         Ok(text)
     }
 
-    /// What was promised and not kept, or not measured.
+    /// Targets that were missed, or not measured.
     pub fn missed(&self) -> Vec<String> {
         let bars = self.bars();
         let missed = bars.iter().filter(|bar| !bar.figure.as_ref().is_some_and(|(_, met)| *met));

@@ -1,4 +1,4 @@
-//! What a benchmark has found.
+//! Results of a benchmark.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// The peer with one host whose rate is greatest.
+    /// The peer with the highest rate for one host.
     pub fn best_peer(&self, place: usize) -> Option<&Column> {
         let peers = self.columns.iter().filter(|column| column.way.is_peer() && column.way.hosts == Hosts::One);
         let rates = peers.filter_map(|peer| Some((peer, peer.middle(place, rate)?)));

@@ -1,4 +1,4 @@
-//! What is measured: the rows of the tables.
+//! The measures: rows of the tables.
 
 /// Bytes of a large body.
 pub const BODY: usize = 64 * 1024;
@@ -8,7 +8,7 @@ pub fn body() -> Vec<u8> {
     vec![b'd'; BODY]
 }
 
-/// What a client does.
+/// Action of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// HTTP/1.1 requests on connections that stay.
@@ -37,9 +37,9 @@ pub struct Measure {
     pub id: &'static str,
     /// In tables.
     pub title: &'static str,
-    /// What is counted.
+    /// Unit of the count.
     pub unit: &'static str,
-    /// What a client does.
+    /// Action of a client.
     pub kind: Kind,
     /// At a time.
     pub connections: usize,

@@ -16,7 +16,7 @@ use crate::process::{Running, Server};
 /// Routes in a file.
 const IN_A_FILE: usize = 1000;
 
-/// Starts it, with the data path in user space: the proxy is what is measured.
+/// Starts it with the data path in user space: the proxy is measured.
 pub fn start(tools: &Tools, hosts: Hosts, middle: &Middle, folder: &Path) -> Result<Running> {
     let manifests = folder.join("manifests");
     fs::create_dir_all(&manifests)?;

@@ -1,4 +1,4 @@
-//! The load of each measure: wrk for HTTP/1.1, h2load for HTTP/2, and [`super::load`] for the rest.
+//! Load tool of each measure: wrk for HTTP/1.1, h2load for HTTP/2, and [`super::load`] for the rest.
 
 use std::fs;
 use std::process::Command;
@@ -86,10 +86,10 @@ pub fn wrk(network: &Network, lane: &Lane, measure: &Measure, milliseconds: Opti
     Ok(command)
 }
 
-/// The numbers that wrk's script prints.
+/// Parses the numbers that wrk's script prints.
 ///
 /// # Errors
-/// When there are none.
+/// There are none.
 pub fn of_wrk(said: &str) -> Result<Outcome> {
     let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));
     Outcome::read(line.with_context(|| format!("wrk printed no numbers, but\n{said}"))?)

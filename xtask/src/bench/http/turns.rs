@@ -1,8 +1,8 @@
-//! Rates of several ways over the same time: their clients are all started, and go on in turn, some milliseconds each.
+//! Rates of several ways over the same time: all clients are started, and run in turn, some milliseconds each.
 //!
-//! What a machine has to give changes from one second to the next, where it is shared with others more than routers
-//! differ. Ways that are measured for a second each, one behind the other, have different seconds; here they have the
-//! same ones. Times of single requests mean nothing then, as some wait while their client is stopped.
+//! On a shared machine, available processor time changes from second to second by more than routers differ. Ways
+//! measured one after the other for a second each get different seconds; here they share them. Times of single requests
+//! are meaningless then, as some wait while their client is stopped.
 
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -26,7 +26,7 @@ const TURN: Duration = Duration::from_millis(100);
 const LAST: usize = 19;
 /// How long a client may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Behind each, for what is still under way.
+/// Pause after each turn, for pending work.
 const GAP: Duration = Duration::from_millis(2);
 
 /// All that one way's client has done so far.
@@ -38,10 +38,10 @@ struct Share {
     used: Processor,
 }
 
-/// Carries a measure of wrk's over all ways. `None` where it failed, and why on stderr.
+/// Runs a measure of wrk over all ways. `None` if it failed, with the error on stderr.
 ///
 /// # Errors
-/// What /proc does not tell.
+/// /proc cannot be read.
 pub fn carry(network: &Network, lanes: &[Lane], measure: &Measure, round: usize) -> Result<Vec<Option<Figure>>> {
     let mut shares: Vec<Option<Share>> = lanes.iter().map(|_| None).collect();
     let mut figures: Vec<Option<Figure>> = vec![None; lanes.len()];
@@ -138,14 +138,14 @@ impl Client {
         Ok(kill_process(pid.context("it has ended")?, signal)?)
     }
 
-    /// What it has said, when it has ended.
+    /// Its output, once it has ended.
     fn end(&mut self) -> Result<String> {
         let begin = Instant::now();
         while self.child.as_mut().context("it has ended")?.try_wait()?.is_none() {
             ensure!(begin.elapsed() < PATIENCE, "`{}` does not end", self.said);
             thread::sleep(Duration::from_millis(1));
         }
-        // What it says fits into a pipe.
+        // Its output fits into a pipe.
         let child = self.child.take().context("it has ended")?;
         let Output { status, stdout, stderr } = child.wait_with_output()?;
         ensure!(status.success(), "`{}`: {}", self.said, String::from_utf8_lossy(&stderr).trim());

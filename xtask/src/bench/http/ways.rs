@@ -11,7 +11,7 @@ pub const HTTP_PORT: u16 = 80;
 /// The same for TLS.
 pub const HTTPS_PORT: u16 = 443;
 
-/// Whose the way is.
+/// The router of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Router {
     /// Sluice's proxy.

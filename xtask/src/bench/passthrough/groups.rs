@@ -1,4 +1,4 @@
-//! What is measured: the rows of the table, in groups.
+//! The measures: rows of the table, in groups.
 
 use clap::ValueEnum;
 
@@ -8,7 +8,7 @@ use super::load::protocol::Load;
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What is carried.
+    /// The kind of load.
     pub load: Load,
     /// At a time.
     pub connections: usize,
@@ -17,14 +17,14 @@ pub struct Measure {
 }
 
 impl Load {
-    /// As the load tool's command line has it.
+    /// Name on the load tool's command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
 impl Hello {
-    /// As the load tool's command line has it.
+    /// Name on the load tool's command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -39,7 +39,7 @@ pub struct Group {
     pub id: &'static str,
     /// Of its figures.
     pub unit: &'static str,
-    /// What a client's units are divided by.
+    /// Divisor of a client's units.
     pub scale: f64,
     load: Load,
     hello: Hello,

@@ -14,14 +14,14 @@ use crate::bench::usage::{self, Memory};
 /// Connections on the direct way and through the kernel path, which has no descriptors for them.
 pub const MANY: usize = 30_000;
 
-/// What a number of connections on one way take.
+/// Memory of a number of connections on one way.
 #[derive(Clone, Copy)]
 pub struct Idle {
     /// Which way.
     pub way: Way,
     /// How many; each was answered on at the end.
     pub connections: usize,
-    /// What they added, all together. The kernel's part is the whole machine's, client and backend included.
+    /// The sum of additional memory. The kernel's part is that of the whole machine, client and backend included.
     pub added: Memory,
     /// Sockets that they added in the router's namespace.
     pub sockets: i64,
@@ -33,7 +33,7 @@ pub struct EachConnection {
     pub user: f64,
     /// In user space (RSS).
     pub resident: f64,
-    /// In the kernel: what is more than on the direct way.
+    /// Kernel memory beyond that of the direct way.
     pub kernel: f64,
     /// In maps, as the kernel accounts them; part of `kernel`.
     pub maps: f64,
@@ -85,7 +85,7 @@ pub fn hold(tools: &Tools, network: &Network, lane: &Lane, connections: usize) -
     }
     drop(holders);
 
-    // What comes next is to begin with none of these.
+    // The next measurement must start without these connections.
     let begin = Instant::now();
     while sockets()? > sockets_before && begin.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(50));

@@ -27,9 +27,9 @@ enum Role {
         #[arg(long)]
         listen: SocketAddrV4,
     },
-    /// Make load for a time, and print what was carried.
+    /// Make load for a time, and print the amount carried.
     Client(client::Arguments),
-    /// Hold connections, and report on stdout when told so by a line on stdin.
+    /// Hold connections, and report on stdout for each line on stdin.
     Idle(idle::Arguments),
 }
 

@@ -27,7 +27,7 @@ pub struct Column {
     pub bulk_bytes: u64,
     /// In which time.
     pub bulk_time: Duration,
-    /// Processor time of the router at rest.
+    /// Processor time of the idle router.
     pub rest: Processor,
     /// In which time.
     pub rest_time: Duration,
@@ -71,7 +71,7 @@ impl Column {
         median(self.rates[group][measure].iter().copied().flatten().collect())
     }
 
-    /// Seconds in user mode for each GB of bulk data: all of them, and what the router would have used at rest.
+    /// Seconds in user mode for each GB of bulk data: in total, and what the idle router would have used.
     pub fn user_for_bulk(&self) -> Option<(f64, f64)> {
         let gigabytes = self.bulk_bytes as f64 / 1e9;
         let at_rest = self.rest.user * self.bulk_time.as_secs_f64() / self.rest_time.as_secs_f64();
@@ -138,7 +138,7 @@ pub fn rounds(
     Ok(columns)
 }
 
-/// What routers use without any load, for as long as bulk data is carried in all rounds.
+/// Processor time of idle routers, for as long as bulk data is carried in all rounds.
 fn rest(lanes: &[Lane], plan: Plan, columns: &mut [Column]) -> Result<()> {
     let bulk: usize = GROUPS.iter().filter(|group| group.is_bulk()).map(|group| group.connections.len()).sum();
     let time = Duration::from_millis(u64::from(plan.milliseconds * plan.parts)) * u32::try_from(plan.rounds * bulk)?;

@@ -15,7 +15,7 @@ use crate::process::{Running, Server};
 /// Where Debian puts nginx' stream module.
 const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-/// Installs what is missing.
+/// Installs missing programs.
 pub fn install(root: &Path) -> Result<()> {
     let module = if Path::new(STREAM_MODULE).exists() { None } else { Some("libnginx-mod-stream") };
     programs::install_peers(root, module.into_iter().collect())

@@ -48,7 +48,7 @@ impl Results {
         Ok(text)
     }
 
-    /// What was promised and not kept, or not measured.
+    /// Targets that were missed, or not measured.
     pub fn missed(&self) -> Vec<String> {
         let bars = self.bars();
         let missed = bars.iter().filter(|bar| !bar.figure.as_ref().is_some_and(|(_, met)| *met));
@@ -171,7 +171,7 @@ figures.\n
         for column in &self.columns {
             let gigabytes = column.bulk_bytes as f64 / 1e9;
             let made = column.made as f64 / 1e6;
-            // Of nothing there is no figure.
+            // Without a measurement there is no figure.
             let each = |seconds: f64, of: f64, digits: usize| {
                 if of > 0.0 { format!("{:.digits$}", seconds / of) } else { "–".to_owned() }
             };
@@ -269,7 +269,7 @@ figures.\n
         });
     }
 
-    /// What was measured, with its place among all.
+    /// The measured groups, with their index among all.
     fn groups(&self) -> impl Iterator<Item = (usize, &'static Group)> {
         GROUPS.iter().enumerate().filter(|(at, _)| self.columns.iter().any(|column| column.has(*at)))
     }

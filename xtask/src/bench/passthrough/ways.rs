@@ -22,7 +22,7 @@ use crate::process::{self, Running, Server};
 /// How packets, or bytes, get from client to backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Routed, with nobody in between: what the others are compared with.
+    /// Routed without a proxy: the baseline.
     Direct,
     /// Sluice with its kernel data path.
     Kernel,
@@ -69,7 +69,7 @@ impl Way {
         }
     }
 
-    /// The other project whose it is.
+    /// The other project, for a peer's way.
     pub fn peer(self) -> Option<Peer> {
         match self {
             Way::Direct | Way::Kernel | Way::ByInterface | Way::Relay => None,
@@ -96,10 +96,10 @@ pub struct Lane {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Lane {
-    /// Starts the router and waits until connections come through.
+    /// Starts the router and waits until connections work.
     ///
     /// # Errors
-    /// When it cannot be started or lets nothing through; with what is missing.
+    /// It cannot be started, or connections fail; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
         let number = Way::ALL.iter().position(|one| *one == way).context("a way has a number")?;
         let middle = network.middle(u8::try_from(number)? + 1)?;
@@ -212,7 +212,7 @@ impl Instance {
         Path::new("/sys/fs/bpf/sluice").join(&self.name)
     }
 
-    /// The counter `dialed` of `sluice bpf stats`; 0 where there is none.
+    /// The counter `dialed` of `sluice bpf stats`; 0 without it.
     fn dialed(&self) -> Result<u64> {
         let mut command = Command::new(&self.sluice);
         command.args(["bpf", "stats", "--instance", &self.name]);

@@ -10,7 +10,7 @@ use crate::fields::{Fields, describe};
 use crate::gateway_api::read;
 use crate::header_names::is_token;
 
-/// Most entries of each list but `allowMethods`.
+/// Maximum number of entries of each list except `allowMethods`.
 const MAX_CORS: usize = 64;
 
 /// Reads `cors`.
@@ -38,7 +38,7 @@ pub fn cors(fields: &mut Fields<'_>, findings: &mut Findings) -> Cors {
     Cors { origins, credentials, methods, headers, expose, max_age, ..Cors::default() }
 }
 
-/// A list of texts, each once and without a fault.
+/// A list of valid strings without duplicates.
 fn cors_list(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -62,7 +62,7 @@ fn cors_list(
     texts
 }
 
-/// `*`, or `http` or `https` with a host, in which the first label or all of it may be `*`, and perhaps a port.
+/// `*`, or `http` or `https` with a host, whose first label or whole may be `*`, and an optional port.
 fn is_origin(text: &str) -> bool {
     if text == "*" {
         return true;

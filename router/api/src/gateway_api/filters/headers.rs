@@ -11,7 +11,7 @@ use crate::gateway_api::read;
 use crate::gateway_api::read::Unsupported;
 use crate::header_names::{OWN, is_token};
 
-/// Most headers in each list of a modifier.
+/// Maximum number of headers in each list of a modifier.
 const MAX_HEADERS: usize = 16;
 
 /// Reads `requestHeaderModifier` or `responseHeaderModifier`.
@@ -27,7 +27,10 @@ pub fn modifier(
     for (path, item) in read::list(fields, "remove", 0, MAX_HEADERS, findings) {
         match item {
             Value::String(name) if !is_token(name) => {
-                findings.warn(path, format!("{name:?} is no header name, so there is nothing to remove; remove it"));
+                findings.warn(
+                    path,
+                    format!("{name:?} is not a valid header name, so there is nothing to remove; remove it"),
+                );
             }
             Value::String(name) if remove.iter().any(|(_, known)| name.eq_ignore_ascii_case(known)) => {
                 findings.error(path, format!("Duplicate value: {name:?}; keep one of them"));
@@ -39,7 +42,7 @@ pub fn modifier(
     for (path, _, value) in set.iter().chain(&add) {
         if !is_field_value(value) {
             let message =
-                "is no value of a header (RFC 9110 5.5); use visible ASCII characters, and spaces between them";
+                "is not a valid header value (RFC 9110 5.5); use visible ASCII characters, and spaces between them";
             unsupported.add(path.key("value"), message);
         }
     }
@@ -56,7 +59,7 @@ pub fn modifier(
     HeaderModifier { set: pairs(set), add: pairs(add), remove: remove.into_iter().map(|(_, name)| name).collect() }
 }
 
-/// Where a header stands, its name and its value.
+/// Path, name and value of a header.
 type Header = (FieldPath, Arc<str>, Arc<str>);
 
 /// `set` or `add`, names in lower case, each once.
@@ -82,8 +85,8 @@ fn header_list(fields: &mut Fields<'_>, list: &'static str, findings: &mut Findi
     headers
 }
 
-/// Whether a text can be sent as a field's value: visible ASCII characters, with spaces or tabs between them. Other bytes
-/// are allowed by some, and taken for anything.
+/// Whether a text can be sent as a field value: visible ASCII characters with spaces or tabs between them. Recipients
+/// interpret other bytes differently.
 fn is_field_value(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t';
     text.bytes().all(is_inner) && text.trim() == text

@@ -17,11 +17,11 @@ fn what_the_api_allows_and_is_not_done_is_told() {
     let of_rules = [
         (
             json!({ "matches": [{ "path": { "type": "RegularExpression", "value": "(" } }] }),
-            "matches[0].path.value: \"(\" is no regular expression (RE2 syntax); correct it, or write another type",
+            "matches[0].path.value: \"(\" is not a valid regular expression (RE2 syntax); correct it, or write another type",
         ),
         (
             json!({ "matches": [{ "headers": [{ "name": "a", "type": "RegularExpression", "value": "a)(b" }] }] }),
-            "matches[0].headers[0].value: \"a)(b\" is no regular expression (RE2 syntax); correct it, or write another type",
+            "matches[0].headers[0].value: \"a)(b\" is not a valid regular expression (RE2 syntax); correct it, or write another type",
         ),
         (
             json!({ "sessionPersistence": { "type": "Cookie" } }),
@@ -37,11 +37,11 @@ fn what_the_api_allows_and_is_not_done_is_told() {
         ),
         (
             json!({ "filters": rewrite("new") }),
-            "filters[0].urlRewrite.path.replaceFullPath: \"new\" is no path; write one that begins with a slash and has no ?, # or space",
+            "filters[0].urlRewrite.path.replaceFullPath: \"new\" is not a valid path; write one that begins with a slash and has no ?, # or space",
         ),
         (
             json!({ "filters": rewrite("/a?b") }),
-            "filters[0].urlRewrite.path.replaceFullPath: \"/a?b\" is no path; write one that begins with a slash and has no ?, # or space",
+            "filters[0].urlRewrite.path.replaceFullPath: \"/a?b\" is not a valid path; write one that begins with a slash and has no ?, # or space",
         ),
     ];
     for (rule, expected) in of_rules {

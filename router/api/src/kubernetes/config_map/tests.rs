@@ -30,9 +30,9 @@ fn a_page_is_a_whole_response() {
     assert!(fault("").contains("no empty line"));
     assert!(fault("HTTP/1.0 503 X\nA: b\n").contains("write one before the body"));
     assert!(fault("HTTP/1.0 100 Continue\n\n").starts_with("has status 100"));
-    assert!(fault("HTTP/1.0 503 X\nA b: c\n\n").starts_with("is no HTTP response"));
+    assert!(fault("HTTP/1.0 503 X\nA b: c\n\n").starts_with("is not a valid HTTP response"));
     let many: String = (0..70).map(|number| format!("x{number}: y\n")).collect();
-    assert!(fault(&format!("HTTP/1.0 503 X\n{many}\n")).starts_with("is no HTTP response"));
+    assert!(fault(&format!("HTTP/1.0 503 X\n{many}\n")).starts_with("is not a valid HTTP response"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_cannot_be_used_is_warned_of_by_key() {
     assert_eq!(map.not_found.as_ref().unwrap().as_ref().unwrap().body, "not here");
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with("data[ca-bundle.pem]: holds no certificate"), "{warnings:?}");
-    assert!(warnings[1].starts_with("data[error-page-503.http]: is no HTTP response"), "{warnings:?}");
+    assert!(warnings[1].starts_with("data[error-page-503.http]: is not a valid HTTP response"), "{warnings:?}");
 }
 
 #[test]

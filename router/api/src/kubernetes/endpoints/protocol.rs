@@ -1,20 +1,20 @@
-//! `appProtocol` of ports of Services and slices (Kubernetes, `ServicePort.appProtocol`): names of IANA's registry,
-//! `kubernetes.io/…` of KEP-3726, or names of others with a domain in front.
+//! `appProtocol` of ports of Services and slices (Kubernetes, `ServicePort.appProtocol`): IANA service
+//! names, `kubernetes.io/…` of KEP-3726, or domain-prefixed names.
 
 use std::sync::Arc;
 
-use router_model::object::Texts;
+use router_model::object::Interner;
 
 /// An `appProtocol`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppProtocol {
-    /// As it was written.
+    /// As written.
     pub name: Arc<str>,
-    /// What it means.
+    /// Its meaning.
     pub speaks: Speaks,
 }
 
-/// What endpoints speak.
+/// Protocol of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Speaks {
     /// HTTP of any version.
@@ -27,15 +27,15 @@ pub enum Speaks {
     Https,
     /// WebSocket over TLS.
     SecureWebSocket,
-    /// TLS, with whatever is inside.
+    /// TLS with any protocol inside.
     Tls,
-    /// Something else.
+    /// Any other protocol.
     Other,
 }
 
 impl AppProtocol {
-    /// What is written; nothing is as if it were not there.
-    pub fn of(written: Option<&str>, texts: Option<&mut Texts>) -> Option<Self> {
+    /// Parses `appProtocol`; empty counts as absent.
+    pub fn of(written: Option<&str>, texts: Option<&mut Interner>) -> Option<Self> {
         let written = written.filter(|written| !written.is_empty())?;
         let mut name: Arc<str> = written.into();
         if let Some(texts) = texts {
@@ -51,7 +51,7 @@ impl AppProtocol {
 }
 
 impl Speaks {
-    /// The case of letters does not count (RFC 6335 §5.1).
+    /// Names are case-insensitive (RFC 6335 §5.1).
     fn of(name: &str) -> Self {
         match &*name.to_ascii_lowercase() {
             "http" | "http/1.1" | "grpc-web" => Speaks::Http,
@@ -64,7 +64,7 @@ impl Speaks {
         }
     }
 
-    /// Whether it takes TLS.
+    /// Whether it runs over TLS.
     pub fn is_tls(self) -> bool {
         matches!(self, Speaks::Https | Speaks::SecureWebSocket | Speaks::Tls)
     }

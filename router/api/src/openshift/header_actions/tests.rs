@@ -41,10 +41,10 @@ fn every_fault_of_a_value_says_what_to_write() {
     assert_eq!(fault("100%"), "'%' begins an expression %[…]; write %% for a percent sign");
     assert_eq!(fault("%[res.hdr(Host)"), "the '[' after '%' has no ']'; close the expression");
     assert_eq!(fault("%{+Q[ssl_c_der]"), "the '{' after '%' has no '}'; write for example %{+Q}[…]");
-    assert_eq!(fault("%{+Z}[ssl_c_der]"), "\"+Z\" is no flag; write +Q, +X or +E");
-    assert_eq!(fault("%[ssl_c_der,hex]"), "\"hex\" is no converter; write lower or base64");
+    assert_eq!(fault("%{+Z}[ssl_c_der]"), "\"+Z\" is not a valid flag; write +Q, +X or +E");
+    assert_eq!(fault("%[ssl_c_der,hex]"), "\"hex\" is not a valid converter; write lower or base64");
     assert_eq!(fault("%[req.hdr(a)]"), "\"req.hdr(a)\" cannot be looked up here; write res.hdr(Name) or ssl_c_der");
-    assert_eq!(fault("%[res.hdr(a b)]"), "\"a b\" is no header name; use letters, digits and '-'");
+    assert_eq!(fault("%[res.hdr(a b)]"), "\"a b\" is not a valid header name; use letters, digits and '-'");
     assert_eq!(fault("a\r\nb"), "has a control character, such as a line break; remove it");
 }
 

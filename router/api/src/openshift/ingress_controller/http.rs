@@ -1,4 +1,4 @@
-//! `httpHeaders` and what else concerns HTTP as a whole (docs/openshift.md#fields-of-ingresscontrollers).
+//! `httpHeaders` and other HTTP settings (docs/openshift.md#fields-of-ingresscontrollers).
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::fields::Fields;
 use crate::header_names;
 use crate::openshift::header_actions;
 
-/// What is done to HTTP of all routes.
+/// HTTP settings of all routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpPolicy {
     /// `httpHeaders.forwardedHeaderPolicy`.
     pub forwarded: ForwardedHeaders,
     /// `httpHeaders.uniqueId`.
     pub unique_id: Option<UniqueId>,
-    /// `httpHeaders.headerNameCaseAdjustments`: names in the spelling that HTTP/1 peers get.
+    /// `httpHeaders.headerNameCaseAdjustments`: header names in the case that HTTP/1 peers get.
     pub case_adjustments: Vec<Arc<str>>,
-    /// `httpHeaders.actions`. On requests they come before a route's, on responses after it.
+    /// `httpHeaders.actions`. Applied before a route's on requests, after them on responses.
     pub actions: HeaderActions,
     /// `httpErrorCodePages.name`: a ConfigMap with the pages for 503 and 404.
     pub error_pages: Option<Arc<str>>,
@@ -33,11 +33,11 @@ pub struct HttpPolicy {
     pub defer_idle_termination: bool,
     /// `closedClientConnectionPolicy: Abort`.
     pub abort_closed_clients: bool,
-    /// What is asked for and cannot be done, beside the above.
+    /// Fields with unsupported values.
     pub without_effect: Vec<FieldPath>,
 }
 
-/// Reads the members of `spec` that make an [`HttpPolicy`]. After an error the default stands in its place.
+/// Reads the members of `spec` about HTTP. An invalid value counts as the default.
 pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> HttpPolicy {
     let mut fields = spec.mapping("httpHeaders", findings);
     let forwarded = forwarded(&mut fields, findings);
@@ -63,7 +63,7 @@ pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> HttpPolicy {
     }
 }
 
-/// Whether the second of two values is written; the first is the default.
+/// Whether an enumeration of two values has the second; the first is the default.
 fn is_second(spec: &mut Fields<'_>, name: &'static str, values: [&str; 2], findings: &mut Findings) -> bool {
     let text = spec.text(name, findings);
     if let Some(other) = text.filter(|text| !values.contains(text)) {
@@ -93,8 +93,10 @@ fn case_adjustments(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Arc
         if header_names::is_token(name) {
             names.push(name.into());
         } else {
-            findings
-                .error(path, format!("Invalid value: {name:?}: is no header name; write one such as Cache-Control"));
+            findings.error(
+                path,
+                format!("Invalid value: {name:?}: is not a valid header name; write one such as Cache-Control"),
+            );
         }
     }
     names
@@ -108,7 +110,10 @@ fn compress(mut fields: Fields<'_>, findings: &mut Findings) -> Vec<Arc<str>> {
         if is_type.is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype)) {
             types.push(text.into());
         } else {
-            findings.error(path, format!("Invalid value: {text:?}: is no media type; write one such as text/html"));
+            findings.error(
+                path,
+                format!("Invalid value: {text:?}: is not a valid media type; write one such as text/html"),
+            );
         }
     }
     fields.finish(findings);

@@ -1,7 +1,7 @@
-//! `logging.access`: where the access log goes, and what is in it (docs/openshift.md#fields-of-ingresscontrollers).
+//! `logging.access`: destination and content of the access log (docs/openshift.md#fields-of-ingresscontrollers).
 //!
-//! The agent writes one line for each request and relayed connection to its own log. In a container that is what
-//! `destination.type: Container` asks for; with `Syslog` the router's lines go to a server instead.
+//! The agent writes one line per request and relayed connection to its own log, which in a container is what
+//! `destination.type: Container` means; with `Syslog` the router's lines go to a server instead.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use router_table::policy::log_format::LogFormat;
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
-/// Syslog facilities by their codes (RFC 5424, table 1), as the API and HAProxy name them.
+/// Syslog facilities by code (RFC 5424, table 1), with the names of the API and HAProxy.
 const FACILITIES: [&str; 24] = [
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp", "audit",
     "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
 
-/// As OpenShift's router has them where nothing is written.
+/// Defaults of OpenShift's router.
 const DEFAULT_FACILITY: &str = "local1";
 const DEFAULT_MAX_LENGTH: i64 = 1024;
 
-/// What the access log has beside its own fields.
+/// Settings of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLog {
     /// `httpCaptureHeaders.request`.
     pub request_headers: Vec<HeaderCapture>,
     /// `httpCaptureHeaders.response`.
     pub response_headers: Vec<HeaderCapture>,
-    /// `httpCaptureCookies`, of which there is at most one.
+    /// `httpCaptureCookies`; at most one.
     pub cookie: Option<CookieCapture>,
     /// `logEmptyRequests: Ignore`: connections without a request have no line.
     pub ignore_empty: bool,
@@ -39,9 +39,9 @@ pub struct AccessLog {
     pub syslog: Option<Syslog>,
     /// `httpLogFormat`.
     pub format: Option<LogFormat>,
-    /// What is asked for and not done.
+    /// Fields with unsupported values.
     pub without_effect: Vec<FieldPath>,
-    /// `httpLogFormat`, if it has a field that is not to be had, which has been said.
+    /// `httpLogFormat`, if it has an unsupported field, which has a warning.
     pub format_without_effect: Vec<FieldPath>,
 }
 
@@ -73,7 +73,7 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
     log
 }
 
-/// Reads `httpLogFormat`. One whose fields are not all known has no effect.
+/// Reads `httpLogFormat`. A format with an unknown field has no effect.
 fn format(text: &str, path: FieldPath, log: &mut AccessLog, findings: &mut Findings) {
     match LogFormat::read(text) {
         Ok(format) => log.format = Some(format),
@@ -201,7 +201,7 @@ fn name(
     match fields.text(member, findings) {
         Some(name) if is_token(name) => return Some(name.into()),
         Some(other) => {
-            let message = format!("Invalid value: {other:?}: is no {what} name; write one such as {example}");
+            let message = format!("Invalid value: {other:?}: is not a valid {what} name; write one such as {example}");
             findings.error(fields.path(member), message);
         }
         None => findings.error(fields.path(member), format!("Required value: write the {what}'s name")),

@@ -1,11 +1,11 @@
-//! `endpointPublishingStrategy`: which ports, and whether a proxy stands in front
+//! `endpointPublishingStrategy`: ports, and the PROXY protocol
 //! (docs/openshift.md#fields-of-ingresscontrollers).
 
 use router_model::field::Findings;
 
 use crate::fields::Fields;
 
-/// How a router is reached.
+/// How clients reach a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publishing {
     /// `type`.
@@ -20,7 +20,7 @@ pub struct Publishing {
     pub proxy_protocol: bool,
 }
 
-/// `type`; an agent listens on its host's ports whatever it says.
+/// `type`; an agent always listens on its host's ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PublishingKind {
     /// Ports of the host.
@@ -70,7 +70,7 @@ pub fn parse(mut strategy: Fields<'_>, findings: &mut Findings) -> Option<Publis
     Some(Publishing { kind: kind?, http_port, https_port, stats_port, proxy_protocol })
 }
 
-/// Whether `protocol` says PROXY.
+/// Whether `protocol` is PROXY.
 fn protocol(fields: &mut Fields<'_>, findings: &mut Findings) -> bool {
     match fields.text("protocol", findings) {
         Some("PROXY") => return true,

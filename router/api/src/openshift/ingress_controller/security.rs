@@ -57,8 +57,7 @@ fn read_custom(mut custom: Fields<'_>, findings: &mut Findings) -> Option<TlsPro
     let mut ciphers: Vec<Arc<str>> = Vec::new();
     for (path, name) in custom.texts("ciphers", findings) {
         if !CIPHERS.contains(&name) {
-            let message =
-                format!("{name:?} is no cipher suite that is known here, ignored; write OpenSSL's name of one");
+            let message = format!("{name:?} is not a supported cipher suite, ignored; write OpenSSL's name of one");
             findings.warn(path, message);
         } else if !ciphers.iter().any(|known| **known == *name) {
             ciphers.push(name.into());
@@ -73,10 +72,10 @@ fn read_custom(mut custom: Fields<'_>, findings: &mut Findings) -> Option<TlsPro
     Some(TlsProfile { kind: ProfileKind::Custom, min_version: min_version?, ciphers })
 }
 
-/// `clientTLS`: what is asked of clients' certificates.
+/// `clientTLS`: requirements on clients' certificates.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    /// `clientCertificatePolicy: Required`; else a client may come without.
+    /// `clientCertificatePolicy: Required`; else the certificate is optional.
     pub required: bool,
     /// `clientCA.name`: a ConfigMap of `openshift-config` with `ca-bundle.pem`.
     pub ca: Arc<str>,
@@ -85,7 +84,7 @@ pub struct ClientTls {
     pub subject_patterns: Vec<Regex>,
 }
 
-/// Reads `clientTLS`; an empty mapping asks nothing of clients.
+/// Reads `clientTLS`; an empty mapping counts as absent.
 pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<ClientTls> {
     let mut fields = spec.mapping("clientTLS", findings);
     let policy = fields.text("clientCertificatePolicy", findings);
@@ -118,27 +117,27 @@ pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Clie
     Some(ClientTls { required: required?, ca: name?.into(), subject_patterns })
 }
 
-/// Largest automaton of a pattern, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// A pattern, whose time to match is linear in the name's length whatever it is.
+/// Compiles a pattern. Matching is linear in the length of the name.
 fn pattern(path: FieldPath, text: &str, findings: &mut Findings) -> Option<Regex> {
     match RegexBuilder::new(text).size_limit(MAX_PATTERN).build() {
         Ok(pattern) => Some(pattern),
         Err(error) => {
             let why = match error {
                 regex::Error::CompiledTooBig(_) => "is too large; write a smaller one".to_owned(),
-                // The last line of the parser's picture of it says what is wrong.
+                // The last line of the parser's message is the fault.
                 other => {
                     let text = other.to_string();
                     let last = text.lines().last().unwrap_or_default();
                     format!(
-                        "{}; there are no look-arounds and no references to groups",
+                        "{}; look-arounds and back-references are not supported",
                         last.trim_start_matches("error: ")
                     )
                 }
             };
-            findings.error(path, format!("Invalid value: {text:?}: is no regular expression: {why}"));
+            findings.error(path, format!("Invalid value: {text:?}: is not a valid regular expression: {why}"));
             None
         }
     }

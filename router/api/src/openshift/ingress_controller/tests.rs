@@ -195,7 +195,7 @@ fn a_bad_access_log_is_refused_with_what_to_write() {
         (with("logEmptyRequests", json!("No")), "logEmptyRequests: Unsupported value: \"No\"; write Log or Ignore"),
         (
             with("httpCaptureHeaders", json!({ "response": [{ "name": "a b", "maxLength": 9 }] })),
-            "httpCaptureHeaders.response[0].name: Invalid value: \"a b\": is no header name; write one such as",
+            "httpCaptureHeaders.response[0].name: Invalid value: \"a b\": is not a valid header name; write one such as",
         ),
         (
             with("httpCaptureHeaders", json!({ "request": [{ "name": "a" }] })),

@@ -7,37 +7,37 @@ use router_model::field::Findings;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 
-/// Limits and timeouts; `None` where the default holds.
+/// Limits and timeouts; `None`: the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// Most bytes of a request's or response's headers (32768).
+    /// Maximum size of the headers of a request or response, in bytes (32768).
     pub header_buffer_bytes: Option<u32>,
-    /// Of these, room that header actions may need (8192).
+    /// Part of it that is reserved for header actions (8192).
     pub header_buffer_max_rewrite_bytes: Option<u32>,
-    /// How long a client may be silent (30 s).
+    /// Read and write timeout of clients (30 s).
     pub client: Option<Duration>,
-    /// How long a client may take to close (1 s).
+    /// Timeout of clients' close (1 s).
     pub client_fin: Option<Duration>,
-    /// How long a backend may be silent (30 s).
+    /// Response timeout of backends (30 s).
     pub server: Option<Duration>,
-    /// How long a backend may take to close (1 s).
+    /// Timeout of backends' close (1 s).
     pub server_fin: Option<Duration>,
-    /// How long a tunnel may be silent (1 h).
+    /// Idle timeout of tunnels (1 h).
     pub tunnel: Option<Duration>,
-    /// How long a connection to a backend may take (5 s).
+    /// Connect timeout of backends (5 s).
     pub connect: Option<Duration>,
-    /// How long an idle client connection stays open (300 s).
+    /// Idle timeout between requests (300 s).
     pub keep_alive: Option<Duration>,
-    /// How long a ClientHello may take (5 s).
+    /// Timeout of the ClientHello (5 s).
     pub tls_inspect_delay: Option<Duration>,
-    /// Time between health checks (5 s).
+    /// Interval of health checks (5 s).
     pub health_check_interval: Option<Duration>,
-    /// Most connections (50000).
+    /// Maximum number of connections (50000).
     pub max_connections: Option<MaxConnections>,
 }
 
 impl Tuning {
-    /// The fields that are written and that nothing acts on yet.
+    /// Fields that are set and have no effect.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         self.server_fin.is_some().then_some("serverFinTimeout").into_iter()
     }
@@ -46,16 +46,16 @@ impl Tuning {
 /// `maxConnections`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxConnections {
-    /// `-1`: what the process's limits allow.
+    /// `-1`: limited by the process only.
     Computed,
-    /// This many.
+    /// A fixed number.
     Fixed(u32),
 }
 
-/// How OpenShift runs HAProxy; there is no such thing here.
+/// Settings of the HAProxy process, which have no equivalent.
 const PROCESS: &[&str] = &["threadCount", "reloadInterval", "configurationManagement"];
 
-/// Reads `tuningOptions`. What is wrong is as if it were not there.
+/// Reads `tuningOptions`. An invalid value counts as absent.
 pub fn parse(mut fields: Fields<'_>, findings: &mut Findings) -> Tuning {
     let mut bytes = |fields: &mut Fields<'_>, name, least| {
         let number = fields.number(name, least, i64::from(i32::MAX), findings);
@@ -104,7 +104,7 @@ fn max_connections(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<M
     }
 }
 
-/// A duration as Go writes it; zero is the default.
+/// A Go duration; zero is the default.
 fn duration(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Duration> {
     let text = fields.text(name, findings)?;
     let parsed = go_duration(text);

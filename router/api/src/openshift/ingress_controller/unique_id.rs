@@ -1,7 +1,7 @@
 //! `httpHeaders.uniqueId`: a header that identifies each request, in HAProxy's log format (HAProxy 2.8, 8.2.6).
 //!
-//! Of the format's many fields there are those that make an id: addresses and ports of both ends of the client's
-//! connection, the time, counters and a UUID. Others are refused by name.
+//! Supported fields of the format: addresses and ports of both ends of the client's connection, the time, counters and
+//! a UUID. Others are rejected by name.
 
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::format::{Dialect, Fault, Piece};
@@ -10,17 +10,17 @@ use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
-/// Longest name or format, in bytes.
+/// Maximum length of a name or format, in bytes.
 const MAX_LENGTH: usize = 1024;
-/// OpenShift's format where none is written.
+/// OpenShift's default format.
 const DEFAULT: &str = "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid";
 
-/// Reads `uniqueId`. A format whose fields are not all known has no effect: its path is added to `not_done`.
+/// Reads `uniqueId`. A format with an unknown field has no effect: its path is added to `not_done`.
 pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) -> Option<UniqueId> {
     let name = fields.text("name", findings);
     let format = fields.text("format", findings);
     if let Some(bad) = name.filter(|name| !is_token(name) || name.len() > MAX_LENGTH) {
-        let message = format!("Invalid value: {bad:?}: is no header name; write one such as X-Request-Id");
+        let message = format!("Invalid value: {bad:?}: is not a valid header name; write one such as X-Request-Id");
         findings.error(fields.path("name"), message);
     }
     let path = fields.path("format");

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 
-/// Weight of a backend that names none.
+/// Default weight of a backend.
 pub const DEFAULT_WEIGHT: u16 = 100;
-/// Most `alternateBackends`.
+/// Maximum number of `alternateBackends`.
 const MAX_ALTERNATES: usize = 3;
 
-/// A service that traffic goes to.
+/// A service with its share of the traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     /// Service name, in the route's namespace.
@@ -26,13 +26,13 @@ pub struct Backend {
 pub struct TargetPort(pub Arc<str>);
 
 impl TargetPort {
-    /// Whether an endpoint port of this name and number is meant.
+    /// Whether it selects an endpoint port of this name and number.
     pub fn matches(&self, name: &str, number: u16) -> bool {
         *self.0 == *name || self.0.parse() == Ok(number)
     }
 }
 
-/// Reads the backends. A service that is named twice keeps its place and its last weight.
+/// Reads the backends. A duplicate service keeps its first position and its last weight.
 pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<Backend> {
     let mut backends: Vec<Backend> = Vec::new();
     let to = spec.mapping("to", findings);

@@ -8,7 +8,7 @@ use super::backends::DEFAULT_WEIGHT;
 use super::{HOST_GENERATED, Route};
 use crate::openshift::route::traffic::Traffic;
 
-/// Fills the defaults into a manifest that was read without errors as `route`.
+/// Sets the defaults in the manifest of a valid `route`.
 pub fn stored(mut manifest: Value, route: &Route) -> Manifest {
     let Some(object) = manifest.as_object_mut() else { return Manifest::new(&manifest) };
     if route.host_generated {

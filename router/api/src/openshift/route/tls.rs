@@ -1,6 +1,6 @@
-//! `spec.tls` (docs/openshift.md#tls): which fields each termination may have, and the material itself.
+//! `spec.tls` (docs/openshift.md#tls): the fields that each termination allows, and the TLS material.
 
-use router_model::certificate::{MaterialCache, MaterialError, Part};
+use router_model::certificate::{MaterialCache, MaterialError, PemText};
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
@@ -15,7 +15,7 @@ enum Termination {
     Passthrough,
 }
 
-struct Texts<'v> {
+struct TlsTexts<'v> {
     certificate: Option<&'v str>,
     key: Option<&'v str>,
     ca: Option<&'v str>,
@@ -23,7 +23,7 @@ struct Texts<'v> {
     external: Option<&'v str>,
 }
 
-/// Reads `spec.tls`, which decides what kind of route it is. `None` after an error that leaves the kind open.
+/// Reads `spec.tls`, which determines the kind of traffic. `None` after an error that leaves it undetermined.
 pub fn parse(
     spec: &mut Fields<'_>,
     path: PathMatch,
@@ -54,7 +54,7 @@ pub fn parse(
     Some(traffic)
 }
 
-fn texts<'v>(tls: &mut Fields<'v>, findings: &mut Findings) -> Texts<'v> {
+fn texts<'v>(tls: &mut Fields<'v>, findings: &mut Findings) -> TlsTexts<'v> {
     let mut external = tls.mapping("externalCertificate", findings);
     let name = external.text("name", findings);
     if external.is_present() && name.is_none() {
@@ -62,7 +62,7 @@ fn texts<'v>(tls: &mut Fields<'v>, findings: &mut Findings) -> Texts<'v> {
         findings.error(external.path("name"), message);
     }
     external.finish(findings);
-    Texts {
+    TlsTexts {
         certificate: tls.text("certificate", findings),
         key: tls.text("key", findings),
         ca: tls.text("caCertificate", findings),
@@ -71,9 +71,9 @@ fn texts<'v>(tls: &mut Fields<'v>, findings: &mut Findings) -> Texts<'v> {
     }
 }
 
-fn termination(tls: &mut Fields<'_>, texts: &Texts<'_>, findings: &mut Findings) -> Option<Termination> {
+fn termination(tls: &mut Fields<'_>, texts: &TlsTexts<'_>, findings: &mut Findings) -> Option<Termination> {
     match tls.text("termination", findings) {
-        // The API server's default; with a destination CA it does not guess, and refuses.
+        // The API server's default. With a destination CA it has no default, and rejects the route.
         None if texts.destination_ca.is_none() => Some(Termination::Edge),
         None => {
             let message = "Required value: write reencrypt, because destinationCACertificate is set";
@@ -109,7 +109,7 @@ fn insecure(tls: &mut Fields<'_>, termination: Option<Termination>, findings: &m
     None
 }
 
-fn check_fields(tls: &Fields<'_>, termination: Termination, texts: &Texts<'_>, findings: &mut Findings) {
+fn check_fields(tls: &Fields<'_>, termination: Termination, texts: &TlsTexts<'_>, findings: &mut Findings) {
     let mut forbid = |name: &str, why: &str| findings.error(tls.path(name), format!("Forbidden: {why}"));
     if termination == Termination::Passthrough {
         let why = "a passthrough route has no certificates, its backend has; remove it, or write termination: edge";
@@ -133,7 +133,7 @@ fn check_fields(tls: &Fields<'_>, termination: Termination, texts: &Texts<'_>, f
 
 fn material(
     tls: &Fields<'_>,
-    texts: &Texts<'_>,
+    texts: &TlsTexts<'_>,
     termination: Termination,
     materials: &mut MaterialCache,
     findings: &mut Findings,
@@ -151,7 +151,7 @@ fn material(
                 None
             }
         },
-        // OpenShift's router takes a key or a CA that has no certificate, and serves the default one.
+        // OpenShift's router accepts a key or CA without a certificate, and serves the default certificate.
         (None, None, key) => {
             let unused = [("key", key), ("caCertificate", texts.ca)];
             for (name, _) in unused.iter().filter(|(_, text)| text.is_some()) {
@@ -178,10 +178,10 @@ fn material(
     }
 }
 
-fn field_of(part: Part) -> &'static str {
+fn field_of(part: PemText) -> &'static str {
     match part {
-        Part::Certificate => "certificate",
-        Part::Key => "key",
-        Part::CaCertificate => "caCertificate",
+        PemText::Certificate => "certificate",
+        PemText::Key => "key",
+        PemText::CaCertificate => "caCertificate",
     }
 }

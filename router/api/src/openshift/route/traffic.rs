@@ -1,23 +1,23 @@
-//! What a route carries.
+//! The traffic of a Route: HTTP or TLS passthrough.
 
 use std::sync::{Arc, LazyLock};
 
+use router_model::certificate::Certificate;
 use router_model::field::FieldError;
 use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
-use rustls::sign::CertifiedKey;
 
-/// What a route carries, with what only that kind can have.
+/// The traffic of a route, with the settings of its kind.
 #[derive(Clone, Debug)]
 pub enum Traffic {
-    /// Requests: without TLS, edge, re-encrypt.
+    /// HTTP: without TLS, edge or re-encrypt.
     Http {
         /// `spec.path`.
         path: PathMatch,
         /// `spec.tls`; `None`: clear text only.
         tls: Option<Arc<RouteTls>>,
     },
-    /// TLS streams, untouched.
+    /// TLS streams, not terminated.
     Passthrough {
         /// `insecureEdgeTerminationPolicy: Redirect`.
         redirect: bool,
@@ -44,17 +44,17 @@ impl Traffic {
     }
 }
 
-/// TLS of an edge or re-encrypt route. The material may be no good: the route then holds its host and serves nothing.
+/// TLS of an edge or re-encrypt route. A route with invalid material keeps its host and serves nothing.
 #[derive(Clone, Debug)]
 pub struct RouteTls {
-    /// What clear-text requests get.
+    /// Handling of clear-text requests.
     pub insecure: InsecurePolicy,
-    /// Certificates and trust, or why they cannot be used.
+    /// Certificates and trust roots, or their errors.
     pub material: Result<TlsMaterial, Vec<FieldError>>,
 }
 
 impl RouteTls {
-    /// Shared among all that say no more than what clear-text requests get.
+    /// The value, shared if it has no material of its own.
     pub(super) fn new(insecure: InsecurePolicy, material: Result<TlsMaterial, Vec<FieldError>>) -> Arc<Self> {
         static PLAIN: LazyLock<[Arc<RouteTls>; 3]> = LazyLock::new(|| {
             [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
@@ -71,22 +71,22 @@ impl RouteTls {
     }
 }
 
-/// Certificates and trust of a route.
+/// Certificates and trust roots of a route.
 #[derive(Clone, Debug)]
 pub struct TlsMaterial {
-    /// Where the certificate comes from.
+    /// The source of the certificate.
     pub certificate: CertificateSource,
     /// Present for re-encrypt.
     pub reencrypt: Option<Reencrypt>,
 }
 
-/// Where a route's certificate comes from.
+/// The source of a route's certificate.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
     /// The IngressController's default certificate.
     Controller,
     /// `certificate`, `key` and `caCertificate`.
-    Inline(Arc<CertifiedKey>),
+    Inline(Certificate),
     /// `externalCertificate`: a Secret of this name in the route's namespace.
     Secret(Arc<str>),
 }

@@ -54,7 +54,7 @@ fn origins_are_compared_by_scheme_host_and_port() {
 
 /// What preflight and actual response of a request say.
 fn say(cors: Cors, request: &[(&'static str, &'static str)]) -> (Vec<String>, Vec<String>) {
-    let sharing = Sharing::with(&Arc::new(cors), &of(request));
+    let sharing = CorsGrant::with(&Arc::new(cors), &of(request));
     let preflight = sharing.preflight(&of(request));
     assert_eq!(preflight.status(), StatusCode::NO_CONTENT);
     let mut actual = of(&[("access-control-allow-origin", "https://endpoint.test"), ("x", "1")]);

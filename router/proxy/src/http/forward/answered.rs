@@ -1,4 +1,4 @@
-//! From an endpoint's answer to the response.
+//! Builds the client's response from an endpoint's.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
 use crate::upstream::wire::Answer;
 
-/// An endpoint's answer, with what is needed of its request.
+/// An endpoint's response, with what is needed of its request.
 pub struct Answered {
     /// The connection that it came on.
     pub lease: Lease,
-    /// Its head, and its content to come.
+    /// Head and content.
     pub response: Response<Answer>,
-    /// The request's content, if it had any.
+    /// The request's content, if any.
     pub upload: Option<Arc<Upload>>,
-    /// How long what may take.
+    /// Timeouts.
     pub times: Deadlines,
-    /// When the response must have come to its end.
+    /// Deadline of the response.
     pub until: Option<Instant>,
-    /// Whether the client speaks HTTP/1, where a response may be the last.
+    /// Whether the client uses HTTP/1, where a response may be the last of its connection.
     pub is_http1: bool,
 }
 
-/// The response that the client gets, but for what the route does to it. What leaves HTTP is as it was asked for
+/// The client's response, before the route's filters. A switch of protocols was checked before
 /// ([`upgrade::is_fitting`]).
 pub fn answer(
     shared: &Arc<Shared>,

@@ -11,8 +11,8 @@ fn map(lines: &[(&str, &str)]) -> HeaderMap {
 }
 
 /// A connection to port 443 from this address. Leaked: it is as long as its view.
-fn connected(client: &str) -> &'static Told {
-    Box::leak(Box::new(Told::of(client.parse().unwrap(), ([127, 0, 0, 1], 443).into())))
+fn connected(client: &str) -> &'static ForwardedValues {
+    Box::leak(Box::new(ForwardedValues::of(client.parse().unwrap(), ([127, 0, 0, 1], 443).into())))
 }
 
 fn view(authority: &str) -> ClientView<'static> {

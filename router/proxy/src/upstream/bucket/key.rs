@@ -1,4 +1,4 @@
-//! Which connections to endpoints are interchangeable.
+//! The key of interchangeable connections to endpoints.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,36 +7,36 @@ use http::uri::Scheme;
 
 use crate::upstream::target::Peer;
 
-/// How long a connection is kept that no request uses, where its rule says nothing.
+/// Longest idle time of a pooled connection, unless its rule sets another.
 pub const MAX_AGE: Duration = Duration::from_secs(30);
 
-/// What connections are interchangeable.
+/// Connections with equal keys are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolKey {
-    /// Endpoint.
+    /// Address of the endpoint.
     pub address: SocketAddr,
-    /// What is spoken with it.
+    /// Protocol.
     pub wire: Wire,
-    /// How long one is kept that no request uses.
+    /// Longest idle time.
     pub keep: Duration,
 }
 
-/// What is spoken with an endpoint.
+/// Protocol of a connection to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
-    /// HTTP/1.1 in clear text.
+    /// Clear-text HTTP/1.1.
     Http1,
-    /// HTTP/2 in clear text, without asking (RFC 9113 §3.3).
+    /// Clear-text HTTP/2 with prior knowledge (RFC 9113 §3.3).
     Http2,
-    /// Whichever of the two the endpoint chooses in a TLS handshake.
+    /// TLS; ALPN selects HTTP/1.1 or HTTP/2.
     Tls(Peer),
-    /// HTTP/1.1 over TLS, for requests that only it can carry.
+    /// HTTP/1.1 over TLS, for requests that need it.
     TlsHttp1(Peer),
 }
 
 impl Wire {
-    /// The one of an endpoint with this peer, in clear text without: HTTP/1.1 where only that will do, or where nothing
-    /// says that the endpoint speaks HTTP/2 (`h2c`).
+    /// The protocol for an endpoint: TLS with this peer, clear text without one. HTTP/1.1 if `http1_only`, or in clear
+    /// text without `h2c`.
     pub fn of(peer: Option<Peer>, h2c: bool, http1_only: bool) -> Self {
         match peer {
             Some(peer) if http1_only => Wire::TlsHttp1(peer),
@@ -46,12 +46,12 @@ impl Wire {
         }
     }
 
-    /// Whether the connections carry one request at a time.
+    /// Whether a connection carries one request at a time.
     pub fn is_http1(&self) -> bool {
         matches!(self, Wire::Http1 | Wire::TlsHttp1(_))
     }
 
-    /// Whom TLS is spoken with.
+    /// The TLS peer.
     pub fn peer(&self) -> Option<&Peer> {
         match self {
             Wire::Http1 | Wire::Http2 => None,
@@ -59,7 +59,7 @@ impl Wire {
         }
     }
 
-    /// Scheme of the requests that it carries.
+    /// URI scheme of its requests.
     pub fn scheme(&self) -> Scheme {
         match self {
             Wire::Http1 | Wire::Http2 => Scheme::HTTP,

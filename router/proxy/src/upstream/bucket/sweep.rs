@@ -1,4 +1,4 @@
-//! The end of connections that nobody uses.
+//! Removes expired connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use super::{Bucket, Inner, MAX_AGE, lock};
 use crate::dial::DESCRIPTOR_PAUSE;
 
-/// Shortest time between two sweeps of connections that are kept shorter still.
+/// Shortest time between two sweeps of a bucket with a short idle time.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
 
 impl Bucket {
-    /// Whether connections are to be closed before the pool is swept.
+    /// Whether connections expire before the pool is swept.
     pub(super) fn is_short(&self) -> bool {
         self.key.keep < MAX_AGE && !self.tied
     }
 
-    /// Closes in time what is kept short, by one task for as long as there is anything.
+    /// Closes connections with a short idle time, by a task that runs while there are any.
     pub(super) fn sweep_in_time(self: &Arc<Self>, inner: &mut Inner) {
         if !self.is_short() || std::mem::replace(&mut inner.is_swept, true) {
             return;
@@ -34,14 +34,14 @@ impl Bucket {
         });
     }
 
-    /// Closes what nobody uses, and has not for a moment.
+    /// Closes connections that no request uses, except those used a moment ago.
     pub fn relieve(&self) {
         let mut inner = lock(&self.inner);
         inner.idle.retain(|idle| idle.since.elapsed() < DESCRIPTOR_PAUSE);
         inner.shared.retain(|(shared, _)| !shared.is_idle());
     }
 
-    /// True when nothing is left.
+    /// Removes expired connections; true when none is left.
     pub fn sweep(&self) -> bool {
         self.sweep_inner(&mut lock(&self.inner))
     }

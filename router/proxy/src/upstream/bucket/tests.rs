@@ -16,7 +16,7 @@ use super::*;
 use crate::http::upload::RequestBody;
 use crate::upstream::http2::{self, MAX_BROKEN_OFF};
 use crate::upstream::pool::Pool;
-use crate::upstream::read_activity::Heard;
+use crate::upstream::read_activity::ReadActivity;
 use crate::upstream::target::Peer;
 
 fn key(port: u16, wire: Wire) -> PoolKey {
@@ -27,13 +27,13 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::conve
     Ok(Response::new(Full::from("hello")))
 }
 
-async fn own() -> Own {
+async fn own() -> Http1Connection {
     let (near, far) = tokio::io::duplex(4096);
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service_fn(hello));
     tokio::spawn(async move { server.await.unwrap() });
     let (sender, driver) = http1::handshake(TokioIo::new(near)).await.unwrap();
     tokio::spawn(async move { driver.await.unwrap() });
-    Own::new(sender, Heard::default())
+    Http1Connection::new(sender, ReadActivity::default())
 }
 
 async fn shared(streams: u32) -> Shared {
@@ -49,16 +49,16 @@ async fn shared(streams: u32) -> Shared {
     shared
 }
 
-fn opener(taken: Taken) -> Opener {
+fn opener(taken: Acquired) -> Opener {
     match taken {
-        Taken::Open(opener) => opener,
+        Acquired::Open(opener) => opener,
         other => panic!("{other:?}"),
     }
 }
 
-fn ready(taken: Taken) -> Lease {
+fn ready(taken: Acquired) -> Lease {
     match taken {
-        Taken::Ready(lease) => lease,
+        Acquired::Ready(lease) => lease,
         other => panic!("{other:?}"),
     }
 }
@@ -83,9 +83,9 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
     first.give_back(false, None);
     // HTTP/1.1 connections are opened side by side.
     assert!(ready(bucket.take(MAX_AGE, false)).reused);
-    assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)));
+    assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)));
     assert!(
-        matches!(pool.bucket(key(2, Wire::Http1), || true).take(MAX_AGE, false), Taken::Open(_)),
+        matches!(pool.bucket(key(2, Wire::Http1), || true).take(MAX_AGE, false), Acquired::Open(_)),
         "another endpoint"
     );
 }
@@ -94,7 +94,7 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
 async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long() {
     let bucket = Pool::default().bucket(key(1, Wire::Http1), || true);
     use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await.give_back(false, None);
-    assert!(matches!(bucket.take(Duration::ZERO, false), Taken::Open(_)));
+    assert!(matches!(bucket.take(Duration::ZERO, false), Acquired::Open(_)));
     assert!(ready(bucket.take(FRESH, false)).reused, "it is still there");
 }
 
@@ -102,10 +102,10 @@ async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long()
 async fn streams_share_a_connection_until_it_is_full() {
     let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
     let opening = opener(bucket.take(MAX_AGE, false));
-    assert!(matches!(bucket.take(MAX_AGE, false), Taken::Wait(_)), "one opens it for all");
+    assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Wait(_)), "one opens it for all");
     let first = opening.http2(shared(2).await).unwrap();
     let second = ready(bucket.take(MAX_AGE, false));
-    assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)), "two are all that it allows");
+    assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)), "two are all that it allows");
     use_once(first).await.give_back(false, None);
     assert!(ready(bucket.take(MAX_AGE, false)).reused);
     drop(second);
@@ -115,7 +115,7 @@ async fn streams_share_a_connection_until_it_is_full() {
 async fn whoever_waits_for_an_opening_shares_its_end() {
     let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
     let wait = |bucket: &Arc<Bucket>| match bucket.take(MAX_AGE, false) {
-        Taken::Wait(opening) => opening.done(),
+        Acquired::Wait(opening) => opening.done(),
         other => panic!("{other:?}"),
     };
     let opening = opener(bucket.take(MAX_AGE, false));
@@ -150,7 +150,7 @@ async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
     drop(second);
     let third = ready(bucket.take(MAX_AGE, false));
     silent(&third);
-    assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)));
+    assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)));
 }
 
 #[tokio::test]
@@ -184,8 +184,8 @@ async fn endpoints_that_are_gone_keep_no_connection() {
     use_once(opener(stays.take(MAX_AGE, false)).http1(own().await)).await.give_back(false, None);
     pool.retire(&HashSet::from([(Ipv4Addr::LOCALHOST, 1).into()]));
     use_once(in_use).await.give_back(false, None);
-    assert!(matches!(gone.take(MAX_AGE, false), Taken::Open(_)));
-    assert!(matches!(pool.bucket(key(1, Wire::Http1), || true).take(MAX_AGE, false), Taken::Open(_)));
+    assert!(matches!(gone.take(MAX_AGE, false), Acquired::Open(_)));
+    assert!(matches!(pool.bucket(key(1, Wire::Http1), || true).take(MAX_AGE, false), Acquired::Open(_)));
     assert!(ready(stays.take(MAX_AGE, false)).reused);
 }
 
@@ -200,7 +200,7 @@ async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_co
             _ => opening.http1(own().await),
         };
         use_once(lease).await.give_back(false, None);
-        assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)));
+        assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)));
         assert!(lock(&pool.buckets).is_empty(), "the next one, which may know it again, begins anew");
     }
 }
@@ -244,7 +244,7 @@ async fn where_descriptors_are_short_idle_connections_are_closed() {
     first.give_back(false, None);
     tokio::time::sleep(crate::dial::DESCRIPTOR_PAUSE).await;
     pool.relieve();
-    assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)), "it is closed");
+    assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)), "it is closed");
     // What is in use stays, and is kept afterwards.
     use_once(second).await.give_back(false, None);
     assert!(ready(bucket.take(MAX_AGE, false)).reused);

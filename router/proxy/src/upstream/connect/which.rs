@@ -1,4 +1,4 @@
-//! Which connections a request may go over.
+//! Selects the connections that a request may use.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl ConnectRequest<'_> {
         PoolKey { address: endpoint.address, wire, keep }
     }
 
-    /// What connections have in common that may be authenticated: over TLS they speak HTTP/1.1.
+    /// Key of connections that may be authenticated; over TLS they use HTTP/1.1.
     fn tied_key(&self) -> PoolKey {
         self.key(!self.target.endpoint.h2c)
     }
@@ -29,7 +29,7 @@ impl ConnectRequest<'_> {
         is_there(&self.shared.snapshot.load(), &self.route.id, self.target.endpoint.address)
     }
 
-    /// The connections that are as good for a request with these fields as a new one, if they may be kept.
+    /// The bucket for a request with these fields.
     pub fn bucket(&self, request: &HeaderMap) -> Arc<Bucket> {
         let offers = offers_credentials(request);
         match self.private {
@@ -49,18 +49,18 @@ impl ConnectRequest<'_> {
         if bucket.wants_http1() { self.http1_bucket() } else { bucket }
     }
 
-    /// The same for a request that the endpoint wants over HTTP/1.1.
+    /// The bucket for a request that the endpoint requires over HTTP/1.1.
     pub fn http1_bucket(&self) -> Arc<Bucket> {
         self.shared.pool.bucket(self.key(true), || self.is_there())
     }
 
-    /// Whether the next endpoint may be tried when there is no connection of this bucket, because of this: not in the
-    /// place of waiting for one's turn.
+    /// Whether the next endpoint may be tried after this failure: not if the request waits for its turn on a tied
+    /// connection.
     pub fn may_leave(&self, bucket: &Bucket, flag: Flag) -> bool {
         bucket.turns().is_none() || flag != Flag::Busy
     }
 
-    /// The endpoint has answered: it may have taken the connection for somebody's.
+    /// Ties the connection to the client's if the response asks for connection-based credentials.
     pub fn answered(&self, lease: &mut Lease, response: &Response<Answer>) {
         if asks_for_credentials(response.status(), response.headers()) {
             let tie = |private: &Private| private.tie(&self.shared.pool, self.tied_key(), || self.is_there());

@@ -1,8 +1,8 @@
-//! A response's content on its way from an endpoint over HTTP/2.
+//! Response content from an endpoint over HTTP/2.
 //!
-//! It waits in h2 until it is taken, frame by frame, and h2 ends the connection when too many small frames wait in it,
-//! whosever they are. So before there are that many they are gathered here: what waits is bounded by the stream's
-//! window, which opens by what is taken alone.
+//! Frames wait in h2 until they are read. h2 ends the connection, with all its requests, when too many small frames
+//! wait. Before that, they are moved to a buffer here. The buffer is bounded by the stream's flow-control window, which
+//! is replenished only when data is read.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,30 +18,30 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::seen::{PIECE, SMALL, Seen};
 use super::upload::Upload;
 
-/// The content of a response.
+/// Content of a response.
 #[derive(Debug)]
 pub struct Answer {
     waiting: Arc<Mutex<Waiting>>,
     seen: Arc<Seen>,
-    /// How much is to come, if the head says so.
+    /// Remaining length in bytes, if the head states it.
     left: Option<u64>,
     /// The request's content, if it is still being sent.
     upload: Option<Upload>,
 }
 
-/// What has come of a response.
+/// Received content of a response.
 #[derive(Debug)]
 pub struct Waiting {
     stream: RecvStream,
     gathered: VecDeque<BytesMut>,
-    /// What came behind the last data: its end, or what ended it.
+    /// What followed the last data: the end of the stream, or an error.
     end: Option<Result<(), h2::Error>>,
-    /// Whoever waits for more. h2 knows one waker, and forgets it when somebody else asks.
+    /// Waker of the reader. h2 stores a single waker, and replaces it when another task polls.
     reader: Option<Waker>,
 }
 
 impl Waiting {
-    /// Takes what has come out of h2.
+    /// Moves received frames from h2 into the buffer.
     pub fn gather(&mut self) {
         let reader = self.reader.take();
         let mut cx = Context::from_waker(reader.as_ref().unwrap_or(Waker::noop()));
@@ -56,7 +56,7 @@ impl Waiting {
         self.reader = reader;
     }
 
-    /// How many pieces are gathered.
+    /// Number of buffered frames.
     #[cfg(test)]
     pub fn pieces(&self) -> usize {
         self.gathered.len()
@@ -72,9 +72,9 @@ impl Waiting {
         }
     }
 
-    /// The endpoint may send as much more.
+    /// Returns capacity to the flow-control window.
     fn release(&mut self, length: usize) {
-        // It is no more than what came; a stream that has ended wants to know nothing.
+        // At most as much as was received. A stream that has ended rejects it, which is harmless.
         let _ = self.stream.flow_control().release_capacity(length);
     }
 
@@ -107,7 +107,7 @@ impl Waiting {
 }
 
 impl Answer {
-    /// The response with its content to come. `upload`: what of its request is still being sent.
+    /// A response with its content. `upload`: the rest of the request's content.
     pub fn of(response: Response<RecvStream>, seen: &Arc<Seen>, upload: Option<Upload>) -> Response<Self> {
         let left = length(response.headers());
         response.map(|stream| {
@@ -117,7 +117,7 @@ impl Answer {
         })
     }
 
-    /// Where it can be gathered.
+    /// The buffer, for gathering.
     pub fn waiting(&self) -> Weak<Mutex<Waiting>> {
         Arc::downgrade(&self.waiting)
     }
@@ -152,12 +152,12 @@ impl Body for Answer {
     }
 }
 
-/// h2 has seen to it that there is one length, and that it is right.
+/// h2 has verified that there is a single, valid length.
 fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Also of whoever gathers.
+/// Wakers of other tasks call this, too.
 pub fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

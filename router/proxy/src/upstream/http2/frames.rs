@@ -1,8 +1,8 @@
-//! The frames of an HTTP/2 connection in its bytes (RFC 9113 §4.1).
+//! Parses the frames of an HTTP/2 connection (RFC 9113 §4.1).
 
-/// Bytes of a frame's header.
+/// Size of a frame header in bytes.
 pub const HEADER: usize = 9;
-/// Where a header has its frame's type and its flags, counted from its begin.
+/// Offsets of type and flags in a frame header.
 pub const KIND: usize = 3;
 pub const FLAGS: usize = 4;
 pub const DATA: u8 = 0;
@@ -12,15 +12,15 @@ pub const WINDOW_UPDATE: u8 = 8;
 pub const END_STREAM: u8 = 1;
 pub const PADDED: u8 = 8;
 pub const ACK: u8 = 1;
-/// A type that no frame has, which is passed over (RFC 9113 §5.5).
+/// An unassigned frame type, which receivers ignore (RFC 9113 §5.5).
 pub const UNKNOWN: u8 = 0xfe;
-/// Longest payload that is looked at, in bytes: more settings than there are.
+/// Longest payload that is read, in bytes: more than all known settings.
 const MAX_KEPT: usize = 1024;
 
-/// A frame's header.
+/// A frame header.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Of its payload, in bytes.
+    /// Length of the payload in bytes.
     pub length: usize,
     pub kind: u8,
     pub flags: u8,
@@ -28,18 +28,18 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads one.
+    /// Parses a frame header.
     pub fn of([a, b, c, kind, flags, stream @ ..]: [u8; HEADER]) -> Self {
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
         Frame { length, kind, flags, stream: u32::from_be_bytes(stream) & (u32::MAX >> 1) }
     }
 
-    /// Whether it says nothing: no content, and no end of it either.
+    /// Whether the frame is empty: no content, and no end of the stream.
     pub fn is_nothing(&self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 
-    /// Whether its payload is looked at, if it is not too long.
+    /// Whether its payload is read, unless it is too long.
     fn is_read(&self) -> bool {
         matches!(self.kind, SETTINGS | WINDOW_UPDATE) && self.stream == 0 && (1..=MAX_KEPT).contains(&self.length)
     }
@@ -48,23 +48,23 @@ impl Frame {
 /// Finds the frames in one direction.
 #[derive(Debug, Default)]
 pub struct Walker {
-    /// What has come of a header, and how much that is.
+    /// The received part of a header, and its length.
     pub header: [u8; HEADER],
     pub read: usize,
-    /// Bytes to come that are not looked at.
+    /// Payload bytes to skip.
     skip: usize,
-    /// A frame whose payload is looked at, and what has come of it.
+    /// A frame whose payload is read, and the received part of it.
     kept: Option<(Frame, Vec<u8>)>,
 }
 
 impl Walker {
-    /// The first frame comes behind so many bytes.
+    /// Expects the first frame after `skip` bytes.
     pub fn behind(skip: usize) -> Self {
         Walker { skip, ..Walker::default() }
     }
 
-    /// The next frame in these bytes from `at` on, which then is behind its header, or behind its payload if that
-    /// [is read](Frame::is_read).
+    /// The next frame in these bytes from `at` on. Sets `at` to the end of its header, or of its payload if that [is
+    /// read](Frame::is_read).
     pub fn next(&mut self, bytes: &[u8], at: &mut usize) -> Option<(Frame, Vec<u8>)> {
         while let Some(rest) = bytes.get(*at..).filter(|rest| !rest.is_empty()) {
             let up_to = |most: usize| rest.get(..most).unwrap_or(rest);

@@ -1,4 +1,4 @@
-//! How busy an HTTP/2 connection is, and whether it is to have more to do.
+//! Load of an HTTP/2 connection, and whether it may carry more requests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use tokio::sync::watch;
 
 use crate::upstream::failure::OpenError;
 
-/// Most requests that one connection carries at the same time, whatever the endpoint allows.
+/// Most concurrent requests of a connection, whatever the endpoint allows.
 pub const MAX_STREAMS: u32 = 128;
-/// How many it carries before the endpoint has said what it allows. More may be refused, which not every request
-/// survives.
+/// Most concurrent requests before the endpoint's SETTINGS. Excess streams may be refused, and not every request can be
+/// sent again.
 pub const UNTOLD: usize = 1;
-/// After so many requests that did not come to their end, most of them as their client took them back, a connection
-/// carries no new ones: h2 remembers so many streams whose end crosses with frames of the endpoint, and endpoints end
-/// connections with many of them (CVE-2023-44487; nghttp2 at 1,000, Envoy at 500).
+/// After so many incomplete requests, mostly reset by clients, a connection carries no new ones. h2 remembers a limited
+/// number of reset streams, and endpoints end connections with many resets (CVE-2023-44487; nghttp2 at 1,000, Envoy at
+/// 500).
 pub const MAX_BROKEN_OFF: usize = 100;
-/// What a connection has to do.
+/// Load of a connection.
 #[derive(Debug)]
 pub struct Load {
     streams: AtomicUsize,
@@ -45,8 +45,8 @@ impl Default for Load {
 }
 
 impl Load {
-    /// What the endpoint allows (`SETTINGS_MAX_CONCURRENT_STREAMS`), or [`UNTOLD`] when it has not said. One stream is
-    /// tried even when it allows none: h2 waits.
+    /// Sets the endpoint's limit (`SETTINGS_MAX_CONCURRENT_STREAMS`), or [`UNTOLD`] when it is unknown. One stream is
+    /// tried even if the endpoint allows none: h2 waits.
     pub fn allow(&self, streams: usize) {
         self.allowed.store(streams.clamp(1, MAX_STREAMS as usize), Ordering::Relaxed);
         if streams != UNTOLD && !self.is_known() {
@@ -54,22 +54,22 @@ impl Load {
         }
     }
 
-    /// A response has begun.
+    /// Records that a response has begun.
     pub fn answered(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
         if !self.is_known() {
-            // Settings come before answers, so one is what it allows.
+            // SETTINGS precede responses, so the limit is known.
             self.know();
         }
     }
 
-    /// The connection takes no more.
+    /// Marks the connection as closed for new requests.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.know();
     }
 
-    /// Drops this when it is known what the endpoint allows.
+    /// Drops `waiting` when the endpoint's limit is known.
     pub fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_known() {
@@ -77,18 +77,18 @@ impl Load {
         }
     }
 
-    /// Whether it may have more to do some time.
+    /// Whether it may carry more requests later.
     pub fn is_usable(&self) -> bool {
         let is_worn_out = self.broken_off.load(Ordering::Relaxed) >= MAX_BROKEN_OFF;
         !is_worn_out && !self.ended.load(Ordering::Relaxed) && !self.silent.load(Ordering::Relaxed)
     }
 
-    /// Whether it has nothing to do.
+    /// Whether it carries no request.
     pub fn is_idle(&self) -> bool {
         self.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// One stream more, unless there are as many as there may be; how many responses have begun.
+    /// Counts another stream, unless the limit is reached. Returns the number of responses that have begun.
     pub fn take(&self) -> Option<u64> {
         if self.streams.load(Ordering::Relaxed) >= self.allowed.load(Ordering::Relaxed) {
             return None;
@@ -97,7 +97,7 @@ impl Load {
         Some(self.answered.load(Ordering::Relaxed))
     }
 
-    /// One stream less, which has come to its end or broken off.
+    /// Counts a stream less; `has_ended`: it was complete.
     pub fn give_back(&self, has_ended: bool) {
         if !has_ended {
             self.broken_off.fetch_add(1, Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Load {
         self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A stream had no answer for too long that began when so many responses had.
+    /// Records a timed-out stream. `answered`: number of responses when it began.
     pub fn was_silent(&self, answered: u64) {
         if self.answered.load(Ordering::Relaxed) == answered {
             self.silent.store(true, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Load {
         self.known.load(Ordering::Acquire)
     }
 
-    /// More will not be known: whoever waits for it goes on.
+    /// The limit is final: wakes those that wait for it.
     fn know(&self) {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.known.store(true, Ordering::Release);

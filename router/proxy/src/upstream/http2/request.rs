@@ -1,4 +1,4 @@
-//! Requests as HTTP/2 wants them.
+//! Converts requests to HTTP/2.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method, Request, request};
@@ -6,7 +6,7 @@ use hyper::body::Body;
 
 use crate::http::upload::RequestBody;
 
-/// Fields of a connection of HTTP/1.1, which a rule may have added (RFC 9113 §8.2.2).
+/// Connection-specific fields of HTTP/1, which a rule may have added (RFC 9113 §8.2.2).
 static OF_CONNECTIONS: [HeaderName; 5] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -14,7 +14,7 @@ static OF_CONNECTIONS: [HeaderName; 5] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-/// What a field counts beside its name and value, in bytes (RFC 9113 §6.5.2).
+/// Overhead of a field in bytes (RFC 9113 §6.5.2).
 const FIELD: usize = 32;
 
 /// The size of a request's fields as SETTINGS_MAX_HEADER_LIST_SIZE counts them, in bytes (RFC 9113 §6.5.2).
@@ -30,7 +30,7 @@ pub fn size<B>(request: &Request<B>) -> usize {
     target.into_iter().chain(fields).map(|(name, value)| name + value + FIELD).sum()
 }
 
-/// Takes the fields of connections out, and says how long content is.
+/// Removes connection-specific fields, and sets the content length.
 pub fn prepare(head: &mut request::Parts, body: &RequestBody) {
     for name in &OF_CONNECTIONS {
         head.headers.remove(name);

@@ -1,5 +1,5 @@
-//! What is known of a connection to an endpoint from its bytes: h2 does not tell what the endpoint's settings and windows
-//! are, how many small frames wait in it, nor whether the endpoint takes what is sent.
+//! State of an upstream HTTP/2 connection that is derived from its bytes, because h2 does not expose it: the endpoint's
+//! settings and windows, small frames that wait to be read, and whether the endpoint accepts bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use super::frames::{ACK, DATA, Frame, GOAWAY, PADDED, SETTINGS, WINDOW_UPDATE};
 
 const SETTINGS_MAX_HEADER_LIST_SIZE: u16 = 6;
-/// Bytes of one setting (RFC 9113 §6.5.1).
+/// Size of a setting in bytes (RFC 9113 §6.5.1).
 const SETTING: usize = 6;
-/// The send window that a connection begins with, in bytes (RFC 9113 §6.9.2).
+/// Initial connection window in bytes (RFC 9113 §6.9.2).
 pub const FIRST_WINDOW: i64 = 65_535;
-/// From so many small frames that nobody has taken on they are gathered: 1 MiB of h2's memory.
+/// Number of unread small frames from which on they are gathered: 1 MiB of h2's memory.
 pub const MAX_SMALL: usize = 4096;
-/// Content of fewer bytes takes more memory for its place in h2's queue than for itself.
+/// A frame with fewer bytes takes more memory for its entry in h2's queue than for its content.
 pub const SMALL: usize = 256;
-/// Bytes that it is gathered in.
+/// Size of the buffers that small frames are gathered in, in bytes.
 pub const PIECE: usize = 4096;
-/// For how long a connection may have no send window before it counts as one that the endpoint does not empty: a window
-/// that is used up is mostly renewed within a round trip.
+/// How long a connection may have no send window before it counts as starved. An endpoint that reads usually
+/// replenishes its window within a round trip.
 pub const STARVED: Duration = Duration::from_millis(50);
 
-/// What is known of a connection from its frames.
+/// State of a connection that is derived from its frames.
 #[derive(Debug)]
 pub struct Seen {
     /// See [`Seen::is_starved`].
@@ -51,22 +51,22 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Whether the connection has had no send window for a while: the endpoint does not take the content that it has.
+    /// Whether the connection has had no send window for [`STARVED`]: the endpoint does not read what it has received.
     pub fn is_starved(&self) -> bool {
         self.window.load(Ordering::Relaxed) <= 0 && lock(&self.shut).is_some_and(|since| since.elapsed() >= STARVED)
     }
 
-    /// What the endpoint takes of a request's fields, in bytes as RFC 9113 §6.5.2 counts them, if it has said so.
+    /// The endpoint's limit for request fields, in bytes as RFC 9113 §6.5.2 counts them, if it has announced one.
     pub fn max_fields(&self) -> Option<u32> {
         Some(self.max_fields.load(Ordering::Relaxed)).filter(|most| *most != u32::MAX)
     }
 
-    /// Whether the endpoint has said that it takes no new streams (GOAWAY).
+    /// Whether the endpoint has announced that it accepts no new streams (GOAWAY).
     pub fn leaves(&self) -> bool {
         self.leaves.load(Ordering::Relaxed)
     }
 
-    /// Whether the endpoint takes no bytes at the moment. Then this task is woken when it takes some.
+    /// Whether the endpoint does not accept bytes at the moment. If so, wakes this task when it does.
     pub fn is_blocked(&self, cx: &Context<'_>) -> bool {
         if !self.blocked.load(Ordering::Relaxed) {
             return false;
@@ -75,11 +75,11 @@ impl Seen {
         if !waiting.iter().any(|waiting| waiting.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
         }
-        // It may have changed meanwhile, and whoever did that has woken those alone that were there.
+        // The state may have changed since, and the writer has woken only the wakers registered then.
         self.blocked.load(Ordering::Acquire)
     }
 
-    /// The endpoint takes no bytes, or has taken some.
+    /// Sets whether the endpoint accepts bytes.
     pub fn set_blocked(&self, blocked: bool) {
         if self.blocked.load(Ordering::Relaxed) != blocked {
             self.blocked.store(blocked, Ordering::Release);
@@ -88,12 +88,12 @@ impl Seen {
         }
     }
 
-    /// How many small frames of content have come that nobody has taken.
+    /// Number of small frames that were received and not read.
     pub fn small(&self) -> usize {
         self.small.load(Ordering::Relaxed)
     }
 
-    /// A frame with content of this length has been taken.
+    /// Records that a frame with content of this length was read.
     pub fn took(&self, length: usize) {
         if length < SMALL {
             let one_less = |small: usize| small.checked_sub(1);
@@ -101,7 +101,7 @@ impl Seen {
         }
     }
 
-    /// All that had come has been taken.
+    /// Records that all received frames were read.
     pub fn took_all(&self) {
         self.small.store(0, Ordering::Relaxed);
     }
@@ -113,10 +113,10 @@ impl Seen {
         }
     }
 
-    /// A frame has come from the endpoint.
+    /// Processes a frame from the endpoint.
     pub fn received(&self, frame: Frame, payload: &[u8]) {
         match frame.kind {
-            // What is padded may have no more content than that.
+            // A padded frame has at most this much content.
             DATA if frame.length < SMALL || frame.flags & PADDED != 0 => {
                 self.small.fetch_add(1, Ordering::Relaxed);
             }
@@ -140,7 +140,7 @@ impl Seen {
         }
     }
 
-    /// A frame goes to the endpoint.
+    /// Processes a frame to the endpoint.
     pub fn sent(&self, frame: Frame) {
         if frame.kind == DATA {
             self.add_window(-(frame.length as i64));

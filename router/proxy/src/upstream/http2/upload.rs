@@ -1,4 +1,4 @@
-//! A request's content on its way to an endpoint over HTTP/2.
+//! Sends a request's content to an endpoint over HTTP/2.
 
 use std::error::Error;
 use std::mem;
@@ -15,36 +15,36 @@ use super::seen::{PIECE, SMALL, Seen};
 use crate::http::upload::RequestBody;
 use crate::http::upload_error::UploadError;
 
-/// What is read of content, or that there is no more.
+/// A frame of content, an error, or the end.
 type Read = Option<Result<Frame<Bytes>, UploadError>>;
 
-/// Sends a request's content, as the endpoint has room for it; ends when all of it is sent, or no more is wanted.
+/// Sends a request's content as flow control permits. Ends when all is sent or the endpoint wants no more.
 #[derive(Debug)]
 pub struct Sending {
     stream: SendStream<Bytes>,
     body: RequestBody,
     seen: Arc<Seen>,
-    /// What was read and is not sent.
+    /// Data that was read and not sent.
     rest: Bytes,
-    /// What was read behind it.
+    /// What was read after `rest`.
     next: Option<Read>,
 }
 
 impl Sending {
-    /// Of a stream that has begun.
+    /// For an open stream.
     pub fn new(stream: SendStream<Bytes>, body: RequestBody, seen: Arc<Seen>) -> Self {
         Sending { stream, body, seen, rest: Bytes::new(), next: None }
     }
 
-    /// Sends on beside what becomes of the response, until the handle is dropped.
+    /// Sends the rest in a task of its own until the handle is dropped.
     pub fn spawn(self: Box<Self>) -> Upload {
         Upload(tokio::spawn(self))
     }
 
-    /// Sends what was read; ready when there is nothing left, with whether more may follow.
+    /// Sends `rest`; ready when nothing is left. Returns whether more may follow.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         while !self.rest.is_empty() {
-            // What the endpoint takes off the wire at once is sent as it comes.
+            // If the endpoint accepts bytes, they are sent without a delay.
             if self.rest.len() < SMALL && !self.is_at_end() && self.seen.is_blocked(cx) {
                 let rest = mem::take(&mut self.rest);
                 self.rest = self.gather(rest, cx);
@@ -82,8 +82,8 @@ impl Sending {
         self.next.is_none() && self.body.is_end_stream()
     }
 
-    /// Small parts that have come behind this one are sent together with it: endpoints end connections, whosever they are,
-    /// on which many small frames wait, and h2 needs more memory for each than it carries.
+    /// Merges small parts that are available. Endpoints end a connection, with all its requests, when many small frames
+    /// wait, and h2 needs more memory per frame than such a part.
     fn gather(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
         let mut gathered = BytesMut::new();
         while first.len().max(gathered.len()) < PIECE && self.next.is_none() && !self.is_at_end() {
@@ -114,7 +114,7 @@ impl Future for Sending {
         while ready!(this.poll_rest(cx)) {
             let frame = match this.poll_read(cx) {
                 Poll::Ready(frame) => frame,
-                // The endpoint may want no more while the client sends none.
+                // The endpoint may reset the stream while the client sends nothing.
                 Poll::Pending => return this.stream.poll_reset(cx).map(|_| ()),
             };
             let sent = match frame.map(|frame| frame.map(Frame::into_data)) {
@@ -130,7 +130,7 @@ impl Future for Sending {
                 }
                 None => this.stream.send_data(Bytes::new(), true),
             };
-            // An error says that the stream has ended meanwhile.
+            // An error means that the stream has ended meanwhile.
             let _ = sent;
             break;
         }
@@ -138,7 +138,7 @@ impl Future for Sending {
     }
 }
 
-/// What the endpoint is told of content that broke off: what the client has said, else nothing of why.
+/// RST_STREAM code for incomplete content: the client's code, else INTERNAL_ERROR.
 fn reason(error: &UploadError) -> Reason {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -150,18 +150,18 @@ fn reason(error: &UploadError) -> Reason {
     Reason::INTERNAL_ERROR
 }
 
-/// Content that is sent on though its response has begun; ends when it is dropped.
+/// An upload that continues after its response has begun; dropping it aborts it.
 #[derive(Debug)]
 pub struct Upload(JoinHandle<()>);
 
 impl Upload {
     /// Waits for its end.
     pub async fn end(&mut self) {
-        // It is not aborted before this is dropped, and does not panic.
+        // The task does not panic, and is aborted only when this is dropped.
         let _ = (&mut self.0).await;
     }
 
-    /// Whether it has come to its end.
+    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.0.is_finished()
     }

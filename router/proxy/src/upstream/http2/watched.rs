@@ -1,4 +1,4 @@
-//! A connection to an endpoint whose frames are looked at as they pass.
+//! An upstream HTTP/2 connection whose frames are inspected.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::frames::{FLAGS, Frame, HEADER, KIND, UNKNOWN, Walker};
 use super::seen::{MAX_SMALL, Seen};
 
-/// Bytes that a client sends before its first frame (RFC 9113 §3.4).
+/// Length of the client connection preface in bytes (RFC 9113 §3.4).
 const PREFACE: usize = 24;
 
-/// A connection whose frames are looked at.
+/// A connection whose frames are inspected.
 #[derive(Debug)]
 pub struct Watched<S> {
     connection: S,
@@ -23,14 +23,14 @@ pub struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// A connection on which nothing has been said.
+    /// A new connection without any bytes yet.
     pub fn new(connection: S, seen: Arc<Seen>) -> Self {
         let outbound = Walker::behind(PREFACE);
         Watched { connection, seen, inbound: Walker::default(), outbound }
     }
 
-    /// Frames that say nothing are hidden from h2, which ends a connection after 100 of them, whosever they are. One that
-    /// is cut between its type, which has been passed on then, and its flags is not.
+    /// Hides empty frames from h2, which ends a connection after 100 of them, with all its requests. A frame is not
+    /// hidden if a read ends between its type and its flags, because its type was passed on already.
     fn received(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
         while let Some((frame, payload)) = self.inbound.next(bytes, &mut at) {
@@ -66,7 +66,7 @@ impl<S> Watched<S> {
     }
 }
 
-/// Makes a frame whose header ends there one that is passed over.
+/// Changes the type of the frame whose header ends at `end` to one that h2 ignores.
 fn hide(bytes: &mut [u8], end: usize) {
     if let Some(kind) = (end + KIND).checked_sub(HEADER).and_then(|kind| bytes.get_mut(kind)) {
         *kind = UNKNOWN;
@@ -76,7 +76,7 @@ fn hide(bytes: &mut [u8], end: usize) {
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.seen.small() > MAX_SMALL {
-            // They are gathered first.
+            // Small frames must be gathered first.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

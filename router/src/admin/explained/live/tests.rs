@@ -1,4 +1,4 @@
-//! Maps that hold what they should, and maps that do not.
+//! Maps with the intended entries, and maps with others.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,7 +36,7 @@ fn entry(route: u32, allow_list: bool) -> HostEntry {
     HostEntry { route, reason: Reason::Passthrough, allow_list, backend: "be_tcp:shop:pay".to_owned() }
 }
 
-/// A passthrough wildcard of router 5 with an allow-list, and maps that hold all of it.
+/// A passthrough wildcard of router 5 with an allow-list, and the maps for it.
 fn stage() -> (MapImage, Fake) {
     let (mut image, mut fake) = (MapImage::default(), Fake::default());
     for map in [RouteMap::SniPassthrough, RouteMap::TcpBe] {

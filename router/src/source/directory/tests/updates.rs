@@ -1,4 +1,4 @@
-//! A folder whose objects change: what the API server would refuse as an update, the folder refuses too.
+//! A folder whose objects change: it rejects updates that the API server would reject.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A domain that delegates names, and what is said of each.
+//! A domain that delegates names, and the state of each delegation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,42 +6,42 @@ use std::sync::Arc;
 use router_api::contour::types::{ContourProxy, Violation};
 use router_model::names::Hostname;
 
-/// A domain, `fqdn: .example.com`, and who has it.
+/// A domain (`fqdn: .example.com`) and its owner.
 #[derive(Debug)]
 pub struct DelegatedDomain<'r> {
-    /// Without the dot.
+    /// The domain, without the leading dot.
     pub domain: Hostname,
-    /// Who claims it: several have it in common, and it is nobody's.
+    /// Roots that claim it; if there are several, none owns it.
     pub owners: Vec<&'r Arc<ContourProxy>>,
-    /// The one owner.
+    /// The owner; `None` if several roots claim the domain.
     pub root: Option<&'r Arc<ContourProxy>>,
-    /// The domain that delegates this one, by place.
+    /// Index of the domain that delegates this one.
     pub parent: Option<usize>,
-    /// What is said of each of the root's `subdomains`.
+    /// One entry for each of the root's `subdomains`.
     pub entries: Vec<Delegation>,
-    /// Their places by name.
+    /// Index in `entries`, by delegated name.
     pub(super) names: BTreeMap<Hostname, usize>,
 }
 
-/// What is said of one of `subdomains`.
+/// State of one entry of `subdomains`.
 #[derive(Clone, Debug, Default)]
 pub struct Delegation {
-    /// The name that is delegated; `None`: it is a domain, or no name.
+    /// The delegated name; `None` if the entry is a domain, or no valid name.
     pub host: Option<Hostname>,
-    /// A domain that is delegated, without the dot.
+    /// The delegated domain, without the leading dot.
     pub domain: Option<Hostname>,
-    /// Why nothing is delegated.
+    /// Why the entry is invalid.
     pub fault: Option<Violation>,
 }
 
 impl DelegatedDomain<'_> {
-    /// Whether the root delegates this name.
+    /// True if the domain has an entry for this name.
     pub fn delegates(&self, name: &str) -> bool {
         let entry = self.names.get(name).and_then(|at| self.entries.get(*at));
         entry.is_some_and(|entry| entry.fault.is_none())
     }
 
-    /// What a root is told that has a name of this domain.
+    /// The violation of a root that claims a name in this domain.
     pub fn not_delegated(&self, name: &str) -> Violation {
         let owners: BTreeSet<String> = self.owners.iter().map(|owner| owner.meta.key.to_string()).collect();
         let owners: Vec<String> = owners.into_iter().collect();
@@ -50,5 +50,5 @@ impl DelegatedDomain<'_> {
     }
 }
 
-/// Domains by name.
-pub type Domains = BTreeMap<Hostname, usize>;
+/// Index of each domain.
+pub type DomainIndex = BTreeMap<Hostname, usize>;

@@ -1,4 +1,4 @@
-//! The domains of IngressRoutes whose `fqdn` begins with a dot, and what they delegate.
+//! Domains: IngressRoutes whose `fqdn` begins with a dot, and the names that they delegate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, Domains};
-use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, DomainIndex};
+use crate::contour::claims::types::{Claims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
-/// The innermost domain that a name, or a wildcard, is in.
-pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {
+/// The innermost domain around a name or wildcard.
+pub fn nearest(domains: &DomainIndex, name: &str) -> Option<usize> {
     let mut rest = name;
     while let Some((_, domain)) = rest.split_once('.') {
         if let Some(at) = domains.get(domain) {
@@ -28,26 +28,26 @@ fn entry_fault(reason: &'static str, message: String) -> Violation {
     Violation::new("IncludeError", reason, message)
 }
 
-/// Finds the domains, outermost first. One inside of another is its owner's, or is delegated by it; what is neither has
-/// no say over names.
-pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claims<'r>) {
+/// Finds all domains, outermost first. A domain inside another one must be in its owner's namespace or be delegated by
+/// it; otherwise it is rejected.
+pub fn find<'r>(proxies: &Proxies<'r>, settings: &Settings, claims: &mut Claims<'r>) {
     let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<ContourProxy>>> = BTreeMap::new();
-    for (object, vertex) in vertices.iter().filter(|(_, vertex)| is_domain(vertex)) {
-        match domain_of(vertex) {
-            Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(vertex),
+    for (object, proxy) in proxies.iter().filter(|(_, proxy)| is_domain(proxy)) {
+        match domain_of(proxy) {
+            Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(proxy),
             Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
         }
     }
     for ((_, domain), wanting) in by_domain {
         let inputs = nearest(&claims.domains, domain.as_str());
         let (mut owners, mut parent) = (Vec::new(), None);
-        for vertex in wanting {
-            match right_to(&domain, vertex, inputs.and_then(|at| claims.zones.get(at)), settings) {
+        for proxy in wanting {
+            match right_to(&domain, proxy, inputs.and_then(|at| claims.delegated_domains.get(at)), settings) {
                 Ok(is_delegated) => {
-                    owners.push(vertex);
+                    owners.push(proxy);
                     parent = parent.or(inputs.filter(|_| is_delegated));
                 }
-                Err(fault) => drop(claims.refused.insert(vertex.object(), fault)),
+                Err(fault) => drop(claims.refused.insert(proxy.object(), fault)),
             }
         }
         let root = if let [only] = &*owners { Some(*only) } else { None };
@@ -63,14 +63,14 @@ pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claim
             let parent = parent.filter(|_| root.is_some());
             let named = entries.iter().enumerate().filter_map(|(at, entry)| Some((entry.host.clone()?, at)));
             let names = named.collect();
-            claims.domains.insert(domain.clone(), claims.zones.len());
-            claims.zones.push(DelegatedDomain { domain, owners, root, parent, entries, names });
+            claims.domains.insert(domain.clone(), claims.delegated_domains.len());
+            claims.delegated_domains.push(DelegatedDomain { domain, owners, root, parent, entries, names });
         }
     }
 }
 
-fn domain_of(vertex: &ContourProxy) -> Result<Hostname, Violation> {
-    let fqdn = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
+fn domain_of(proxy: &ContourProxy) -> Result<Hostname, Violation> {
+    let fqdn = proxy.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
     let fault = |reason, message| Err(Violation::new("VirtualHostError", reason, message));
     if fqdn.contains('*') {
         return fault("WildCardNotAllowed", format!("Spec.VirtualHost.Fqdn {fqdn:?} cannot use wildcards"));
@@ -79,35 +79,39 @@ fn domain_of(vertex: &ContourProxy) -> Result<Hostname, Violation> {
         Ok(domain) if !fqdn.starts_with("..") => Ok(domain),
         _ => fault(
             "FQDNNotValid",
-            format!("Spec.VirtualHost.Fqdn {fqdn:?} is no domain; write one such as .example.com"),
+            format!("Spec.VirtualHost.Fqdn {fqdn:?} is not a valid domain; write one such as .example.com"),
         ),
     }
 }
 
-/// Whether an object may have a domain; whether that is because the domain around it delegates it.
+/// Whether an object may own a domain. `Ok(true)` if the domain around it delegates it.
 fn right_to(
     domain: &Hostname,
-    vertex: &ContourProxy,
+    proxy: &ContourProxy,
     inputs: Option<&DelegatedDomain<'_>>,
     settings: &Settings,
 ) -> Result<bool, Violation> {
-    if let Some(zone) = inputs {
-        let of_zone = zone.root.into_iter().flat_map(|root| zone.entries.iter().zip(&root.subdomains));
-        let mut delegated = of_zone.filter(|(entry, _)| entry.fault.is_none() && entry.domain.as_ref() == Some(domain));
-        if delegated.any(|(_, written)| written.delegate == vertex.meta.key) {
+    if let Some(delegated_domain) = inputs {
+        let of_domain =
+            delegated_domain.root.into_iter().flat_map(|root| delegated_domain.entries.iter().zip(&root.subdomains));
+        let mut delegated =
+            of_domain.filter(|(entry, _)| entry.fault.is_none() && entry.domain.as_ref() == Some(domain));
+        if delegated.any(|(_, written)| written.delegate == proxy.meta.key) {
             return Ok(true);
         }
     }
-    root_allowed(vertex, settings)?;
+    root_allowed(proxy, settings)?;
     match inputs {
-        Some(zone) if zone.owners.iter().any(|owner| owner.meta.key.namespace != vertex.meta.key.namespace) => {
-            Err(zone.not_delegated(&format!(".{domain}")))
+        Some(delegated_domain)
+            if delegated_domain.owners.iter().any(|owner| owner.meta.key.namespace != proxy.meta.key.namespace) =>
+        {
+            Err(delegated_domain.not_delegated(&format!(".{domain}")))
         }
         _ => Ok(false),
     }
 }
 
-/// The names of a root's subdomains: each inside of the domain, and once.
+/// The entries of a root's `subdomains`: each must be within the domain, and unique.
 fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for subdomain in &root.subdomains {
@@ -134,25 +138,27 @@ fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
     root.subdomains.iter().map(|subdomain| entry(&subdomain.name)).collect()
 }
 
-/// Looks at the delegates of all domains' names, and notes why one cannot serve: domains of older roots come first, as
-/// an object with a virtual host can serve one name only. The objects with a virtual host that serve a name as delegates.
-pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSet<ObjectRef> {
-    let mut order: Vec<usize> = (0..claims.zones.len()).collect();
-    let age = |at: &usize| claims.zones.get(*at).and_then(|zone| zone.root).map(|root| root.meta.age());
+/// Checks the delegates of all domains, and records why an entry is invalid. Domains of older roots come first, since a
+/// delegate with a virtual host of its own can serve only one name. Returns the delegates that have one.
+pub fn delegate<'r>(proxies: &Proxies<'r>, claims: &mut Claims<'r>) -> BTreeSet<ObjectRef> {
+    let mut order: Vec<usize> = (0..claims.delegated_domains.len()).collect();
+    let age = |at: &usize| {
+        claims.delegated_domains.get(*at).and_then(|delegated_domain| delegated_domain.root).map(|root| root.meta.age())
+    };
     order.sort_by_key(age);
     let mut taken = BTreeSet::new();
     let mut faults = Vec::new();
     for at in order {
-        let Some(zone) = claims.zones.get(at) else { continue };
-        let Some(root) = zone.root else { continue };
-        for (entry_at, (entry, written)) in zone.entries.iter().zip(&root.subdomains).enumerate() {
+        let Some(delegated_domain) = claims.delegated_domains.get(at) else { continue };
+        let Some(root) = delegated_domain.root else { continue };
+        for (entry_at, (entry, written)) in delegated_domain.entries.iter().zip(&root.subdomains).enumerate() {
             if entry.fault.is_some() {
                 continue;
             }
             let object = ObjectRef { kind: root.kind, key: written.delegate.clone() };
-            let target = vertices.get(&object).copied();
+            let target = proxies.get(&object).copied();
             let inner = nearest(&claims.domains, &written.name).filter(|_| entry.host.is_some());
-            let fault = match inner.filter(|inner| *inner != at).and_then(|inner| claims.zones.get(inner)) {
+            let fault = match inner.filter(|inner| *inner != at).and_then(|inner| claims.delegated_domains.get(inner)) {
                 Some(inner) => Some(inner.not_delegated(&written.name)),
                 None => unfit(entry, target, &object, claims, &taken),
             };
@@ -163,13 +169,16 @@ pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSe
         }
     }
     for (at, entry_at, fault) in faults {
-        let entry = claims.zones.get_mut(at).and_then(|zone| zone.entries.get_mut(entry_at));
+        let entry = claims
+            .delegated_domains
+            .get_mut(at)
+            .and_then(|delegated_domain| delegated_domain.entries.get_mut(entry_at));
         entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
     }
     taken
 }
 
-/// Why an object cannot serve a name. One that is not there can, in its way: the name is answered with an error.
+/// Why an object cannot serve an entry. A missing delegate is valid: requests for the name get an error.
 fn unfit(
     entry: &Delegation,
     target: Option<&Arc<ContourProxy>>,
@@ -184,9 +193,11 @@ fn unfit(
             return Some(entry_fault("IncludeNotFound", format!("delegate {key} not found")));
         }
         let written = fqdn.map_or("", |fqdn| fqdn);
-        let message = match claims.domains.get(domain).and_then(|at| claims.zones.get(*at)) {
-            Some(zone) if zone.root.is_some_and(|root| root.object() == *object) => return None,
-            Some(zone) if zone.owners.iter().any(|owner| owner.object() == *object) => {
+        let message = match claims.domains.get(domain).and_then(|at| claims.delegated_domains.get(*at)) {
+            Some(delegated_domain) if delegated_domain.root.is_some_and(|root| root.object() == *object) => {
+                return None;
+            }
+            Some(delegated_domain) if delegated_domain.owners.iter().any(|owner| owner.object() == *object) => {
                 format!("fqdn \".{domain}\" is used in multiple IngressRoutes")
             }
             _ => format!("delegate {key} has fqdn {written:?}, expected \".{domain}\""),

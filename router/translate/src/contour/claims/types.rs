@@ -1,4 +1,4 @@
-//! What is decided about names.
+//! The result of deciding on hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,51 +8,53 @@ use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::delegated_domain::{DelegatedDomain, Domains};
+use crate::contour::claims::delegated_domain::{DelegatedDomain, DomainIndex};
 use crate::settings::Settings;
+use crate::status::host_conflict::HostConflict;
 
-/// The IngressRoutes and HTTPProxies that are ours, by object.
-pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
+/// IngressRoutes and HTTPProxies of our ingress class, by reference.
+pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
 
-/// What is decided about names.
+/// The result of deciding on hosts.
 #[derive(Debug, Default)]
 pub struct Claims<'r> {
-    /// Hosts that somebody may serve, in order.
+    /// Hosts that an object may serve, in order.
     pub granted: Vec<Claim<'r>>,
-    /// Every host that is wanted, also where nobody gets it, with the oldest object that wants it: a name must not
-    /// change hands because somebody else wants it too.
-    pub wanted: BTreeMap<HostMatch, &'r Arc<ContourProxy>>,
+    /// Every claimed host, granted or not, with the oldest object that claims it: a second claim must not change which
+    /// API wins the host.
+    pub claimed: BTreeMap<HostMatch, &'r Arc<ContourProxy>>,
     /// The domains.
-    pub zones: Vec<DelegatedDomain<'r>>,
-    /// Their places by name.
-    pub domains: Domains,
-    /// Objects with a virtual host of their own that do not get it, and why.
+    pub delegated_domains: Vec<DelegatedDomain<'r>>,
+    /// Index of each domain.
+    pub domains: DomainIndex,
+    /// Roots that do not get their host, and why.
     pub refused: BTreeMap<ObjectRef, Violation>,
-    /// Claims that lost to one of the other kind, which may have lost the host in its turn.
-    pub outdone: Vec<Claim<'r>>,
-    /// Who stands in the way of an object that wants a name. For operators only.
+    /// Claims lost to Contour's other kind; that one may in turn have lost the host to another API.
+    pub lost_to_other_kind: Vec<(Claim<'r>, HostConflict)>,
+    /// The objects that won a name, for each loser. For operators only.
     pub winners: Winners,
 }
 
-/// By the object that wants a name, and the name.
+/// By the losing object and the name.
 pub type Winners = BTreeMap<(ObjectRef, Arc<str>), BTreeSet<ObjectRef>>;
 
-/// A host that an object may serve.
+/// A host granted to an object.
 #[derive(Clone, Debug)]
 pub struct Claim<'r> {
     /// The host.
     pub host: HostMatch,
-    /// As people write it.
+    /// The host as written.
     pub name: Arc<str>,
-    /// The root object: that of the domain for a subdomain.
+    /// The root; for a subdomain, that of the domain.
     pub root: &'r Arc<ContourProxy>,
-    /// For a subdomain: its domain and its place in the root's list.
+    /// For a subdomain: indices of the domain and of the entry in `subdomains`.
     pub entry: Option<(usize, usize)>,
-    /// Where routes begin: the root itself, or the delegate of a subdomain; `None`: that is not there.
+    /// The object whose routes serve the host: the root, or the delegate of a subdomain; `None` if the delegate does
+    /// not exist.
     pub start: Option<&'r Arc<ContourProxy>>,
 }
 
-/// Several roots with one name: none has it.
+/// The violation if several roots have one name: none gets it.
 pub(crate) fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) -> Violation {
     let plural = if kind == Kind::IngressRoute { "IngressRoutes" } else { "HTTPProxies" };
     let roots: Vec<String> = roots.iter().map(ToString::to_string).collect();
@@ -60,18 +62,18 @@ pub(crate) fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) ->
     Violation::new("VirtualHostError", "DuplicateVhost", message)
 }
 
-/// Whether a vertex is written as the root of a domain.
-pub(crate) fn is_domain(vertex: &ContourProxy) -> bool {
-    let begins_with_dot = vertex.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
-    vertex.kind == Kind::IngressRoute && begins_with_dot
+/// True if the object is written as the root of a domain.
+pub(crate) fn is_domain(proxy: &ContourProxy) -> bool {
+    let begins_with_dot = proxy.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
+    proxy.kind == Kind::IngressRoute && begins_with_dot
 }
 
-/// Whether roots may be in this object's namespace.
-pub(crate) fn root_allowed(vertex: &ContourProxy, settings: &Settings) -> Result<(), Violation> {
+/// Checks that roots may be in this object's namespace.
+pub(crate) fn root_allowed(proxy: &ContourProxy, settings: &Settings) -> Result<(), Violation> {
     let namespaces = &settings.root_namespaces;
-    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *vertex.meta.key.namespace) {
+    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *proxy.meta.key.namespace) {
         return Ok(());
     }
-    let message = format!("root {} cannot be defined in this namespace", vertex.kind);
+    let message = format!("root {} cannot be defined in this namespace", proxy.kind);
     Err(Violation::new("RootNamespaceError", "RootProxyNotAllowedInNamespace", message))
 }

@@ -1,62 +1,62 @@
-//! What is said of one way to an object, and of all of them together.
+//! Status of one path to an object, and the summary of all paths.
 
 use router_api::contour::types::Violation;
 use router_model::kind::Kind;
 
-use super::super::walk::Visit;
+use super::super::walk::ProxyVisit;
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It is served.
+pub enum Validity {
+    /// Served.
     Valid,
-    /// Something is wrong with it.
+    /// Has a violation.
     Invalid,
-    /// No root leads to it.
+    /// Not reached from any root.
     Orphaned,
 }
 
-impl State {
-    /// As the API writes it.
+impl Validity {
+    /// The value as written in the status.
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::Valid => "valid",
-            State::Invalid => "invalid",
-            State::Orphaned => "orphaned",
+            Validity::Valid => "valid",
+            Validity::Invalid => "invalid",
+            Validity::Orphaned => "orphaned",
         }
     }
 
     /// Reason of a condition.
     pub const fn reason(self) -> &'static str {
         match self {
-            State::Valid => "Valid",
-            State::Invalid => "Invalid",
-            State::Orphaned => "Orphaned",
+            Validity::Valid => "Valid",
+            Validity::Invalid => "Invalid",
+            Validity::Orphaned => "Orphaned",
         }
     }
 }
 
-/// What an object is told, altogether or of one way.
+/// Status of an object as a whole, or for one path to it.
 #[derive(Clone, Debug)]
 pub struct PathStatus {
     /// `currentStatus`.
-    pub state: State,
+    pub state: Validity,
     /// `description`.
     pub description: String,
-    /// What is wrong.
+    /// Violations.
     pub faults: Vec<Violation>,
-    /// What is odd.
+    /// Warnings.
     pub warnings: Vec<Violation>,
 }
 
 impl PathStatus {
-    /// Of one way.
-    pub fn of_visit(kind: Kind, visit: &Visit) -> Self {
+    /// Status for one path.
+    pub fn of_visit(kind: Kind, visit: &ProxyVisit) -> Self {
         let state = match &*visit.faults {
-            [] => State::Valid,
-            faults if faults.iter().all(|fault| fault.reason == ROOT_INVALID) => State::Orphaned,
-            _ => State::Invalid,
+            [] => Validity::Valid,
+            faults if faults.iter().all(|fault| fault.reason == ROOT_INVALID) => Validity::Orphaned,
+            _ => Validity::Invalid,
         };
         let mut description = match visit.faults.first() {
             None => format!("valid {kind}"),
@@ -70,18 +70,18 @@ impl PathStatus {
 }
 
 impl Domain {
-    /// What the root is told: valid when one of its subdomains is.
+    /// Status of a domain's root: valid if one of its subdomains is.
     pub fn verdict(&self, names: &[&str]) -> PathStatus {
         if let Some(fault) = &self.fault {
-            let state = if fault.reason == ROOT_INVALID { State::Orphaned } else { State::Invalid };
+            let state = if fault.reason == ROOT_INVALID { Validity::Orphaned } else { Validity::Invalid };
             let (description, faults) = (fault.message.clone(), vec![fault.clone()]);
             return PathStatus { state, description, faults, warnings: Vec::new() };
         }
         let valid = self.entries.iter().filter(|problem| problem.is_none()).count();
         let count = format!("{valid} of {} subdomains", self.entries.len());
         let (state, mut description) = match valid {
-            0 => (State::Invalid, format!("no valid subdomain ({count})")),
-            _ => (State::Valid, format!("valid {} ({count})", Kind::IngressRoute)),
+            0 => (Validity::Invalid, format!("no valid subdomain ({count})")),
+            _ => (Validity::Valid, format!("valid {} ({count})", Kind::IngressRoute)),
         };
         for (name, problem) in names.iter().zip(&self.entries) {
             let Some(problem) = problem else { continue };
@@ -99,16 +99,16 @@ impl Domain {
     }
 }
 
-/// What the lines of all ways come to.
+/// Summary of the statuses for all paths.
 pub fn summary(kind: Kind, verdicts: &[PathStatus]) -> PathStatus {
     let orphaned = || {
         let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };
         let message = format!("this {root} is not part of a delegation chain from a root {root}");
         let faults = vec![Violation::new("Orphaned", "Orphaned", message.clone())];
-        PathStatus { state: State::Orphaned, description: message, faults, warnings: Vec::new() }
+        PathStatus { state: Validity::Orphaned, description: message, faults, warnings: Vec::new() }
     };
-    let valid = verdicts.iter().filter(|verdict| verdict.state == State::Valid).count();
-    if let Some(first) = verdicts.iter().find(|verdict| verdict.state == State::Valid) {
+    let valid = verdicts.iter().filter(|verdict| verdict.state == Validity::Valid).count();
+    if let Some(first) = verdicts.iter().find(|verdict| verdict.state == Validity::Valid) {
         let mut whole = first.clone();
         if valid < verdicts.len() {
             whole.description = format!("valid {kind} ({valid} of {} paths)", verdicts.len());
@@ -117,7 +117,7 @@ pub fn summary(kind: Kind, verdicts: &[PathStatus]) -> PathStatus {
         }
         return whole;
     }
-    match verdicts.iter().find(|verdict| verdict.state == State::Invalid) {
+    match verdicts.iter().find(|verdict| verdict.state == Validity::Invalid) {
         None => orphaned(),
         Some(first) => {
             let mut whole = first.clone();

@@ -1,11 +1,11 @@
-//! Words that statuses have in common.
+//! Wording that several statuses share.
 
 use router_api::contour::types::Violation;
 
-/// Reason of what hangs below a root that is no good itself.
+/// Reason for a delegate whose root is invalid.
 pub(crate) const ROOT_INVALID: &str = "RootInvalid";
 
-/// What the root of a domain is told.
+/// Findings about a domain, for its root's status.
 #[derive(Debug, Default)]
 pub(crate) struct Domain {
     pub(super) fault: Option<Violation>,
@@ -13,12 +13,12 @@ pub(crate) struct Domain {
     pub(super) warnings: Vec<String>,
 }
 
-/// What is wrong with a subdomain, with its name. Most problems have that already.
+/// A message about a subdomain, prefixed with its name unless it has it already.
 pub(crate) fn about(name: &str, problem: &str) -> String {
     if problem.contains(name) { problem.to_owned() } else { format!("{name}: {problem}") }
 }
 
-/// Something odd about one of the ways to an object, or about a domain.
+/// A warning about one of the paths to an object, or about a domain.
 pub(crate) fn partly(message: String) -> Violation {
     Violation::new("PathWarning", "PartiallyValid", message)
 }

@@ -1,4 +1,4 @@
-//! `status` as the APIs write it.
+//! Serialises `status` as the APIs define it.
 
 use router_api::contour::types::{ContourProxy, TlsCertificateDelegation, Violation};
 use router_api::gateway_api::types::CONTROLLER_NAME;
@@ -7,26 +7,26 @@ use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use serde_json::{Map, Value, json};
 
-use super::super::walk::Visit;
-use crate::contour::status::path_status::{PathStatus, State};
-use crate::status::object_status::{ObjectStatus, Row};
+use super::super::walk::ProxyVisit;
+use crate::contour::status::path_status::{PathStatus, Validity};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Most lines of `status.parents`.
+/// Maximum length of `status.parents`.
 const MAX_PARENTS: usize = 32;
 
-/// `status`, as the API writes it, with Sluice's `parents` for what is delegated to.
-pub fn status(vertex: &ContourProxy, verdict: &PathStatus, lines: &[(&Visit, &PathStatus)]) -> Value {
+/// The `status` of an object, with Sluice's `parents` for delegates.
+pub fn status(proxy: &ContourProxy, verdict: &PathStatus, lines: &[(&ProxyVisit, &PathStatus)]) -> Value {
     let mut status = Map::new();
-    let is_proxy = vertex.kind == Kind::HttpProxy;
+    let is_proxy = proxy.kind == Kind::HttpProxy;
     let description = match verdict.state {
-        State::Invalid if is_proxy => "At least one error present, see Errors for details".to_owned(),
-        State::Valid if is_proxy => verdict.description.replacen("valid", "Valid", 1),
+        Validity::Invalid if is_proxy => "At least one error present, see Errors for details".to_owned(),
+        Validity::Valid if is_proxy => verdict.description.replacen("valid", "Valid", 1),
         _ => verdict.description.clone(),
     };
     status.insert("currentStatus".to_owned(), json!(verdict.state.as_str()));
     status.insert("description".to_owned(), json!(description));
     if is_proxy {
-        status.insert("conditions".to_owned(), json!([condition(vertex, verdict, &description)]));
+        status.insert("conditions".to_owned(), json!([condition(proxy, verdict, &description)]));
     }
     let rows: Vec<Value> = lines.iter().filter_map(|(visit, verdict)| parent(visit, verdict)).collect();
     if !rows.is_empty() {
@@ -41,8 +41,8 @@ pub fn status(vertex: &ContourProxy, verdict: &PathStatus, lines: &[(&Visit, &Pa
     Value::Object(status)
 }
 
-/// One way to a vertex: from where, for which host, and what came of it.
-fn parent(visit: &Visit, verdict: &PathStatus) -> Option<Value> {
+/// One path to an object: the parent, the host and the result.
+fn parent(visit: &ProxyVisit, verdict: &PathStatus) -> Option<Value> {
     let (parent, via) = visit.parent()?;
     let group = parent.kind.api_version().split('/').next().unwrap_or_default();
     let path = visit.path.iter().map(|passed| match &*passed.via {
@@ -69,19 +69,19 @@ fn parent(visit: &Visit, verdict: &PathStatus) -> Option<Value> {
 }
 
 /// An HTTPProxy's condition `Valid`.
-fn condition(vertex: &ContourProxy, verdict: &PathStatus, message: &str) -> Value {
-    let is_valid = verdict.state == State::Valid;
+fn condition(proxy: &ContourProxy, verdict: &PathStatus, message: &str) -> Value {
+    let is_valid = verdict.state == Validity::Valid;
     let reason = match verdict.state {
-        State::Valid => "Valid",
-        State::Orphaned => "Orphaned",
-        State::Invalid => "ErrorPresent",
+        Validity::Valid => "Valid",
+        Validity::Orphaned => "Orphaned",
+        Validity::Invalid => "ErrorPresent",
     };
     let mut condition = json!({
         "type": "Valid",
         "status": if is_valid { "True" } else { "False" },
         "reason": reason,
         "message": message,
-        "observedGeneration": vertex.meta.generation,
+        "observedGeneration": proxy.meta.generation,
     });
     if !is_valid {
         condition["errors"] = details(&verdict.faults);
@@ -92,7 +92,7 @@ fn condition(vertex: &ContourProxy, verdict: &PathStatus, message: &str) -> Valu
     condition
 }
 
-/// What is wrong, or odd.
+/// Violations or warnings as `errors` or `warnings` entries.
 fn details(faults: &[Violation]) -> Value {
     let details = faults
         .iter()
@@ -100,13 +100,13 @@ fn details(faults: &[Violation]) -> Value {
     details.collect()
 }
 
-/// What a TLSCertificateDelegation is told.
+/// The status of a TLSCertificateDelegation.
 pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> ObjectStatus {
     let mut problems = Vec::new();
     for (at, (secret, targets)) in object.delegations.iter().enumerate() {
         let key = ObjectKey { namespace: object.meta.key.namespace.clone(), name: secret.clone() };
         if targets.is_empty() {
-            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so nobody may use the Secret"));
+            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so no namespace may use the Secret"));
         } else if resources.secrets.get(&key).is_none_or(|secret| secret.pair.is_none() && secret.ca.is_none()) {
             problems.push(format!("delegations[{at}]: TLS Secret [{secret}] not found or is malformed"));
         }
@@ -120,7 +120,7 @@ pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Res
         "message": &message,
         "observedGeneration": object.meta.generation,
     });
-    let reason = if is_valid { State::Valid } else { State::Invalid }.reason().to_owned();
-    let row = Row { admitted: is_valid, reason, message, ..Row::default() };
+    let reason = if is_valid { Validity::Valid } else { Validity::Invalid }.reason().to_owned();
+    let row = ParentStatus { admitted: is_valid, reason, message, ..ParentStatus::default() };
     ObjectStatus { status: json!({ "conditions": [condition] }), rows: vec![row] }
 }

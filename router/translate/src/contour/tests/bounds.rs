@@ -1,7 +1,7 @@
-//! A few objects that delegate to each other make many ways: how many are followed.
+//! A few objects that delegate to each other create many paths: limits on how many are followed.
 
 use super::super::serve::Maker;
-use super::super::walk::Walk;
+use super::super::walk::DelegationWalk;
 use super::*;
 use crate::contour::claims::types::Claim;
 use crate::contour::status::Report;
@@ -19,7 +19,7 @@ fn diamond(levels: usize) -> Vec<Value> {
     [ingress_route("a/root", root)].into_iter().chain(below).collect()
 }
 
-/// Calls with what was made of such objects, and the claim of their root.
+/// Calls `call` with the translated objects and the claim of their root.
 fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) -> T {
     let resources = resources(diamond(levels));
     let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
@@ -30,12 +30,12 @@ fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) 
     call(&model, claim)
 }
 
-/// How many vertices a walk enters, and how many are told that there are too many.
+/// Number of proxies that a walk visits, and number of those that report the limit.
 fn walked(levels: usize, entered: usize) -> (usize, usize) {
     with_model(levels, |model, claim| {
-        let mut walk = Walk::new(&model.vertices, model.backends(), claim, entered);
+        let mut walk = DelegationWalk::new(&model.proxies, model.backends(), claim, entered);
         walk.routes(claim.start.expect("a root"));
-        let refused = |visit: &&super::super::walk::Visit| {
+        let refused = |visit: &&super::super::walk::ProxyVisit| {
             visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
         };
         (walk.visits.len() - 1, walk.visits.values().filter(refused).count())

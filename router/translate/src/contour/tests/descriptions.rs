@@ -1,4 +1,4 @@
-//! What IngressRoutes are told, word for word, each with a neighbour that is all right.
+//! Statuses of IngressRoutes, word for word, each beside a valid neighbour.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn routes(routes: Value) -> Value {
     json!({ "routes": routes })
 }
 
-/// The root's status, in a world with services `a/web` and `a/two`, the Secret `a/tls`, and these objects.
+/// The root's status, for services `a/web` and `a/two`, the Secret `a/tls`, and these objects.
 fn told(id: &str, objects: Vec<Value>) -> String {
     World::new(with_surroundings(objects)).ingress(id)
 }
@@ -31,7 +31,7 @@ fn with_surroundings(mut objects: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
-fn a_root_is_told_what_is_wrong_with_it() {
+fn the_status_of_a_root_names_its_violation() {
     let delegate = |name: &str| json!([{ "match": "/", "delegate": { "name": name } }]);
     let tls = |secret: &str| json!({ "virtualhost": { "fqdn": "www.example.com", "tls": { "secretName": secret } } });
     let web = json!([{ "match": "/", "services": to("web") }]);
@@ -165,12 +165,12 @@ fn a_root_is_told_what_is_wrong_with_it() {
                 json!([{ "match": "/", "services": to("web"), "retryPolicy": { "count": 3, "perTryTimeout": "soon" } }]),
             ),
             vec![],
-            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
         (
             routes(json!([{ "match": "/", "services": to("web"), "timeoutPolicy": { "request": "soon" } }])),
             vec![],
-            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
     ];
     for (spec, mut others, expected) in table {
@@ -179,7 +179,7 @@ fn a_root_is_told_what_is_wrong_with_it() {
     }
 }
 
-/// A Service `a/tls` whose port 443 speaks TLS by annotation, and a CA.
+/// A Service `a/tls` whose port 443 uses TLS by annotation, and a CA.
 fn tls_service() -> Vec<Value> {
     let mut service = service("a/tls", json!([{ "name": "https", "port": 443 }]));
     service["metadata"]["annotations"] = json!({ "contour.heptio.com/upstream-protocol.tls": "443,https" });
@@ -195,7 +195,7 @@ fn tls_service() -> Vec<Value> {
 }
 
 #[test]
-fn a_delegate_is_told_what_is_wrong_with_it_and_the_root_is_not() {
+fn a_violation_of_a_delegate_is_in_its_own_status_only() {
     let delegating =
         |at: &str| root(routes(json!([{ "match": at, "delegate": { "name": "team", "namespace": "b" } }])));
     let team = |spec: Value| ingress_route("b/team", spec);
@@ -220,10 +220,10 @@ fn a_delegate_is_told_what_is_wrong_with_it_and_the_root_is_not() {
         assert_eq!(told("a/root", objects), VALID, "{at} {spec}");
     }
     assert_eq!(told("b/team", vec![team(web("/"))]), ORPHAN);
-    // A delegate of an object that nobody delegates to.
+    // A delegate of an orphaned object.
     let leaf = ingress_route("b/leaf", web("/a"));
     assert_eq!(told("b/leaf", vec![team(deeper("/a")), leaf]), ORPHAN);
-    // A root that is invalid altogether has no delegates.
+    // A root that is invalid as a whole has no delegates.
     let broken = root(json!({
         "virtualhost": { "fqdn": "www.example.com", "tls": { "secretName": "none" } },
         "routes": [{ "match": "/a", "delegate": { "name": "team", "namespace": "b" } }],
@@ -248,7 +248,7 @@ fn a_cycle_is_cut_where_it_closes() {
     let world = World::new(with_surroundings(vec![start, link("a/x", "y"), link("a/y", "x")]));
     assert_eq!(world.ingress("a/root"), VALID);
     assert_eq!(world.ingress("a/y"), "invalid: route creates a delegation cycle: a/root -> a/x -> a/y -> a/x");
-    // What stands before the error serves, what stands after it does not (`/y` is not under `/x` in any case).
+    // Routes before the invalid one are served, those after it are not (`/y` is not below `/x` in any case).
     assert_eq!(world.get("http://www.example.com/w"), "a/web");
     assert_eq!(world.get("http://www.example.com/x"), "404");
     let itself = root(routes(json!([{ "match": "/", "delegate": { "name": "root" } }])));
@@ -291,15 +291,16 @@ fn a_diamond_is_no_cycle_and_every_way_has_its_line() {
 fn roots_stay_in_their_namespaces() {
     let settings = Settings { root_namespaces: vec!["b".to_owned()], ..Settings::default() };
     let web = routes(json!([{ "match": "/", "services": to("web") }]));
-    let told =
-        |objects: Vec<Value>, id: &str| World::with(&settings, &Lost::new(), with_surroundings(objects)).ingress(id);
+    let told = |objects: Vec<Value>, id: &str| {
+        World::with(&settings, &LostHosts::new(), with_surroundings(objects)).ingress(id)
+    };
     assert_eq!(
         told(vec![root(web.clone())], "a/root"),
         "invalid: root IngressRoute cannot be defined in this namespace"
     );
     let mut other = root(web);
     other["metadata"]["namespace"] = json!("b");
-    // Whoever may be no root takes no name from one.
+    // A root in a namespace that may have no roots takes no name.
     assert_eq!(told(vec![other.clone(), root(json!({}))], "b/root"), VALID);
     let suffix = ingress_route(
         "a/suffix",
@@ -402,21 +403,24 @@ fn objects_of_another_class_are_left_alone() {
 }
 
 #[test]
-fn a_host_that_another_kind_has_is_not_served_and_the_loser_is_told_the_kind_only() {
+fn a_host_lost_to_another_kind_is_not_served_and_the_status_names_the_kind_only() {
     let host = HostMatch::Exact(Hostname::parse("www.example.com").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
-    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
-    let lost = Lost::from([((RouterName("default".into()), host), with)]);
+    let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = LostHosts::from([((RouterName("default".into()), host), with)]);
     let objects = with_surroundings(vec![root(routes(json!([{ "match": "/", "services": to("web") }])))]);
     let world = World::with(&Settings::default(), &lost, objects);
-    assert_eq!(world.ingress("a/root"), "invalid: fqdn \"www.example.com\" belongs to an older Route");
+    assert_eq!(
+        world.ingress("a/root"),
+        "invalid: a Route in another namespace holds www.example.com and is older than root"
+    );
     assert_eq!(world.get("http://www.example.com/"), "-");
     let told = world.settled.statuses.values().next().expect("a status");
     assert_eq!(told.rows[0].winners, [winner]);
 }
 
 #[test]
-fn certificate_delegations_are_told_what_they_come_to() {
+fn certificate_delegations_get_a_status() {
     let world = World::new(vec![
         secret("a/tls", &["x.test"]),
         delegation("a", "tls", json!(["b"])),
@@ -434,7 +438,7 @@ fn certificate_delegations_are_told_what_they_come_to() {
         ("lend-ca", "True", "Valid TLSCertificateDelegation"),
         ("lend-opaque", "False", "delegations[0]: TLS Secret [opaque] not found or is malformed"),
         ("lend-none", "False", "delegations[0]: TLS Secret [none] not found or is malformed"),
-        ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so nobody may use the Secret"),
+        ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so no namespace may use the Secret"),
     ] {
         let told = world.told(Kind::TlsCertificateDelegation, &format!("a/{name}"));
         assert_eq!(told["conditions"][0]["status"], status, "{name}");

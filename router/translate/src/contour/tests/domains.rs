@@ -1,4 +1,4 @@
-//! Subdomain delegation, rule by rule (docs/delegation.md#subdomains), each with what it allows and what it refuses.
+//! Subdomain delegation, rule by rule (docs/delegation.md#subdomains): what each rule accepts and rejects.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn zone(id: &str, fqdn: &str, tls: Value, subdomains: &[(&str, &str)]) -> Value 
     ingress_route(id, json!({ "virtualhost": { "fqdn": fqdn, "tls": tls }, "subdomains": subdomains }))
 }
 
-/// An IngressRoute whose every path goes to the Service `web` beside it.
+/// An IngressRoute that sends all paths to the Service `web` of its namespace.
 fn team(id: &str, virtual_host: Value) -> Value {
     let mut object = ingress_route(id, json!({ "routes": [{ "match": "/", "services": to("web") }] }));
     if !virtual_host.is_null() {
@@ -39,7 +39,7 @@ fn with(settings: &Settings, mut objects: Vec<Value>) -> World {
         secret("team/own", &["own.corp.test"]),
         secret("corp/lent", &["lent.corp.test"]),
     ]);
-    World::with(settings, &Lost::new(), objects)
+    World::with(settings, &LostHosts::new(), objects)
 }
 
 #[test]
@@ -77,8 +77,11 @@ fn s1_a_domain_serves_nothing_itself() {
     let message = "invalid: Spec.Subdomains needs a Spec.VirtualHost.Fqdn that begins with a dot, such as .example.com";
     assert_eq!(world(vec![no_suffix]).ingress("corp/root"), message);
     for (fqdn, message) in [
-        ("..corp.test", "invalid: Spec.VirtualHost.Fqdn \"..corp.test\" is no domain; write one such as .example.com"),
-        (".", "invalid: Spec.VirtualHost.Fqdn \".\" is no domain; write one such as .example.com"),
+        (
+            "..corp.test",
+            "invalid: Spec.VirtualHost.Fqdn \"..corp.test\" is not a valid domain; write one such as .example.com",
+        ),
+        (".", "invalid: Spec.VirtualHost.Fqdn \".\" is not a valid domain; write one such as .example.com"),
         (".*.test", "invalid: Spec.VirtualHost.Fqdn \".*.test\" cannot use wildcards"),
     ] {
         assert_eq!(
@@ -146,7 +149,7 @@ fn s3_a_delegate_may_name_the_host_or_nothing() {
         if let Some(problem) = problem {
             assert_ne!(world.ingress("team/a"), VALID, "{virtual_host}");
             assert_eq!(world.get("https://a.corp.test/"), "-", "{virtual_host}");
-            // With `.corp.test` itself, both are contended for.
+            // A root for `.corp.test` itself contests both names.
             if virtual_host["fqdn"] != ".corp.test" {
                 let expected = format!("invalid: no valid subdomain (0 of 1 subdomains); {problem}");
                 assert_eq!(world.ingress("corp/root"), expected);
@@ -179,7 +182,7 @@ fn s3_without_a_virtual_host_a_delegate_serves_many_names_and_with_one_only_one(
         "valid: valid IngressRoute (1 of 2 subdomains); b.corp.test: delegate team/a has a virtualhost, and serves another \
          name already"
     );
-    // A younger domain takes nothing from what an older one delegates.
+    // A younger domain takes no name that an older one delegates.
     let older = of_year(2020, domain(&[("a.corp.test", "team/a")]));
     let younger = of_year(2021, zone("aaa/root", ".evil.test", json!(null), &[("a.evil.test", "team/a")]));
     let both = world(vec![younger, older, team("team/a", json!({}))]);
@@ -195,7 +198,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
     let objects =
         |fqdn: &str| vec![outer.clone(), inner(fqdn), team("corp/a", json!(null)), team("other/x", json!(null))];
     let good = with(&settings, objects(".in.corp.test"));
-    // What is inherited goes on, and whose it is hears of it: the inner domain is told nothing of the certificate.
+    // A certificate is inherited by inner domains; only the root that names it is warned.
     assert_eq!(
         good.ingress("corp/root"),
         "valid: valid IngressRoute (2 of 2 subdomains); certificate corp/wild does not cover x.in.corp.test"
@@ -212,7 +215,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
          \".in.corp.test\""
     );
     assert_eq!(other.get("https://x.in.corp.test/"), "-");
-    // What the inner domain has is no longer the outer one's to give.
+    // The outer domain cannot delegate names of the inner one.
     let both = world(vec![
         domain(&[(".in.corp.test", "team/inner"), ("y.in.corp.test", "corp/a")]),
         inner(".in.corp.test"),
@@ -273,8 +276,8 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
         assert_eq!(world.certificate("own.corp.test"), certificate, "{own}");
         assert_eq!(minimum(&world), expected, "{own}");
     }
-    // Its own name for a Secret is looked up in its own namespace, and another's must be lent to it: being a delegate
-    // gives no right to the domain's Secrets.
+    // A delegate's own `secretName` is resolved in its own namespace, and another namespace's Secret needs a
+    // TLSCertificateDelegation: being a delegate gives no right to the domain's Secrets.
     for (name, grant, expected) in [
         ("wild", None, "invalid: TLS Secret [wild] not found or is malformed"),
         ("corp/wild", None, "invalid: corp/wild: certificate delegation not permitted"),
@@ -294,7 +297,7 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
             );
         }
     }
-    // A domain without TLS has clear text to give.
+    // A domain without TLS delegates clear text only.
     let plain = zone("corp/root", ".corp.test", json!(null), &[("own.corp.test", "team/a")]);
     let world = world(vec![plain, team("team/a", json!(null))]);
     assert_eq!(
@@ -423,7 +426,7 @@ fn s8_a_name_inside_of_a_domain_is_delegated_or_refused() {
     assert_eq!(strict.ingress("other/b"), format!("invalid: {}", within("b.corp.test")));
     assert_eq!(strict.errors("other/p"), [format!("VirtualHostError/NotDelegated: {}", within("p.corp.test"))]);
     assert_eq!(strict.errors("other/star"), [format!("VirtualHostError/NotDelegated: {}", within("*.corp.test"))]);
-    // Neither the domain itself nor a name that only ends like it is inside.
+    // Neither the domain itself nor a name that merely ends with the same text is inside.
     assert_eq!(strict.ingress("other/apex"), VALID);
     assert_eq!(strict.ingress("other/near"), VALID);
     for name in ["b", "p", "z"] {
@@ -458,7 +461,7 @@ fn s8_a_domain_inside_of_another_needs_the_same_namespace() {
         "invalid: .in.corp.test is within .corp.test owned by corp/root and not delegated"
     );
     assert_eq!(foreign.get("http://x.in.corp.test/"), "-");
-    // And it has no say over what is delegated inside.
+    // The outer domain has no say over names that the inner one delegates.
     let mut objects = objects("other");
     objects[0] = domain(&[("x.in.corp.test", "team/x")]);
     assert_eq!(world(objects).get("https://x.in.corp.test/"), "team/web");
@@ -477,31 +480,36 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
     assert_eq!(first.get("http://www.test/"), "team/web");
     assert_eq!(
         first.errors("other/p"),
-        ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older IngressRoute"]
+        [
+            "VirtualHostError/HostAlreadyClaimed: an IngressRoute in another namespace holds www.test and is older than p"
+        ]
     );
     let told = &first.settled.statuses[&ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("other", "p") }].rows[0];
     let winner = ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") };
     assert_eq!((&told.hosts[..], &told.winners[..]), (&["www.test".to_owned()][..], &[winner][..]));
     let second = world(vec![route(2021), other(2020)]);
     assert_eq!(second.get("http://www.test/"), "other/web");
-    assert_eq!(second.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older HTTPProxy");
+    assert_eq!(
+        second.ingress("team/a"),
+        "invalid: an HTTPProxy in another namespace holds www.test and is older than a"
+    );
 }
 
 #[test]
 fn s8_of_two_kinds_both_are_told_of_the_route_that_has_a_host() {
     let host = HostMatch::Exact(Hostname::parse("www.test").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
-    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
-    let lost = Lost::from([((RouterName("default".into()), host), with)]);
+    let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = LostHosts::from([((RouterName("default".into()), host), with)]);
     let spec = json!({ "virtualhost": { "fqdn": "www.test" }, "routes": [{ "services": to("web") }] });
     let mut objects = backends(&["team/web", "other/web"]);
     objects.push(of_year(2020, team("team/a", json!({ "fqdn": "www.test" }))));
     objects.push(of_year(2021, proxy("other/p", spec)));
     let told = World::with(&Settings::default(), &lost, objects);
-    assert_eq!(told.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older Route");
+    assert_eq!(told.ingress("team/a"), "invalid: a Route in another namespace holds www.test and is older than a");
     assert_eq!(
         told.errors("other/p"),
-        ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older Route"]
+        ["VirtualHostError/HostAlreadyClaimed: a Route in another namespace holds www.test and is older than p"]
     );
     let rows = told.settled.statuses.values().flat_map(|told| &told.rows);
     assert_eq!(rows.map(|row| &row.winners[..]).collect::<Vec<_>>(), [[winner.clone()], [winner]]);

@@ -1,11 +1,11 @@
-//! Paths of requests and of conditions in normal form: no spelling of either leads out of a delegate's part.
+//! Normal form of request paths and of conditions: no spelling of either escapes a delegate's prefix.
 
 use proptest::prelude::*;
 use router_table::path_form::PathForm;
 
 use super::*;
 
-/// Pieces of paths, of which some mean nothing, some climb, and some are other spellings of the rest.
+/// Path segments: plain ones, no-ops, dot segments, and other spellings of the plain ones.
 const PIECES: [&str; 16] =
     ["/a", "/b", "/%61", "/%62", "/", "/.", "/..", "/%2e%2E", "\\", "\\..", "%2f", ";x", "%", "%2", "/.%2e", "//"];
 
@@ -14,14 +14,15 @@ fn path() -> impl Strategy<Value = String> {
     pieces.prop_map(|pieces| format!("/{}", pieces.concat()))
 }
 
-/// Whether a request's path is below a prefix once it has its normal form.
+/// True if a request path in normal form is below a prefix.
 fn is_below(sent: &str, prefix: &str) -> bool {
     let normal = PathForm::Normal { merge_slashes: true }.of(sent).into_owned();
     normal == prefix || normal.starts_with(&format!("{prefix}/"))
 }
 
 proptest! {
-    /// A delegate that writes whatever it likes, and a request for whatever path: what it serves is below its part.
+    /// For any prefix that a delegate writes, and any request path, the delegate only receives paths below its own
+    /// prefix.
     #[test]
     fn a_delegate_serves_nothing_outside_of_its_part(written in path(), sent in path(), kind in 0..4_u8) {
         let own = |spec: Value| vec![ingress_route("r/root", spec)];
@@ -46,11 +47,11 @@ proptest! {
         let world = World::new(objects);
         let served = world.get(&format!("http://h.test{sent}"));
         prop_assert!(served != "d/part" || is_below(&sent, "/a"), "{} by {}", sent, written);
-        // What is not below is the root's, or answered for a part that is no good.
+        // Any other path is served by the root, or answered because the delegate is invalid.
         prop_assert!(is_below(&sent, "/a") || served == "r/root", "{}: {}", sent, served);
     }
 
-    /// Whoever guards a path guards every spelling of it.
+    /// A rule that guards a path guards every spelling of it.
     #[test]
     fn every_spelling_of_a_path_has_one_answer(sent in path()) {
         let world = World::new([vec![proxy("r/root", json!({
@@ -85,7 +86,7 @@ fn conditions_are_read_in_normal_form() {
         assert_eq!(world.get(&format!("http://p.test{sent}")), expected, "{written} {sent}");
         assert_eq!(world.get(&format!("http://r.test{sent}")), expected, "{written} {sent}");
     }
-    // A delegate's prefix is looked at in the form in which it is compared.
+    // A delegate's prefix is checked in the form in which it is compared.
     let world = World::new(
         [
             vec![

@@ -1,4 +1,4 @@
-//! What objects ask for beside a destination, as it stands in the rules that are served.
+//! Policies of routes and services, as the built rules have them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn annotations_of_a_service_hold_for_the_ports_that_they_list() {
         let world = with("h2c", ports);
         assert!(world.found(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{ports:?}");
     }
-    // TLS is not spoken without a CA to verify with, so an annotation that holds takes the route out.
+    // TLS without a CA is rejected, so a valid annotation removes the route.
     assert_eq!(with("tls", "80").errors("a/root").len(), 1);
     assert_eq!(with("tls", "443").errors("a/root").len(), 0);
 }
@@ -267,7 +267,7 @@ fn a_domain_in_a_domain_names_the_fqdn_that_its_delegate_has() {
     assert!(found.contains("delegate b/inner has fqdn \".out.example.com\", expected \".in.example.com\""), "{found}");
     let found = told(vec![inner("b/inner", ".in.example.com"), inner("a/rival", ".in.example.com")]);
     assert!(found.contains("fqdn \".in.example.com\" is used in multiple IngressRoutes"), "{found}");
-    // One of a namespace that was not asked is refused and disturbs nobody.
+    // A rival in a namespace without a delegation is rejected and has no effect.
     let found = told(vec![inner("b/inner", ".in.example.com"), inner("c/rival", ".in.example.com")]);
     assert_eq!(found, "valid: valid IngressRoute (1 of 1 subdomains)");
 }

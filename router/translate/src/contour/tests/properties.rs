@@ -1,5 +1,5 @@
-//! What must hold whatever the objects are: Secrets stay where they belong, a cut edge changes only what hangs below
-//! it, and the order of objects is nothing.
+//! Properties for arbitrary objects: Secrets stay within their grants, removing an edge changes only what is below it,
+//! and the order of objects does not matter.
 
 use router_api::object::Object;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 const HOSTS: [&str; 6] = ["", "a.test", ".d.test", "p.d.test", "q.d.test", ".in.d.test"];
 const SUBDOMAINS: [&str; 4] = ["p.d.test", "q.d.test", ".in.d.test", "r.in.d.test"];
 
-/// What every world has: Services, and a Secret `tls` in each namespace.
+/// Objects of every world: Services, and a Secret `tls` in each namespace.
 static GROUND: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let mut objects = backends(&["a/web", "b/web", "c/web"]);
     objects.extend(NAMESPACES.map(|namespace| secret(&format!("{namespace}/tls"), &["*.d.test"])));
@@ -93,7 +93,7 @@ fn world(objects: &[Value]) -> World {
     World::new(GROUND.iter().chain(objects).cloned().collect())
 }
 
-/// Whether objects of a namespace may use the Secret of another one.
+/// True if objects of a namespace may use the Secret of another one.
 fn is_granted(world: &World, secret: &str, namespace: &str) -> bool {
     let (of, name) = secret.split_once('/').expect("namespace/name");
     of == namespace
@@ -108,8 +108,8 @@ fn is_granted(world: &World, secret: &str, namespace: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// A Secret is shown for a host only where the object that names it may use it: the leaf's own, or a domain's root
-    /// above it that delegates the host.
+    /// A host presents a certificate only if the object that names its Secret may use it: the leaf itself, or a
+    /// domain's root that delegates the host.
     #[test]
     fn no_secret_is_served_without_a_grant_or_an_inheritance(objects in objects()) {
         let world = world(&objects);
@@ -119,7 +119,7 @@ proptest! {
             if certificate == "-" {
                 continue;
             }
-            // Every object that names this host, or a domain around it, with TLS of its own.
+            // Every object with this host, or with a domain around it, and with TLS of its own.
             let may_show = world.resources.ingress_routes.iter().any(|vertex| {
                 let Some(own) = &vertex.virtual_host else { return false };
                 let namespace = &*vertex.meta.key.namespace;
@@ -131,9 +131,9 @@ proptest! {
         }
     }
 
-    /// What a host serves comes from vertices that delegations lead to, and their statuses say that they are reached.
+    /// A host is served only by proxies that delegations lead to, and their statuses say so.
     #[test]
-    fn whoever_serves_is_told_so(objects in objects()) {
+    fn served_proxies_are_reached_by_delegations(objects in objects()) {
         let world = world(&objects);
         for (_, host) in &world.settled.hosts {
             let site = host.site.as_ref().expect("a site");
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// The order of objects makes no difference.
+    /// The order of objects does not matter.
     #[test]
     fn the_order_of_objects_is_nothing(objects in objects()) {
         let mut turned = objects.clone();
@@ -152,10 +152,10 @@ proptest! {
         prop_assert_eq!(world(&objects).everything(), world(&turned).everything());
     }
 
-    /// Taking a delegating route away changes nothing for hosts that its object does not serve, and takes no request to
-    /// anybody who did not have the host before.
+    /// Removing a delegating route changes nothing for hosts that its object does not serve, and gives no request to an
+    /// object that did not have the host before.
     #[test]
-    fn a_cut_edge_changes_only_what_hangs_below(objects in objects(), at in any::<prop::sample::Index>()) {
+    fn a_removed_edge_changes_only_what_is_below(objects in objects(), at in any::<prop::sample::Index>()) {
         let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
             let routes = value["spec"]["routes"].as_array().cloned().unwrap_or_default();
             let delegates = routes.into_iter().enumerate().filter(|(_, route)| route.get("delegate").is_some());
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// The names, or with a dot the domains, that a world's roots delegate to this object.
+/// The names, or with a dot the domains, that all roots delegate to this object.
 fn delegated_to(objects: &[Value], delegate: &Value) -> BTreeSet<String> {
     let entries =
         objects.iter().flat_map(|object| object["spec"]["subdomains"].as_array().cloned().unwrap_or_default());
@@ -202,7 +202,7 @@ fn delegated_to(objects: &[Value], delegate: &Value) -> BTreeSet<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Taking a subdomain away changes nothing for names that were not delegated by it, or to whom it was delegated.
+    /// Removing a subdomain changes nothing for names that it did not delegate, nor for other delegates.
     #[test]
     fn a_subdomain_that_is_taken_away_changes_no_other(objects in objects(), at in any::<prop::sample::Index>()) {
         let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
@@ -215,7 +215,7 @@ proptest! {
         let gone = cut[object]["spec"]["subdomains"].as_array_mut().expect("subdomains").remove(entry);
         let mut touched = delegated_to(&objects, &gone["delegate"]);
         touched.insert(text(&gone["subdomain"]));
-        // A domain that is taken away takes along whom it delegates to.
+        // Removing a domain also removes the domains that it delegates.
         let inner = objects.iter().filter(|object| {
             object["metadata"]["name"] == gone["delegate"]["name"] && object["metadata"]["namespace"] == gone["delegate"]["namespace"]
         });
@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// The properties would say nothing of worlds in which nothing is served.
+/// Guards against vacuous properties: most worlds serve something.
 #[test]
 fn the_worlds_are_not_empty() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -256,7 +256,7 @@ fn the_worlds_are_not_empty() {
     assert!(served > 50 && inherited > 10 && orphaned > 50, "{served} {inherited} {orphaned}");
 }
 
-/// Words that the readers know, and texts at which they could trip.
+/// Words that the readers know, and texts that might confuse them.
 const WORDS: [&str; 52] = [
     "virtualhost",
     "fqdn",
@@ -331,7 +331,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Good objects, parts of which are replaced.
+/// Valid objects, parts of which are replaced.
 fn good_objects() -> Vec<Value> {
     let routes = json!([{ "match": "/a", "services": [{ "name": "web", "port": 80, "weight": 1 }], "prefixRewrite": "/",
         "timeoutPolicy": { "request": "1s" } }, { "match": "/b", "delegate": { "name": "it" } }]);
@@ -363,7 +363,7 @@ fn good_objects() -> Vec<Value> {
     ]
 }
 
-/// Puts a value in the place of the `nth` value of another, counted from the outside in.
+/// Replaces the `nth` value inside another one, counted from the outside in.
 fn graft(target: &mut Value, nth: &mut usize, with: &Value) {
     if *nth == 0 {
         *target = with.clone();
@@ -377,7 +377,7 @@ fn graft(target: &mut Value, nth: &mut usize, with: &Value) {
 }
 
 proptest! {
-    /// Whatever is written, reading ends with words or with an object, and an object that is read is told something.
+    /// For any text, reading ends with errors or with an object, and every object that is read gets a status.
     #[test]
     fn whatever_is_written_has_an_end(which in 0..5_usize, nth in 0..40_usize, with in anything()) {
         let mut object = good_objects().swap_remove(which);
@@ -387,8 +387,8 @@ proptest! {
             router_api::parse::Outcome::Good(good) => {
                 let mut resources = resources(GROUND.clone());
                 resources.insert(&good);
-                let world = World::of(&Settings::default(), &Lost::new(), resources);
-                let is_foreign = matches!(&good, Object::IngressRoute(vertex) | Object::HttpProxy(vertex) if vertex.is_foreign);
+                let world = World::of(&Settings::default(), &LostHosts::new(), resources);
+                let is_foreign = matches!(&good, Object::IngressRoute(proxy) | Object::HttpProxy(proxy) if proxy.is_foreign());
                 let told = world.settled.statuses.iter().any(|(object, told)| {
                     object.kind.name() == kind && !told.rows.is_empty() && told.status.is_object()
                 });

@@ -1,4 +1,4 @@
-//! HTTPProxies: what they share with IngressRoutes, and what only they have.
+//! HTTPProxies: rules that they share with IngressRoutes, and their own.
 
 use router_table::policy::HashedPart;
 
@@ -61,7 +61,7 @@ fn errors_have_types_and_reasons() {
         (
             json!({ "virtualhost": { "fqdn": ".example.com" } }),
             vec![],
-            "VirtualHostError/FQDNNotValid: Spec.VirtualHost.Fqdn \".example.com\" is no host name: a label is empty (two dots \
+            "VirtualHostError/FQDNNotValid: Spec.VirtualHost.Fqdn \".example.com\" is not a valid host name: a label is empty (two dots \
              in a row, or a dot at the start); write one such as www.example.com",
         ),
         (
@@ -169,7 +169,7 @@ fn errors_have_types_and_reasons() {
         (
             conditions(json!([{ "regex": "/(" }])),
             vec![],
-            "RouteError/PathMatchConditionsNotValid: route: regex condition: \"/(\" is no regular expression; write one of RE2's syntax",
+            "RouteError/PathMatchConditionsNotValid: route: regex condition: \"/(\" is not a valid regular expression; use RE2 syntax",
         ),
         (
             json!({ "routes": [{}] }),
@@ -311,14 +311,14 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
                     same route: x";
     assert_eq!(world.errors("a/leaf"), [expected]);
-    // Nor by the root, which did not mean it.
+    // Nor by the root, which did not define the path.
     assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "502");
     assert_eq!(world.request("http://www.example.com/all", &[]), "a/two");
     assert_eq!(world.errors("a/root"), Vec::<String>::new());
 }
 
 #[test]
-fn cycles_are_cut_and_orphans_told() {
+fn cycles_are_cut_and_orphans_reported() {
     let include = |target: &str| json!({ "includes": [{ "name": target }], "routes": [{ "services": to("web") }] });
     let world = world(vec![
         root(include("x")),
@@ -432,7 +432,7 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
     let policy = rule.route.rule.as_ref().expect("a policy");
     let cors = policy.cors.as_deref().expect("a CORS policy");
     assert_eq!((&*cors.origins[0], cors.origins.len(), cors.max_age), ("https://a.test", 1, 600));
-    let like = |text| cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+    let like = |text| cors.origins_like.iter().any(|pattern| pattern.is_match(text));
     assert!(like("https://x.b.test") && !like("https://x.b.test.evil.test") && !like("https://xb.test"));
     assert!(like("app://local.x") && !like("app://localyx"));
     for (policy, expected) in [
@@ -447,7 +447,7 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
         ),
         (
             json!({ "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "soon" }),
-            "spec.virtualhost.corsPolicy.maxAge: \"soon\" is no duration; write one such as 10m, or 0 so that browsers \
+            "spec.virtualhost.corsPolicy.maxAge: \"soon\" is not a valid duration; write one such as 10m, or 0 so that browsers \
              keep nothing",
         ),
     ] {

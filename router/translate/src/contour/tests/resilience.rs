@@ -1,4 +1,4 @@
-//! Retries and health checks, from what is written to what the proxy is told.
+//! Retries and health checks, from manifest to policy.
 
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ fn a_tcpproxy_with_a_service_whose_connections_are_counted_is_relayed() {
 }
 
 #[test]
-fn what_is_no_good_is_told() {
+fn invalid_values_are_reported() {
     let spec = "spec.routes[0]";
     let retry = |retry: Value| http_proxy(json!({ "retryPolicy": retry }));
     let check = |check: Value| http_proxy(json!({ "healthCheckPolicy": check }));

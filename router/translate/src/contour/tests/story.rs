@@ -1,5 +1,5 @@
-//! The example of the document that subdomain delegation comes from: `mail` and `www` of mycompany.com are served with
-//! the wildcard certificate of mycompany's namespace; `mail` lives in another one.
+//! The motivating example of subdomain delegation: `mail` and `www` of mycompany.com use the wildcard certificate in
+//! mycompany's namespace; `mail` is in another namespace.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn the_wildcard_certificate_serves_the_subdomains() {
 }
 
 #[test]
-fn every_object_is_told_where_it_stands() {
+fn every_object_has_a_status() {
     let world = World::new(objects());
     assert_eq!(
         *world.told(Kind::IngressRoute, "mycompany/domain-root"),

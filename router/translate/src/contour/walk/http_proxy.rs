@@ -1,5 +1,5 @@
-//! HTTPProxies: conditions are appended from the root to the leaf; what is wrong with a route takes the whole object
-//! out, what is wrong with an include only that include.
+//! HTTPProxies: conditions are appended from the root to the leaf. An invalid route invalidates the whole object, an
+//! invalid include only itself.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use router_table::table::Cluster;
 
 use super::super::backends::weighted;
 use super::super::matching::{Clash, identical, join};
-use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
+use super::{DelegationStep, DelegationWalk, Flat, PathHop, RouteTarget, RuleAction, own_faults};
 
-/// How routes are called in messages.
+/// Name of routes in messages.
 const ROUTES: &str = "Spec.Routes";
-/// What requests get whose include leads nowhere or to what is invalid, and whose services are all missing.
+/// Status code if an include is missing or invalid, or if all services are missing.
 const BAD_GATEWAY: u16 = 502;
 const UNAVAILABLE: u16 = 503;
 
-impl<'r> Walk<'_, 'r> {
-    /// Reads the last vertex of a path, which has what these conditions match.
-    pub(super) fn http_proxy(&mut self, path: &[Hop<'r>], conditions: &RequestMatcher) {
-        let Some(&Hop { vertex, via, .. }) = path.last() else { return };
-        let mut faults = own_faults(vertex);
-        faults.extend(vertex.routes.iter().flat_map(|route| route.faults.iter().cloned()));
+impl<'r> DelegationWalk<'_, 'r> {
+    /// Collects the routes of a path's last proxy, below these conditions.
+    pub(super) fn http_proxy(&mut self, path: &[PathHop<'r>], conditions: &RequestMatcher) {
+        let Some(&PathHop { proxy, via, .. }) = path.last() else { return };
+        let mut faults = own_faults(proxy);
+        faults.extend(proxy.routes.iter().flat_map(|route| route.faults.iter().cloned()));
         let first_rule = self.rules.len();
         if faults.is_empty() {
-            for (at, route) in vertex.routes.iter().enumerate() {
+            for (at, route) in proxy.routes.iter().enumerate() {
                 match joined(conditions, route) {
-                    Ok(matcher) if route.delegate.is_some() => self.include(path, vertex, at, route, matcher),
-                    Ok(matcher) => faults.extend(self.proxy_route(path, vertex, at, route, matcher)),
+                    Ok(matcher) if route.delegate.is_some() => self.include(path, proxy, at, route, matcher),
+                    Ok(matcher) => faults.extend(self.proxy_route(path, proxy, at, route, matcher)),
                     Err(fault) => faults.push(fault),
                 }
             }
@@ -37,58 +37,62 @@ impl<'r> Walk<'_, 'r> {
         if !faults.is_empty() {
             self.rules.truncate(first_rule);
             self.serves(path, false);
-            // What was given to it must not fall to a shorter prefix, where nothing that it asks for would be done.
+            // Its requests must not fall through to a shorter prefix, whose policies may differ.
             if !via.is_empty() {
                 let origin = self.origin(path, "invalid");
-                let serve = Serve::Answer(BAD_GATEWAY, None);
-                self.rules.push(Flat { matcher: conditions.clone(), vertex, origin, permit_insecure: false, serve });
+                let serve = RuleAction::Answer(BAD_GATEWAY, None);
+                self.rules.push(Flat { matcher: conditions.clone(), proxy, origin, permit_insecure: false, serve });
             }
         }
-        let warnings: Vec<Violation> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
+        let warnings: Vec<Violation> = proxy.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
         self.warn(path, &warnings);
-        // Noted in any case: the object is reached.
+        // Recorded in any case, so that the object counts as reached.
         self.note(path, faults);
     }
 
     fn include(
         &mut self,
-        path: &[Hop<'r>],
-        vertex: &'r Arc<ContourProxy>,
+        path: &[PathHop<'r>],
+        proxy: &'r Arc<ContourProxy>,
         at: usize,
         include: &'r RouteSpec,
         matcher: RequestMatcher,
     ) {
         let Some(target) = &include.delegate else { return };
-        let earlier = vertex.routes.iter().take(at);
+        let earlier = proxy.routes.iter().take(at);
         let mut earlier = earlier.filter(|other| other.delegate.is_some() && !other.label.is_empty());
         let (reason, message) = if earlier.any(|other| identical(&other.matcher, &include.matcher)) {
             ("DuplicateMatchConditions", "duplicate conditions defined on an include".to_owned())
         } else {
             match self.step(path, target) {
-                Step::To(next) => {
-                    let hop = Hop { vertex: next, via: &include.label, entry: at };
+                DelegationStep::To(next) => {
+                    let hop = PathHop { proxy: next, via: &include.label, entry: at };
                     let path: Vec<_> = path.iter().copied().chain([hop]).collect();
                     return self.http_proxy(&path, &matcher);
                 }
-                Step::Missing => ("IncludeNotFound", format!("include {target} not found")),
-                Step::Root => ("RootIncludesRoot", "root httpproxy cannot include another root httpproxy".to_owned()),
-                Step::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates an include cycle: {cycle}")),
-                Step::TooMany(message) => ("TooManyIncludes", message),
+                DelegationStep::Missing => ("IncludeNotFound", format!("include {target} not found")),
+                DelegationStep::Root => {
+                    ("RootIncludesRoot", "root httpproxy cannot include another root httpproxy".to_owned())
+                }
+                DelegationStep::Cycle(cycle) => {
+                    ("IncludeCreatesCycle", format!("include creates an include cycle: {cycle}"))
+                }
+                DelegationStep::TooMany(message) => ("TooManyIncludes", message),
             }
         };
         if !include.label.is_empty() && matches!(reason, "IncludeNotFound" | "RootIncludesRoot") {
             let origin = self.origin(path, format_args!("include {target}"));
-            let serve = Serve::Answer(BAD_GATEWAY, None);
-            self.rules.push(Flat { matcher, vertex, origin, permit_insecure: false, serve });
+            let serve = RuleAction::Answer(BAD_GATEWAY, None);
+            self.rules.push(Flat { matcher, proxy, origin, permit_insecure: false, serve });
         }
         self.note(path, [Violation::new("IncludeError", reason, message)]);
     }
 
-    /// A route; what takes the whole object out.
+    /// A route, or the violation that invalidates the whole object.
     fn proxy_route(
         &mut self,
-        path: &[Hop<'r>],
-        vertex: &'r Arc<ContourProxy>,
+        path: &[PathHop<'r>],
+        proxy: &'r Arc<ContourProxy>,
         at: usize,
         route: &'r RouteSpec,
         matcher: RequestMatcher,
@@ -105,13 +109,13 @@ impl<'r> Walk<'_, 'r> {
             }
             _ => None,
         };
-        // All services have the same one.
+        // All services of a route have one strategy.
         let strategy = route.services.first().map(|service| service.strategy.clone()).unwrap_or_default();
-        let mut target = Target { rewrite, strategy, ..Target::default() };
+        let mut target = RouteTarget { rewrite, strategy, ..RouteTarget::default() };
         for service in &route.services {
-            match self.backends.find(vertex, service) {
+            match self.backends.find(proxy, service) {
                 Ok(found) if service.mirror => {
-                    // The weight of a mirror is its share in percent; none is all.
+                    // The weight of a mirror is its share in percent; without one, all requests are copied.
                     let share = if (1..100).contains(&found.weight) { found.weight } else { 100 };
                     let services = [router_table::table::ServiceEndpoints { weight: 1, ..found }];
                     let cluster = Cluster { services: services.into_iter().collect() };
@@ -119,7 +123,7 @@ impl<'r> Walk<'_, 'r> {
                 }
                 Ok(found) => target.services.push(found),
                 Err(problem) => {
-                    let fault = problem.of_http_proxy(ROUTES, service, &vertex.meta.key.namespace);
+                    let fault = problem.of_http_proxy(ROUTES, service, &proxy.meta.key.namespace);
                     self.note(path, [fault]);
                 }
             }
@@ -128,14 +132,14 @@ impl<'r> Walk<'_, 'r> {
         let origin = self.origin(path, at);
         let needs_services = route.redirect.is_none() && route.answer.is_none();
         let serve = match route.answer {
-            Some(status) => Serve::Answer(status, Some(route)),
-            None if needs_services && target.services.is_empty() => Serve::Answer(UNAVAILABLE, None),
-            None => Serve::Route(route, target),
+            Some(status) => RuleAction::Answer(status, Some(route)),
+            None if needs_services && target.services.is_empty() => RuleAction::Answer(UNAVAILABLE, None),
+            None => RuleAction::Route(route, target),
         };
-        if !matches!(serve, Serve::Answer(_, None)) {
+        if !matches!(serve, RuleAction::Answer(_, None)) {
             self.serves(path, true);
         }
-        self.rules.push(Flat { matcher, vertex, origin, permit_insecure: route.permit_insecure, serve });
+        self.rules.push(Flat { matcher, proxy, origin, permit_insecure: route.permit_insecure, serve });
         None
     }
 }

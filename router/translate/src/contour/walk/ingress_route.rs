@@ -1,4 +1,4 @@
-//! IngressRoutes: prefixes are absolute, and the first error ends the reading of an object.
+//! IngressRoutes: prefixes are absolute, and the first violation ends the reading of an object.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use router_api::contour::types::{ContourProxy, RouteSpec, Violation};
 
 use super::super::backends::{strategy, weighted};
 use super::super::matching::is_under;
-use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
+use super::{DelegationStep, DelegationWalk, Flat, PathHop, RouteTarget, RuleAction, own_faults};
 
-impl<'r> Walk<'_, 'r> {
-    /// Reads the last vertex of a path; `parent` is the prefix that was delegated to it.
-    pub(super) fn ingress_route(&mut self, path: &[Hop<'r>], parent: &str) {
-        let Some(&Hop { vertex, .. }) = path.last() else { return };
-        let faults = own_faults(vertex);
+impl<'r> DelegationWalk<'_, 'r> {
+    /// Collects the routes of a path's last proxy; `parent` is the prefix delegated to it.
+    pub(super) fn ingress_route(&mut self, path: &[PathHop<'r>], parent: &str) {
+        let Some(&PathHop { proxy, .. }) = path.last() else { return };
+        let faults = own_faults(proxy);
         let is_good = faults.is_empty();
         self.note(path, faults);
         if !is_good {
             return;
         }
-        for (at, route) in vertex.routes.iter().enumerate() {
-            if let Err(fault) = self.route(path, vertex, at, route, parent) {
+        for (at, route) in proxy.routes.iter().enumerate() {
+            if let Err(fault) = self.route(path, proxy, at, route, parent) {
                 self.note(path, [fault]);
                 return;
             }
@@ -28,8 +28,8 @@ impl<'r> Walk<'_, 'r> {
 
     fn route(
         &mut self,
-        path: &[Hop<'r>],
-        vertex: &'r Arc<ContourProxy>,
+        path: &[PathHop<'r>],
+        proxy: &'r Arc<ContourProxy>,
         at: usize,
         route: &'r RouteSpec,
         parent: &str,
@@ -44,7 +44,7 @@ impl<'r> Walk<'_, 'r> {
             return Err(fault.clone());
         }
         if !is_under(label, parent) {
-            // Contour looks at this only where there are services, so that a delegate could leave what was given to it.
+            // Contour checks this only if there are services, so a delegate could escape its prefix.
             let message = format!("the path prefix {label:?} does not match the parent's path prefix {parent:?}");
             return Err(error("PathMatchConditionsNotValid", message));
         }
@@ -52,28 +52,28 @@ impl<'r> Walk<'_, 'r> {
             if route.services.is_empty() {
                 return Ok(());
             }
-            let target = self.target(vertex, route)?;
+            let target = self.target(proxy, route)?;
             let origin = self.origin(path, at);
             let matcher = route.matcher.clone();
             let permit_insecure = route.permit_insecure;
-            self.rules.push(Flat { matcher, vertex, origin, permit_insecure, serve: Serve::Route(route, target) });
+            self.rules.push(Flat { matcher, proxy, origin, permit_insecure, serve: RuleAction::Route(route, target) });
             self.serves(path, true);
             return Ok(());
         };
         match self.step(path, target) {
-            // Contour is silent about it; requests are answered 404, or by a shorter prefix.
-            Step::Missing => Ok(()),
-            Step::Root => {
+            // Contour reports nothing; requests get 404, or match a shorter prefix.
+            DelegationStep::Missing => Ok(()),
+            DelegationStep::Root => {
                 let message = "root ingressroute cannot delegate to another root ingressroute";
                 Err(Violation::new("IncludeError", "RootIncludesRoot", message))
             }
-            Step::Cycle(cycle) => {
+            DelegationStep::Cycle(cycle) => {
                 let message = format!("route creates a delegation cycle: {cycle}");
                 Err(Violation::new("IncludeError", "IncludeCreatesCycle", message))
             }
-            Step::TooMany(message) => Err(Violation::new("IncludeError", "TooManyDelegations", message)),
-            Step::To(next) => {
-                let hop = Hop { vertex: next, via: label, entry: at };
+            DelegationStep::TooMany(message) => Err(Violation::new("IncludeError", "TooManyDelegations", message)),
+            DelegationStep::To(next) => {
+                let hop = PathHop { proxy: next, via: label, entry: at };
                 let path: Vec<_> = path.iter().copied().chain([hop]).collect();
                 self.ingress_route(&path, label);
                 Ok(())
@@ -81,7 +81,7 @@ impl<'r> Walk<'_, 'r> {
         }
     }
 
-    fn target(&self, vertex: &ContourProxy, route: &RouteSpec) -> Result<Target, Violation> {
+    fn target(&self, proxy: &ContourProxy, route: &RouteSpec) -> Result<RouteTarget, Violation> {
         let label = &route.label;
         let error = |message: String| Violation::new("ServiceError", "UnsupportedField", message);
         if route.websockets && route.services.len() > 1 {
@@ -89,11 +89,11 @@ impl<'r> Walk<'_, 'r> {
         }
         let mut services = Vec::new();
         for service in &route.services {
-            let found = self.backends.find(vertex, service);
+            let found = self.backends.find(proxy, service);
             services.push(found.map_err(|problem| problem.of_ingress_route(label, service))?);
         }
         let strategy = strategy(&route.services, &mut services);
         let rewrite = route.rewrites.first().map(|(_, replacement)| Arc::clone(replacement));
-        Ok(Target { services: weighted(services), mirrors: Vec::new(), strategy, rewrite })
+        Ok(RouteTarget { services: weighted(services), mirrors: Vec::new(), strategy, rewrite })
     }
 }

@@ -1,23 +1,23 @@
-//! `tcpproxy`, of both kinds: where the bytes of a TLS connection go.
+//! `tcpproxy` of both kinds: the destination of a TLS connection.
 
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, ServiceSpec, TcpProxy, Violation};
 
 use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
-use super::{Hop, Step, Walk, own_faults};
+use super::{DelegationStep, DelegationWalk, PathHop, own_faults};
 use crate::contour::walk::tcp_target::Tcp;
 
-impl<'r> Walk<'_, 'r> {
-    /// Reads `tcpproxy` of the last vertex of a path, and of whom it delegates to.
-    pub fn tcp(&mut self, path: &[Hop<'r>]) -> Option<Tcp<'r>> {
-        let &Hop { vertex, .. } = path.last()?;
-        let own = own_faults(vertex);
+impl<'r> DelegationWalk<'_, 'r> {
+    /// Resolves `tcpproxy` of a path's last proxy, following its includes.
+    pub fn tcp(&mut self, path: &[PathHop<'r>]) -> Option<Tcp<'r>> {
+        let &PathHop { proxy, .. } = path.last()?;
+        let own = own_faults(proxy);
         if !own.is_empty() {
             self.note(path, own);
             return None;
         }
-        match self.read_tcp(path, vertex) {
+        match self.read_tcp(path, proxy) {
             Ok(tcp) => tcp,
             Err(fault) => {
                 self.note(path, [fault]);
@@ -26,12 +26,12 @@ impl<'r> Walk<'_, 'r> {
         }
     }
 
-    fn read_tcp(&mut self, path: &[Hop<'r>], vertex: &'r Arc<ContourProxy>) -> Result<Option<Tcp<'r>>, Violation> {
-        let Some(TcpProxy { services, delegate, faults, warnings }) = &vertex.tcp else {
+    fn read_tcp(&mut self, path: &[PathHop<'r>], proxy: &'r Arc<ContourProxy>) -> Result<Option<Tcp<'r>>, Violation> {
+        let Some(TcpProxy { services, delegate, faults, warnings }) = &proxy.tcp else {
             return Err(fault("NothingDefined", "tcpproxy: delegated to, but there is no tcpproxy here"));
         };
         self.warn(path, warnings);
-        let is_route = is_ingress_route(vertex);
+        let is_route = is_ingress_route(proxy);
         if let Some(fault) = faults.first() {
             return Err(fault.clone());
         }
@@ -44,7 +44,7 @@ impl<'r> Walk<'_, 'r> {
                 };
                 return Err(fault("NothingDefined", message));
             }
-            return self.tcp_services(vertex, services).map(Some);
+            return self.tcp_services(proxy, services).map(Some);
         };
         if !services.is_empty() {
             let message = if is_route {
@@ -55,46 +55,50 @@ impl<'r> Walk<'_, 'r> {
             return Err(fault("NoServicesAndInclude", message));
         }
         let (reason, message) = match self.step(path, target) {
-            Step::To(next) => {
-                let hop = Hop { vertex: next, via: "tcpproxy", entry: usize::MAX };
+            DelegationStep::To(next) => {
+                let hop = PathHop { proxy: next, via: "tcpproxy", entry: usize::MAX };
                 let path: Vec<_> = path.iter().copied().chain([hop]).collect();
-                // Noted, so that it counts as reached.
+                // Recorded, so that the object counts as reached.
                 self.note(&path, []);
                 return Ok(self.tcp(&path));
             }
-            Step::Missing if is_route => ("IncludeNotFound", format!("tcpproxy: delegate {target} not found")),
-            Step::Missing => ("IncludeNotFound", format!("include {target} not found")),
-            Step::Root if is_route => {
+            DelegationStep::Missing if is_route => {
+                ("IncludeNotFound", format!("tcpproxy: delegate {target} not found"))
+            }
+            DelegationStep::Missing => ("IncludeNotFound", format!("include {target} not found")),
+            DelegationStep::Root if is_route => {
                 ("RootIncludesRoot", "root ingressroute cannot delegate to another root ingressroute".to_owned())
             }
-            Step::Root => ("RootIncludesRoot", "root httpproxy cannot delegate to another root httpproxy".to_owned()),
-            Step::Cycle(cycle) if is_route => {
+            DelegationStep::Root => {
+                ("RootIncludesRoot", "root httpproxy cannot delegate to another root httpproxy".to_owned())
+            }
+            DelegationStep::Cycle(cycle) if is_route => {
                 ("IncludeCreatesCycle", format!("tcpproxy creates a delegation cycle: {cycle}"))
             }
-            Step::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates a cycle: {cycle}")),
-            Step::TooMany(message) => ("TooManyIncludes", message),
+            DelegationStep::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates a cycle: {cycle}")),
+            DelegationStep::TooMany(message) => ("TooManyIncludes", message),
         };
         Err(Violation::new("TCPProxyIncludeError", reason, message))
     }
 
-    fn tcp_services(&self, vertex: &'r Arc<ContourProxy>, services: &[ServiceSpec]) -> Result<Tcp<'r>, Violation> {
-        let namespace = &vertex.meta.key.namespace;
+    fn tcp_services(&self, proxy: &'r Arc<ContourProxy>, services: &[ServiceSpec]) -> Result<Tcp<'r>, Violation> {
+        let namespace = &proxy.meta.key.namespace;
         let mut found = Vec::new();
         for service in services {
-            found.push(self.backends.find(vertex, service).map_err(|problem| {
+            found.push(self.backends.find(proxy, service).map_err(|problem| {
                 let ServiceSpec { name, port, .. } = service;
                 match problem {
-                    Problem::Missing | Problem::Port if is_ingress_route(vertex) => fault(
+                    Problem::Missing | Problem::Port if is_ingress_route(proxy) => fault(
                         "ServiceUnresolvedReference",
                         format!("tcpproxy: service {namespace}/{name}/{port}: not found"),
                     ),
-                    problem if is_ingress_route(vertex) => problem.of_ingress_route("tcpproxy", service),
+                    problem if is_ingress_route(proxy) => problem.of_ingress_route("tcpproxy", service),
                     problem => problem.of_http_proxy(TCP, service, namespace),
                 }
             })?);
         }
         let strategy = strategy(services, &mut found);
-        Ok(Tcp { vertex, services: weighted(found), strategy })
+        Ok(Tcp { proxy, services: weighted(found), strategy })
     }
 }
 

@@ -1,17 +1,17 @@
-//! Where the bytes of a TLS connection go.
+//! Destination of a TLS connection.
 
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, Strategy};
 use router_table::table::ServiceEndpoints;
 
-/// Where bytes go.
+/// Destination of a TLS connection.
 #[derive(Debug)]
 pub struct Tcp<'r> {
-    /// The vertex that names the services.
-    pub vertex: &'r Arc<ContourProxy>,
+    /// The proxy that names the services.
+    pub proxy: &'r Arc<ContourProxy>,
     /// The services.
     pub services: Vec<ServiceEndpoints>,
-    /// How endpoints are chosen.
+    /// Balancing of endpoints.
     pub strategy: Strategy,
 }

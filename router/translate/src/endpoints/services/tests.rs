@@ -1,4 +1,4 @@
-//! Ports of Services: by name, without one, and those that lead nowhere.
+//! Ports of Services: with a name, without one, and invalid ones.
 
 use router_api::testing::{resources, service, slice};
 use router_table::table::Endpoint;
@@ -11,7 +11,7 @@ fn key() -> ObjectKey {
     ObjectKey::new("shop", "web")
 }
 
-/// `address h2c` of the endpoints of port 80 of a Service with these ports, or why there are none.
+/// `address h2c` of each endpoint of port 80 of a Service with these ports, or the error.
 fn found(ports: Value, slice_ports: Value) -> Result<Vec<String>, ServiceError> {
     let mut slice = slice("shop/web", &["10.0.0.2", "10.0.0.1"], 0);
     slice["ports"] = slice_ports;

@@ -10,7 +10,7 @@ use crate::translate::translate;
 const PROBLEM: &str = "a.yaml:3: spec.x: is wrong";
 
 /// The status and the row of a refused object beside a class of ours and one of another controller.
-fn told(kind: Kind, id: (&str, &str), spec: Value) -> Option<(Value, Row)> {
+fn told(kind: Kind, id: (&str, &str), spec: Value) -> Option<(Value, ParentStatus)> {
     let class = |name: &str, controller: &str| {
         json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": name},
             "spec": {"controllerName": controller}})

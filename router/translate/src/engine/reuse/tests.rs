@@ -1,364 +1,136 @@
-//! Whatever differs is not the same: what was there before would stay.
+//! Equal values keep their `Arc`, and nothing else does: what differs would otherwise never reach the data paths.
 
-use std::time::Duration;
-
+use router_model::certificate::{Certificate, MaterialCache};
 use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname, PathMatch};
+use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
-use router_table::cors::Cors;
-use router_table::header_modifier::HeaderModifier;
+use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
+use router_table::pattern::{Flags, Pattern};
+use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
-use router_table::policy::tls_profile::TlsVersion;
-use router_table::policy::{Balance, RoutePolicy};
-use router_table::rule::{Action, HealthCheck, PathChange, Retry};
-use router_table::table::{Derived, EndpointsKey, InsecurePolicy, PortChoice};
+use router_table::table::{Cluster, Derived, EndpointsKey, PortChoice, RouteKind, ServiceEndpoints};
 
 use super::*;
-
-/// Each value is the same as one made like it, and as no other one.
-fn check<T: std::fmt::Debug>(make: impl Fn() -> Vec<T>, same: impl Fn(&T, &T) -> bool) {
-    let (ones, others) = (make(), make());
-    for (i, one) in ones.iter().enumerate() {
-        for (k, other) in others.iter().enumerate() {
-            assert_eq!(same(one, other), i == k, "{i} {one:?} and {k} {other:?}");
-        }
-    }
-}
 
 fn host(name: &str) -> HostMatch {
     HostMatch::Exact(Hostname::parse(name).unwrap())
 }
 
-fn cluster(change: impl FnOnce(&mut ServiceEndpoints)) -> Cluster {
-    let mut service = ServiceEndpoints { service: "web".into(), port: Some(80), weight: 1, key: None, policy: None };
-    change(&mut service);
-    Cluster { services: vec![service].into() }
-}
-
-fn route(change: impl FnOnce(&mut ResolvedRoute)) -> Arc<ResolvedRoute> {
-    let mut route = ResolvedRoute {
+/// A route to this port of a Service.
+fn route(name: &str, port: u16) -> Arc<ResolvedRoute> {
+    let ports = PortChoice::Target(Some(port.to_string().into()));
+    let key = Some(Arc::new(EndpointsKey { namespace: "shop".into(), service: "web".into(), ports }));
+    let service = ServiceEndpoints { service: "web".into(), port: None, weight: 1, key, policy: None };
+    Arc::new(ResolvedRoute {
         derived: Derived::default(),
         policy: RoutePolicy::shared_default(),
-        rule: None,
+        rule: Some(Box::default()),
         forwarded: ForwardedHeaders::Append,
         proxy_protocol: false,
         request_work: false,
         relay_only: false,
         is_plain: false,
-        cluster: cluster(|_| {}),
+        cluster: Cluster { services: OneOrMany::One(service) },
         kind: RouteKind::Passthrough { redirect: false },
         allow: None,
         tunnel_timeout: None,
-        id: RouteId::of_route("shop", "cart"),
+        id: RouteId { kind: Kind::HttpRoute, ..RouteId::of_route("shop", name) },
         host: host("a.test"),
-    };
-    change(&mut route);
-    Arc::new(route)
+    })
 }
 
-#[test]
-fn kinds_of_routes_differ_in_each_of_their_parts() {
-    let roots = || Some(Arc::new(RootCertStore::empty()));
-    let http = |path: &str, tls: Option<HttpTls>| RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls };
-    let with = |insecure, reencrypt| Some(HttpTls { insecure, certificate: None, reencrypt });
-    let to = |destination_ca| Some(Reencrypt { destination_ca });
-    let kinds = [
-        RouteKind::Passthrough { redirect: false },
-        RouteKind::Passthrough { redirect: true },
-        http("/", None),
-        http("/a", None),
-        http("/", with(InsecurePolicy::None, None)),
-        http("/", with(InsecurePolicy::Allow, None)),
-        http("/", with(InsecurePolicy::Allow, to(None))),
-        http("/", with(InsecurePolicy::Allow, to(roots()))),
-    ];
-    for (i, one) in kinds.iter().enumerate() {
-        for (k, other) in kinds.iter().enumerate() {
-            assert_eq!(same_kind(one, other), i == k, "{one:?} and {other:?}");
-        }
-    }
-}
-
-#[test]
-fn backends_differ_in_each_of_their_parts() {
-    let usual = BackendPolicy::default;
-    let modifier = || vec![HeaderModifier { set: vec![("a".into(), "b".into())], ..HeaderModifier::default() }];
-    let check = HealthCheck {
-        request: None,
-        interval: Duration::from_secs(1),
-        timeout: Duration::from_secs(1),
-        unhealthy: 1,
-        healthy: 1,
-    };
-    let policies = [
-        usual(),
-        BackendPolicy { namespace: Some("a".into()), ..usual() },
-        BackendPolicy { failure: Some(500), ..usual() },
-        BackendPolicy { request_headers: modifier(), ..usual() },
-        BackendPolicy { response_headers: modifier(), ..usual() },
-        BackendPolicy { balance: Some(Balance::Random), ..usual() },
-        BackendPolicy { health_check: Some(Arc::new(check.clone())), ..usual() },
-        BackendPolicy { health_check: Some(Arc::new(HealthCheck { healthy: 2, ..check })), ..usual() },
-    ];
-    for (i, one) in policies.iter().enumerate() {
-        for (k, other) in policies.iter().enumerate() {
-            assert_eq!(same_backend(one, other), i == k, "{one:?} and {other:?}");
-        }
-    }
-}
-
-#[test]
-fn clusters_differ_in_each_of_their_parts() {
-    let key = |ports| {
-        let (namespace, service) = ("shop".into(), "web".into());
-        Some(Arc::new(EndpointsKey { namespace, service, ports }))
-    };
-    let policy = BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
-    let clusters = || {
-        vec![
-            Cluster::default(),
-            Cluster {
-                services: cluster(|_| {})
-                    .services
-                    .iter()
-                    .chain(&*cluster(|_| {}).services)
-                    .cloned()
-                    .collect::<Vec<_>>()
-                    .into(),
-            },
-            cluster(|_| {}),
-            cluster(|it| it.service = "other".into()),
-            cluster(|it| it.port = None),
-            cluster(|it| it.port = Some(81)),
-            cluster(|it| it.weight = 2),
-            cluster(|it| it.key = key(PortChoice::Target(None))),
-            cluster(|it| it.key = key(PortChoice::Target(Some("http".into())))),
-            cluster(|it| it.policy = Some(Arc::default())),
-            cluster(|it| it.policy = Some(Arc::new(policy.clone()))),
-        ]
-    };
-    check(clusters, same_cluster);
-}
-
-#[test]
-fn routes_differ_in_each_of_their_parts() {
-    let seconds = Some(Duration::from_secs(1));
-    let rule = || Some(Box::new(RulePolicy { request_timeout: seconds, ..RulePolicy::default() }));
-    let routes = || {
-        vec![
-            route(|_| {}),
-            route(|it| it.id = RouteId::of_route("shop", "other")),
-            route(|it| it.host = host("b.test")),
-            route(|it| it.kind = RouteKind::Passthrough { redirect: true }),
-            route(|it| it.cluster = Cluster::default()),
-            route(|it| it.allow = Some(Box::default())),
-            route(|it| it.allow = Some(vec!["10.0.0.0/8".parse().unwrap()].into())),
-            route(|it| it.proxy_protocol = true),
-            route(|it| it.tunnel_timeout = seconds),
-            route(|it| it.forwarded = ForwardedHeaders::Never),
-            route(|it| it.request_work = true),
-            route(|it| it.relay_only = true),
-            route(|it| it.policy = Arc::new(RoutePolicy { adjust_case: true, ..RoutePolicy::default() })),
-            route(|it| it.rule = Some(Box::default())),
-            route(|it| it.rule = rule()),
-        ]
-    };
-    check(routes, |a, b| same_route(a, b));
-}
-
-#[test]
-fn policies_of_rules_differ_in_each_of_their_parts() {
-    let usual = RulePolicy::default;
-    let modifier = || vec![HeaderModifier { remove: vec!["a".into()], ..HeaderModifier::default() }];
-    let mirror = |cluster, share| RulePolicy { mirrors: vec![Mirror { cluster, share }], ..usual() };
-    let seconds = Some(Duration::from_secs(1));
-    let retry = |count| {
-        let backoff = Duration::from_millis(25);
-        Some(Retry { count, statuses: vec![500..=599], unanswered: true, unreachable: false, backoff })
-    };
-    let policies = || {
-        vec![
-            usual(),
-            RulePolicy { action: Action::Answer(404), ..usual() },
-            RulePolicy { action: Action::Direct(404), ..usual() },
-            RulePolicy { request_headers: modifier(), ..usual() },
-            RulePolicy { response_headers: modifier(), ..usual() },
-            RulePolicy { rewrite_host: Hostname::parse("a.test").ok(), ..usual() },
-            RulePolicy { rewrite_path: Some(PathChange::Full("/a".into())), ..usual() },
-            RulePolicy { rewrite_path: Some(PathChange::Prefix("/a".into())), ..usual() },
-            mirror(cluster(|_| {}), (1, 1)),
-            mirror(cluster(|_| {}), (1, 2)),
-            mirror(Cluster::default(), (1, 1)),
-            RulePolicy { cors: Some(Arc::default()), ..usual() },
-            RulePolicy { cors: Some(Arc::new(Cors { credentials: true, ..Cors::default() })), ..usual() },
-            RulePolicy { request_timeout: seconds, ..usual() },
-            RulePolicy { backend_timeout: seconds, ..usual() },
-            RulePolicy { idle_timeout: seconds, ..usual() },
-            RulePolicy { keep_connections: seconds, ..usual() },
-            RulePolicy { retry: retry(1), ..usual() },
-            RulePolicy { retry: retry(2), ..usual() },
-        ]
-    };
-    check(policies, same_policy);
-}
-
-#[test]
-fn matchers_differ_in_each_of_their_parts() {
-    let usual = RequestMatcher::default;
-    let regex = |text: &str| regex::Regex::new(text).unwrap();
-    let exact = |name: &str, value: &str| vec![(name.into(), ValueMatcher::Exact(value.into()))];
-    let like = |name: &str, value: &str| vec![(name.into(), ValueMatcher::Regex(regex(value)))];
-    let path = |path| RequestMatcher { path, ..usual() };
-    let matchers = || {
-        let mut all = vec![
-            usual(),
-            path(PathMatcher::Prefix("/a".into())),
-            path(PathMatcher::Exact("/a".into())),
-            path(PathMatcher::Exact("/b".into())),
-            path(PathMatcher::Regex(regex("/a"))),
-            path(PathMatcher::Regex(regex("/b"))),
-            RequestMatcher { method: Some("GET".into()), ..usual() },
-            RequestMatcher { method: Some("PUT".into()), ..usual() },
-        ];
-        for values in
-            [exact("a", "b"), exact("a", "c"), exact("c", "b"), like("a", "b"), like("a", "c"), like("c", "b")]
-        {
-            all.push(RequestMatcher { headers: values.clone(), ..usual() });
-            all.push(RequestMatcher { query: values, ..usual() });
-        }
-        all
-    };
-    check(matchers, same_matcher);
-}
-
-#[test]
-fn rules_differ_in_each_of_their_parts() {
-    let [one, other] = [route(|_| {}), route(|_| {})];
-    let rule = |change: &dyn Fn(&mut Rule)| {
-        let mut rule = Rule {
-            matcher: RequestMatcher::default(),
-            path_form: PathForm::default(),
-            prefix: "/".into(),
-            route: Arc::clone(&one),
-            origin: "here".into(),
-        };
-        change(&mut rule);
-        vec![Arc::new(rule)]
-    };
-    let rules = || {
-        vec![
-            Vec::new(),
-            rule(&|_| {}),
-            [rule(&|_| {}), rule(&|_| {})].concat(),
-            rule(&|it| it.matcher.method = Some("GET".into())),
-            rule(&|it| it.path_form = PathForm::Normal { merge_slashes: true }),
-            rule(&|it| it.path_form = PathForm::Normal { merge_slashes: false }),
-            rule(&|it| it.prefix = "/a".into()),
-            rule(&|it| it.route = Arc::clone(&other)),
-            rule(&|it| it.origin = "there".into()),
-        ]
-    };
-    check(rules, |a, b| same_rules(a, b));
-}
-
-fn pair(name: &str) -> Arc<rustls::sign::CertifiedKey> {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().pem();
-    router_model::certificate::MaterialCache::new().pair(&certificate, Some(&key.serialize_pem()), None).unwrap()
-}
-
-#[test]
-fn sites_and_hosts_differ_in_each_of_their_parts() {
-    let object = |name: &str| ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", name) };
-    let [one, other] = [route(|_| {}), route(|_| {})];
-    let [own, foreign] = [pair("a.test"), pair("b.test")];
-    let list: Arc<[Arc<Rule>]> = vec![Arc::new(Rule {
-        matcher: RequestMatcher::default(),
+/// A rule that sends paths of this expression to a route.
+fn rule(path: &str, route: &Arc<ResolvedRoute>) -> Arc<Rule> {
+    let path = PathMatcher::Regex(Pattern::new(path, Flags::default(), 1 << 18).unwrap());
+    Arc::new(Rule {
+        matcher: RequestMatcher { path, ..RequestMatcher::default() },
         path_form: PathForm::default(),
         prefix: "/".into(),
-        route: Arc::clone(&one),
+        route: Arc::clone(route),
         origin: "here".into(),
-    })]
-    .into();
-    let tls = |change: &dyn Fn(&mut HostRulesTls)| {
-        let mut tls = HostRulesTls {
-            shown_by: object("public"),
-            certificates: vec![Arc::clone(&own)],
-            minimum: None,
-            rules: Arc::default(),
-            tcp: None,
-        };
-        change(&mut tls);
-        Some(tls)
-    };
-    let site = |change: &dyn Fn(&mut HostRules)| {
-        let mut site = HostRules {
-            owner: object("public"),
-            listener: "web".into(),
-            cleartext_listener: None,
-            cleartext: None,
-            tls: None,
-        };
-        change(&mut site);
-        site
-    };
-    let sites = || {
-        vec![
-            site(&|_| {}),
-            site(&|it| it.owner = object("other")),
-            site(&|it| it.listener = "other".into()),
-            site(&|it| it.cleartext = Some(Arc::default())),
-            site(&|it| it.cleartext = Some(Arc::clone(&list))),
-            site(&|it| it.tls = tls(&|_| {})),
-            site(&|it| it.tls = tls(&|it| it.shown_by = object("other"))),
-            site(&|it| it.tls = tls(&|it| it.certificates = Vec::new())),
-            site(&|it| it.tls = tls(&|it| it.certificates = vec![Arc::clone(&foreign)])),
-            site(&|it| it.tls = tls(&|it| it.minimum = Some(TlsVersion::Tls13))),
-            site(&|it| it.tls = tls(&|it| it.rules = Arc::clone(&list))),
-            site(&|it| it.tls = tls(&|it| it.tcp = Some(Arc::clone(&one)))),
-            site(&|it| it.tls = tls(&|it| it.tcp = Some(Arc::clone(&other)))),
-        ]
-    };
-    check(sites, same_site);
+    })
+}
 
-    let virtual_host = |change: &dyn Fn(&mut VirtualHost)| {
-        let mut made = VirtualHost {
-            host: host("a.test"),
-            site: None,
-            cleartext: OneOrMany::default(),
-            terminated: OneOrMany::default(),
-            passthrough: None,
-            certificate: None,
-        };
-        change(&mut made);
-        made
+fn certificate(name: &str) -> Certificate {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let pem = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().pem();
+    MaterialCache::new().pair(&pem, Some(&key.serialize_pem()), None).unwrap()
+}
+
+/// A host with the same rules for clear text and for TLS.
+fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate) -> VirtualHost {
+    let object = || ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "public") };
+    let tls = HostRulesTls {
+        shown_by: object(),
+        certificates: vec![certificate.clone()],
+        minimum: None,
+        rules: Arc::clone(rules),
+        tcp: None,
     };
-    let few = |route: &Arc<ResolvedRoute>| OneOrMany::from(vec![Arc::clone(route)]);
-    let hosts = || {
-        vec![
-            virtual_host(&|_| {}),
-            virtual_host(&|it| it.host = host("b.test")),
-            virtual_host(&|it| it.passthrough = Some(Arc::clone(&one))),
-            virtual_host(&|it| it.passthrough = Some(Arc::clone(&other))),
-            virtual_host(&|it| it.terminated = few(&one)),
-            virtual_host(&|it| it.terminated = few(&other)),
-            virtual_host(&|it| it.cleartext = few(&one)),
-            virtual_host(&|it| it.cleartext = few(&other)),
-            virtual_host(&|it| it.certificate = Some(Arc::clone(&own))),
-            virtual_host(&|it| it.certificate = Some(Arc::clone(&foreign))),
-            virtual_host(&|it| it.site = Some(Box::new(site(&|_| {})))),
-            virtual_host(&|it| it.site = Some(Box::new(site(&|it| it.listener = "other".into())))),
-        ]
+    let site = HostRules {
+        owner: object(),
+        listener: "web".into(),
+        cleartext_listener: None,
+        cleartext: Some(Arc::clone(rules)),
+        tls: Some(tls),
     };
-    check(hosts, same_host);
+    VirtualHost {
+        host: host(name),
+        site: Some(Box::new(site)),
+        cleartext: OneOrMany::default(),
+        terminated: OneOrMany::default(),
+        passthrough: None,
+        certificate: None,
+    }
+}
+
+fn routes(of: &[&Arc<ResolvedRoute>]) -> Sorted<RouteId, Arc<ResolvedRoute>> {
+    of.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect()
 }
 
 #[test]
-fn trust_is_the_same_where_its_anchors_are() {
-    let store = |pem: &str| router_model::certificate::MaterialCache::new().roots(pem).unwrap();
-    let [one, other] = [router_api::testing::authority("one"), router_api::testing::authority("other")];
-    assert!(same_roots(&store(&one), &store(&one)));
-    assert!(!same_roots(&store(&one), &store(&other)));
+fn an_equal_host_is_the_earlier_one() {
+    let shown = certificate("a.test");
+    let list = |path: &str, port| -> Arc<[Arc<Rule>]> { [rule(path, &route("one", port))].into() };
+    let list_before = list("/a", 80);
+    let before = Arc::new(virtual_host("a.test", &list_before, &shown));
+    let routes = routes(&[&list_before[0].route]);
+    let is_kept = |host: VirtualHost| Arc::ptr_eq(&Reuse::new(&routes).host(host, Some(&before)), &before);
+
+    assert!(is_kept(virtual_host("a.test", &list("/a", 80), &shown)));
+    assert!(!is_kept(virtual_host("a.test", &list("/b", 80), &shown)), "another path");
+    assert!(!is_kept(virtual_host("a.test", &list("/a", 81), &shown)), "another port");
+    assert!(!is_kept(virtual_host("a.test", &list("/a", 80), &certificate("a.test"))), "another certificate");
+    assert!(!is_kept(virtual_host("a.test", &Arc::default(), &shown)), "no rules");
+    assert!(!is_kept(VirtualHost { site: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));
+    let passed =
+        |port| VirtualHost { passthrough: Some(route("one", port)), ..virtual_host("a.test", &list("/a", 80), &shown) };
+    assert!(!is_kept(passed(80)));
+    let before = Arc::new(passed(80));
+    let kept = Reuse::new(&routes).host(passed(80), Some(&before));
+    assert!(Arc::ptr_eq(&kept, &before) && !Arc::ptr_eq(&kept, &Reuse::new(&routes).host(passed(81), Some(&before))));
+}
+
+#[test]
+fn a_host_that_differs_keeps_its_equal_routes_and_shares_its_rules() {
+    let shown = certificate("a.test");
+    let (one, other) = (route("one", 80), route("other", 80));
+    let routes = routes(&[&one, &other]);
+    // Of three routes one is equal to an earlier one; the rules of both hosts are one list.
+    let list: Arc<[Arc<Rule>]> =
+        [rule("/1", &route("one", 80)), rule("/2", &route("other", 81)), rule("/3", &route("third", 80))].into();
+    let mut reuse = Reuse::new(&routes);
+    let made = ["a.test", "b.test"].map(|name| reuse.host(virtual_host(name, &list, &shown), None));
+    let lists = made.iter().flat_map(|host| {
+        let site = host.site.as_ref().unwrap();
+        [site.cleartext.as_ref().unwrap(), &site.tls.as_ref().unwrap().rules]
+    });
+    let lists: Vec<&Arc<[Arc<Rule>]>> = lists.collect();
+    assert!(lists.len() == 4 && lists.iter().all(|rules| Arc::ptr_eq(rules, lists[0])));
+    let [first, second, third] = &**lists[0] else { panic!("three rules") };
+    assert!(Arc::ptr_eq(&first.route, &one));
+    assert!(Arc::ptr_eq(second, &list[1]) && Arc::ptr_eq(third, &list[2]));
+    assert!(made.iter().all(|host| routes_of(host).count() == 6));
 }

@@ -1,4 +1,4 @@
-//! Questions with a method, header fields and a query, and what becomes of them as data.
+//! Queries with a method, header fields and a query string, and their outcomes as data.
 
 use super::*;
 use crate::explain::query::QueryError;
@@ -87,26 +87,26 @@ fn what_the_question_leaves_out_is_named() {
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
-    // One that has it: those before it are named as what else could be, those after it as late.
+    // A match: rules before it are near misses, rules after it come too late.
     let explanation = ask(&versions(), "http://h.test/v", "GET", &["v: 3"]);
     let text = explanation.to_string();
     assert!(text.contains("method PUT of HTTPRoute shop/versions: would take it with -X PUT"), "{text}");
     assert!(text.contains("query v=2 of HTTPRoute shop/versions: takes the path too, but an earlier"), "{text}");
-    // One that has the field with another value: it is not to be sent beside that.
+    // A rule for another value of the field: the advice must not add a second one.
     let text = ask(&versions(), "http://h.test/v", "GET", &["v: 4"]).to_string();
     assert!(text.contains("would take it with -H 'v: 3' instead of 'v: 4'\n"), "{text}");
 }
 
 #[test]
-fn methods_and_targets_that_nobody_routes_are_refused() {
+fn unroutable_methods_and_targets_are_rejected() {
     let objects = versions();
     assert_eq!(outcome(&ask(&objects, "http://h.test/v", "TRACE", &[])), answered(405, "bad-request"));
     assert_eq!(outcome(&ask(&objects, "http://h.test/%00", "GET", &[])), answered(400, "bad-request"));
-    // gRPC has its errors in a response with status 200.
+    // gRPC errors are responses with status 200.
     let grpc = ask(&objects, "http://h.test/x", "POST", &["content-type: application/grpc"]);
     assert_eq!(outcome(&grpc), answered(200, "no-match"));
-    let nobodys = ask(&objects, "http://h.test:81/v", "GET", &[]);
-    assert_eq!(outcome(&nobodys), json!([{ "kind": "close" }]));
+    let explain_unserved = ask(&objects, "http://h.test:81/v", "GET", &[]);
+    assert_eq!(outcome(&explain_unserved), json!([{ "kind": "close" }]));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn redirects_have_the_location_that_clients_get() {
         let explanation = ask(&redirect(termination), "http://h.test:8080/x?y=1", "GET", &[]);
         assert_eq!(outcome(&explanation), to("https://h.test:8443/x?y=1"), "{explanation}");
     }
-    // A load balancer in between is asked by another port.
+    // A load balancer in between may have another port.
     let explanation = ask(&redirect("edge"), "http://h.test:8080/", "GET", &["Host: h.test"]);
     assert_eq!(outcome(&explanation), to("https://h.test/"), "{explanation}");
 
@@ -149,7 +149,7 @@ fn shares_have_an_outcome_for_each_fate() {
         slice("a/web", &["10.0.0.2", "10.0.0.1"], 8080),
         slice("a/drained", &["10.0.0.3"], 8080),
     ];
-    // Of Routes others have the share of a service without endpoints.
+    // Other services of a Route take the share of one without endpoints.
     let kept = json!({ "kind": "endpoints", "endpoints": ["10.0.0.3:8080"], "when": "its cookie names one of them" });
     let both = json!({ "kind": "endpoints", "endpoints": ["10.0.0.1:8080", "10.0.0.2:8080"] });
     assert_eq!(outcome(&explained(&objects, "http://h.test/")), json!([both, kept]));

@@ -1,4 +1,4 @@
-//! Policies in, who speaks TLS how and what is told out.
+//! BackendTLSPolicies in; TLS settings of Services and statuses out.
 
 use router_api::testing::{authority, config_map, resources, service};
 use router_model::names::Hostname;
@@ -48,14 +48,14 @@ fn name_at(policies: &BackendTlsPolicies<'_>, port: u16) -> Option<String> {
 }
 
 /// `Accepted` and `ResolvedRefs` of a policy for the Gateway that reaches its Service.
-fn told(resources: &Resources, name: &str) -> Vec<String> {
+fn conditions_of(resources: &Resources, name: &str) -> Vec<String> {
     let reached = |service: &ObjectKey| {
         let is_web = *service == ObjectKey::new("shop", "web");
         is_web.then(|| ObjectKey::new("infra", "public")).into_iter().collect()
     };
-    let told = BackendTlsPolicies::new(resources).told(&reached);
+    let statuses = BackendTlsPolicies::new(resources).statuses(&reached);
     let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: ObjectKey::new("shop", name) };
-    let ancestors = told[&object].status["ancestors"].as_array().unwrap();
+    let ancestors = statuses[&object].status["ancestors"].as_array().unwrap();
     assert_eq!(ancestors.len(), 1);
     let text = |condition: &Value| {
         assert_eq!(condition["observedGeneration"], 3);
@@ -80,16 +80,16 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
     assert_eq!(name_at(&policies, 8443).as_deref(), Some("all.test"));
     assert!(policies.of(&ObjectKey::new("shop", "other"), 443).is_none());
     assert!(policies.of(&ObjectKey::new("else", "web"), 443).is_none());
-    assert_eq!(told(&resources, "all"), GOOD);
-    assert_eq!(told(&resources, "port"), GOOD);
+    assert_eq!(conditions_of(&resources, "all"), GOOD);
+    assert_eq!(conditions_of(&resources, "port"), GOOD);
     let lost = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy port";
-    assert_eq!(told(&resources, "late")[0], lost);
+    assert_eq!(conditions_of(&resources, "late")[0], lost);
     let missing =
         "Accepted=False TargetNotFound: spec.targetRefs: no port of that name: web#none; write a port's name, or none";
-    assert_eq!(told(&resources, "a-late")[0], missing);
+    assert_eq!(conditions_of(&resources, "a-late")[0], missing);
 }
 
-/// One condition is about all targets: what the policy has all the same stands in its message.
+/// One condition covers all targets, so the message lists those for which the policy is in force anyway.
 #[test]
 fn a_policy_that_lost_one_target_says_which_it_has() {
     let mut late = policy("late", 9, Some("tls"), trusts("late.test", "ca"));
@@ -101,7 +101,7 @@ fn a_policy_that_lost_one_target_says_which_it_has() {
     assert_eq!(name_at(&policies, 8443).as_deref(), Some("late.test"));
     let expected = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy early; in force for \
                     Service web#alt";
-    assert_eq!(told(&resources, "late")[0], expected);
+    assert_eq!(conditions_of(&resources, "late")[0], expected);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn what_cannot_be_used_closes_the_service_and_says_why() {
             ),
             format!("ResolvedRefs=False {reason}: {refs}[0]: {message}"),
         ];
-        assert_eq!(told(&resources, "it"), expected);
+        assert_eq!(conditions_of(&resources, "it"), expected);
     }
 }
 
@@ -162,9 +162,9 @@ fn a_good_reference_beside_a_bad_one_is_used() {
     let resources = world([policy("it", 1, None, validation)]);
     let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert_eq!(tls.roots().unwrap().len(), 2);
-    let told = told(&resources, "it");
-    assert_eq!(told[0], GOOD[0]);
-    assert!(told[1].starts_with("ResolvedRefs=False InvalidCACertificateRef: "), "{told:?}");
+    let conditions = conditions_of(&resources, "it");
+    assert_eq!(conditions[0], GOOD[0]);
+    assert!(conditions[1].starts_with("ResolvedRefs=False InvalidCACertificateRef: "), "{conditions:?}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn system_roots_and_names_are_passed_on() {
     assert!(tls.roots().is_none());
     let domain = Hostname::parse("san.test").unwrap();
     assert_eq!(**tls.names(), [PeerName::Below(domain), PeerName::Uri("spiffe://san.test/a".into())]);
-    assert_eq!(told(&resources, "it"), GOOD);
+    assert_eq!(conditions_of(&resources, "it"), GOOD);
 }
 
 #[test]
@@ -198,6 +198,6 @@ fn what_is_not_done_makes_the_policy_invalid() {
     other["spec"]["options"] = json!({ "example.com/ciphers": "best" });
     let resources = world([other]);
     let expected = "Accepted=False Invalid: spec.options[example.com/ciphers]: no TLS option is known; remove it";
-    assert_eq!(told(&resources, "it")[0], expected);
+    assert_eq!(conditions_of(&resources, "it")[0], expected);
     assert!(BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().is_err());
 }

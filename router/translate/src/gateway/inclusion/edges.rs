@@ -1,4 +1,4 @@
-//! Which children want to hang on which slots, and whether they may: what holds for an edge wherever its parent hangs.
+//! Edges from child routes to slots, and whether a child may attach: what is the same wherever the parent is attached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,26 +12,26 @@ use router_model::object::{ObjectKey, ObjectRef};
 use super::slots::{Slot, Slots};
 use crate::gateway::inclusion::types::Context;
 
-/// Why a child does not hang on a slot.
+/// Why a child is not attached to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// It is of another kind.
+    /// The child is of another kind than the parent.
     Kind(String),
-    /// The slot does not admit its namespace or kind.
+    /// The slot does not admit the child's namespace or kind.
     NotAllowed(String),
-    /// `sectionName` names no rule with a slot, or there is no slot at all.
+    /// `sectionName` names no rule with a slot, or the parent has no slot.
     NoSection(String),
-    /// A value that is not done; Accepted's reason and message.
+    /// The child has an unsupported value: reason and message of `Accepted`.
     Unsupported(String, String),
-    /// No host in common.
+    /// The hosts of the child and the slot do not intersect.
     Host(String),
-    /// Filters that cannot stand in one rule.
+    /// The filters of parent and child conflict in one rule.
     Filter(String),
-    /// No request is like both.
+    /// No request can match both parent and child.
     Match(String),
-    /// Too far from the listener.
+    /// The child exceeds the maximum depth below the listener.
     Depth(String),
-    /// The child is its own parent.
+    /// The child is its own ancestor.
     Cycle(String),
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// For the other side, where that is in another namespace: nothing of what is in the route.
+    /// The message for an object in another namespace; it must not reveal the route's content.
     pub fn without_content(&self) -> &str {
         match self {
             Refusal::Kind(message)
@@ -62,36 +62,36 @@ impl Refusal {
             | Refusal::Cycle(message) => message,
             Refusal::Unsupported(..) => "it asks for what is not supported",
             Refusal::Host(_) => "they have no hostname in common",
-            Refusal::Filter(_) => "their filters cannot stand in one rule",
+            Refusal::Filter(_) => "their filters cannot be combined in one rule",
             Refusal::Match(_) => "no request is like both",
         }
     }
 }
 
-/// A child of a slot.
+/// A route that may attach to a slot.
 #[derive(Clone, Debug)]
 pub struct Candidate<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
-    /// Which of its `parentRefs` lead here.
+    /// Indices of its `parentRefs` that name the slot.
     pub references: Vec<usize>,
 }
 
-/// A route that is a parent, or named as one.
+/// A route that has slots, or that a child names as parent.
 #[derive(Debug, Default)]
-pub struct Parent<'r> {
-    /// For each rule: the slot, and those that may hang on it, the oldest first.
+pub struct ParentRoute<'r> {
+    /// For each rule: its slot, if any, and the candidates, the oldest first.
     pub slots: Vec<Option<(Slot<'r>, Vec<Candidate<'r>>)>>,
-    /// Rules that are meant to be slots and cannot be.
+    /// Rules that are invalid slots.
     pub broken: BTreeSet<usize>,
-    /// Those that may not hang on a slot, by rule.
+    /// Routes that may not attach to a slot, with the slot's rule and the reason.
     pub refused: Vec<(usize, ObjectKey, Refusal)>,
 }
 
-/// An edge that fails wherever its parent hangs.
+/// An edge that fails wherever its parent is attached.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// Which of the child's `parentRefs`.
+    /// Index in the child's `parentRefs`.
     pub reference: usize,
     /// Why.
     pub refusal: Refusal,
@@ -99,20 +99,21 @@ pub struct Failed {
 
 /// All edges.
 pub struct Edges<'r> {
-    /// Whether statuses of HTTPRoutes may have `inclusions`.
+    /// True if the HTTPRoute CRD has `status.parents[].inclusions`.
     pub literal: bool,
     /// All routes.
     pub routes: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
-    /// Parents by route; only those that have a slot or are named by a child.
-    pub parents: BTreeMap<ObjectRef, Parent<'r>>,
-    /// Children by route: which `parentRefs` name a route that leads to a Gateway of ours.
+    /// Parents by route: only routes that have a slot or that a child names.
+    pub parents: BTreeMap<ObjectRef, ParentRoute<'r>>,
+    /// By parent route: children, with the index of the `parentRefs` entry, where the parent leads to a Gateway of
+    /// ours.
     pub children: BTreeMap<ObjectRef, Vec<(usize, ObjectRef)>>,
-    /// Edges that fail everywhere, by child.
+    /// By child: edges that fail wherever the parent is attached.
     pub failed: BTreeMap<ObjectRef, Vec<Failed>>,
 }
 
 impl<'r> Edges<'r> {
-    /// Finds parents and children among all routes.
+    /// Collects parents and children among all routes.
     pub fn new(context: &Context<'r>, slots: &Slots<'r>) -> Self {
         let by_key: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>> =
             routes(context.resources).map(|route| (reference_of(route), route)).collect();
@@ -134,7 +135,7 @@ impl<'r> Edges<'r> {
             if found.iter().any(|slot| !matches!(slot, Ok(None))) {
                 let broken = found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
                 let slots = found.into_iter().map(|slot| slot.ok().flatten().map(|slot| (slot, Vec::new())));
-                let parent = Parent { slots: slots.collect(), broken, refused: Vec::new() };
+                let parent = ParentRoute { slots: slots.collect(), broken, refused: Vec::new() };
                 edges.parents.insert(reference_of(route), parent);
             }
         }
@@ -144,7 +145,7 @@ impl<'r> Edges<'r> {
                 continue;
             }
             let Some(above) = by_key.get(&parent).copied() else { continue };
-            // By age, so that what is said and served does not depend on names alone.
+            // By age, so that precedence and messages do not depend on names alone.
             children.sort_by_key(|(child, i)| (child.meta.created, child.meta.key.clone(), child.kind, *i));
             for (child, i) in children {
                 edges.children.entry(reference_of(child)).or_default().push((i, parent.clone()));
@@ -159,13 +160,13 @@ impl<'r> Edges<'r> {
         edges
     }
 
-    /// What is known of a route as a parent.
-    pub fn parent(&self, route: &GatewayRoute) -> Option<&Parent<'r>> {
+    /// The route's slots and children; `None` if it is no parent.
+    pub fn parent(&self, route: &GatewayRoute) -> Option<&ParentRoute<'r>> {
         self.parents.get(&reference_of(route))
     }
 }
 
-impl<'r> Parent<'r> {
+impl<'r> ParentRoute<'r> {
     fn attach(
         &mut self,
         context: &Context<'r>,
@@ -181,7 +182,7 @@ impl<'r> Parent<'r> {
             None => true,
         };
         let refusal = if child.kind != above.kind {
-            Some(Refusal::Kind(format!("{} cannot hang on {}", a(child.kind), a(above.kind))))
+            Some(Refusal::Kind(format!("{} cannot attach to {}", a(child.kind), a(above.kind))))
         } else if reference.port.is_some() {
             let message = "port of a parentRef that names a route; leave it out".to_owned();
             Some(Refusal::Unsupported("UnsupportedValue".to_owned(), message))
@@ -195,7 +196,7 @@ impl<'r> Parent<'r> {
             let mut found = false;
             for (_, (_, candidates)) in meant.iter_mut().filter(|(_, (slot, _))| admits(slot)) {
                 found = true;
-                // Edges come in order of child, so the same child can only be the last one.
+                // Edges are sorted by child, so a repeated child can only be the last one.
                 match candidates.last_mut() {
                     Some(known) if known.route.meta.key == *key => known.references.push(i),
                     _ => candidates.push(Candidate { route: child, references: vec![i] }),
@@ -216,8 +217,8 @@ impl<'r> Parent<'r> {
     }
 }
 
-/// What a child is told that no slot takes. `means_slots`: there are slots of the name that it writes. Another namespace
-/// is not told: it would learn which rules there are.
+/// Refusal of a child that names no slot of the parent. `means_slots`: the parent has slots of the name that the child
+/// gives. A child in another namespace gets no details: they would reveal the parent's rules.
 fn not_taken(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, means_slots: bool) -> Refusal {
     let (parent, namespace) = (name(above), &child.meta.key.namespace);
     let is_own = *namespace == above.meta.key.namespace;
@@ -236,7 +237,7 @@ fn not_taken(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, 
     }
 }
 
-/// Routes from which parents lead up to a Gateway of ours, whether they may hang there or not.
+/// Routes with a chain of parents that leads to a Gateway of ours, whether they may attach or not.
 fn reaching<'r>(
     context: &Context<'r>,
     by_key: &BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
@@ -245,8 +246,8 @@ fn reaching<'r>(
     let on_gateway = |route: &GatewayRoute| {
         route.parents.iter().filter_map(|parent| gateway_of(route, parent)).any(|key| context.gateways.contains(&key))
     };
-    let tops = by_key.iter().filter(|(_, route)| on_gateway(route));
-    let mut found: BTreeSet<_> = tops.map(|(key, _)| key.clone()).collect();
+    let root_routes = by_key.iter().filter(|(_, route)| on_gateway(route));
+    let mut found: BTreeSet<_> = root_routes.map(|(key, _)| key.clone()).collect();
     let mut rest: Vec<_> = found.iter().cloned().collect();
     while let Some(next) = rest.pop() {
         for (child, _) in below.get(&next).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Filters and time-outs of a parent and its child, one after the other.
+//! Joins the filters and time-outs of a parent with those of its child.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use router_api::gateway_api::types::{Filter, GatewayRoute};
 
 use crate::gateway::inclusion::types::AuthoredFilter;
 
-/// How many copies of a request are sent at most.
+/// Maximum number of RequestMirror filters in an effective rule.
 const MOST_MIRRORS: usize = 8;
 
-/// The parent's filters, then those of a rule of a child.
+/// The parent's filters, followed by those of a child's rule.
 ///
 /// # Errors
-/// Why they cannot stand in one rule.
+/// The filters conflict, and why.
 pub fn chain(
     above: &[AuthoredFilter],
     route: &Arc<GatewayRoute>,
@@ -30,17 +30,17 @@ pub fn chain(
     let chain: Vec<_> = above.iter().cloned().chain(own).collect();
     let mirrors = chain.iter().filter(|one| matches!(one.filter, Filter::Mirror(_))).count();
     if !above.is_empty() && mirrors > MOST_MIRRORS {
-        return Err(format!("{mirrors} RequestMirror filters with its parent's; {MOST_MIRRORS} may be"));
+        return Err(format!("{mirrors} RequestMirror filters with its parent's; at most {MOST_MIRRORS} are allowed"));
     }
     Ok(chain)
 }
 
-/// Whether a filter changes where a request goes: only one in a rule can.
+/// True for filters that change a request's destination; a rule can have only one.
 pub fn moves(filter: &Filter) -> bool {
     matches!(filter, Filter::Rewrite(_) | Filter::Redirect(_))
 }
 
-/// The shorter of two limits; zero is none.
+/// The shorter of two time-outs; zero means none.
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     let limit = |limit: Option<Duration>| limit.filter(|limit| !limit.is_zero());
     match (limit(one), limit(other)) {

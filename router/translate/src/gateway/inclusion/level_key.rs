@@ -1,4 +1,4 @@
-//! The place of a match among those of its level.
+//! Precedence of a match within its level.
 
 use std::cmp::Reverse;
 
@@ -6,17 +6,17 @@ use router_api::gateway_api::types::GatewayRoute;
 use router_model::object::{Created, ObjectKey};
 use router_table::matchers::{PathMatcher, RequestMatcher};
 
-/// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
-/// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
-/// (one without a time is the youngest), its namespace and name; and at last the order within it.
+/// Precedence of a match within its level, hostnames aside; smaller comes first. In order: exact paths, regular
+/// expressions, prefixes (longer first); a method; number of headers; number of query parameters; the older route (one
+/// without `creationTimestamp` is the youngest); namespace and name; position in the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelKey {
-    pub(super) worth: Worth,
+    pub(super) rank: MatchRank,
     pub(super) position: (usize, usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Worth {
+pub(super) struct MatchRank {
     path: (u8, Reverse<usize>),
     method: Reverse<bool>,
     headers: Reverse<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Worth {
 impl LevelKey {
     /// The key of match `alternative` of rule `rule`.
     pub fn new(route: &GatewayRoute, rule: usize, alternative: usize, matcher: &RequestMatcher) -> Self {
-        let worth = Worth {
+        let rank = MatchRank {
             path: match &matcher.path {
                 PathMatcher::Exact(path) => (0, Reverse(path.len())),
                 PathMatcher::Regex(regex) => (1, Reverse(regex.as_str().len())),
@@ -38,6 +38,6 @@ impl LevelKey {
             query: Reverse(matcher.query.len()),
             route: (route.meta.created, route.meta.key.clone()),
         };
-        LevelKey { worth, position: (rule, alternative) }
+        LevelKey { rank, position: (rule, alternative) }
     }
 }

@@ -1,21 +1,21 @@
-//! What requests a child's match is for, below its parent's.
+//! Combines a child's match with its parent's.
 
 use std::sync::Arc;
 
 use router_model::kind::Kind;
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 
-/// Why two matches cannot be put together, in words for the child: nothing of what is in its parent.
+/// Why two matches cannot be combined, worded for the child; it must not reveal the parent's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// No request is like both.
+    /// No request can match both.
     Empty(String),
-    /// It is not done.
+    /// The combination is not supported.
     Unsupported(String),
 }
 
-/// What must hold for a request that both are for: the parent's conditions first, so that none of them is replaced. A
-/// child's path continues its parent's; services and methods of GRPCRoutes are names, and the same at every level.
+/// The conjunction of two matches, the parent's conditions first so that the child cannot replace them. A child's path
+/// continues its parent's; services and methods of GRPCRoutes have the same meaning at every level.
 pub fn combine(kind: Kind, parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Mismatch> {
     let method = match (&parent.method, &child.method) {
         (Some(one), Some(other)) if one != other => {
@@ -65,7 +65,7 @@ fn path(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
     })
 }
 
-/// The calls that are in both.
+/// The calls that match both.
 fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismatch> {
     use PathMatcher::{Exact, Prefix, Regex};
     let is_within = |call: &str, service: &str| {
@@ -79,7 +79,7 @@ fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
         (Exact(one), Exact(other)) => (child, one == other),
         (Regex(regex), Exact(call)) => (child, regex.is_match(call)),
         (Exact(call), Regex(regex)) => (parent, regex.is_match(call)),
-        (Regex(one), Regex(other)) if one.as_str() == other.as_str() => (child, true),
+        (Regex(one), Regex(other)) if one == other => (child, true),
         (Regex(_), Regex(_) | Prefix(_)) | (Prefix(_), Regex(_)) => {
             let message =
                 "a method without its service, or a RegularExpression, below another; write service and method";
@@ -96,7 +96,7 @@ fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
     }
 }
 
-/// `/a` and `/b` make `/a/b`; `/` on either side changes nothing.
+/// Concatenates paths: `/a` and `/b` give `/a/b`; `/` on either side changes nothing.
 fn join(parent: &Arc<str>, child: &Arc<str>) -> Arc<str> {
     let trimmed = parent.strip_suffix('/').unwrap_or(parent);
     match (trimmed, is_root(child)) {
@@ -112,7 +112,7 @@ fn is_root(path: &str) -> bool {
 
 type Conditions = Vec<(Arc<str>, ValueMatcher)>;
 
-/// Of each name the first condition: what the API says of one list holds for both behind each other.
+/// The first condition for each name: the API defines this within one list, and it applies to the joined lists as well.
 fn first_of_each(parent: &Conditions, child: &Conditions) -> Conditions {
     let mut all = Conditions::with_capacity(parent.len() + child.len());
     for condition in parent.iter().chain(child) {
@@ -123,7 +123,7 @@ fn first_of_each(parent: &Conditions, child: &Conditions) -> Conditions {
     all
 }
 
-/// A text that is the same for matches that say the same.
+/// A canonical text, equal for equivalent matches.
 pub fn canonical(matcher: &RequestMatcher) -> String {
     let value = |matcher: &ValueMatcher| match matcher {
         ValueMatcher::Exact(value) => format!("={value:?}"),

@@ -1,13 +1,13 @@
-//! Which of several rules a request belongs to. Compared level by level from the listener down, first how specific the
-//! hostname is, then the API's order of matches, then age: so a child never takes what a more specific rule of its
-//! parent would take, however specific it is itself. Of equal rules of one route a plain one comes before a slot, unless
-//! a child there has a narrower hostname.
+//! Order of the rules of a listener. Rules are compared level by level from the listener down: by specificity of the
+//! hostname, then by the API's order of matches, then by age. So a child never takes a request from a more specific
+//! rule of its parent, however specific the child's own match is. Of equal rules of one route, a plain rule precedes a
+//! slot, unless a child of the slot has a narrower hostname.
 
 use std::collections::HashMap;
 
 use router_table::host_pattern::{HostPattern, Specificity};
 
-use crate::gateway::inclusion::level_key::Worth;
+use crate::gateway::inclusion::level_key::MatchRank;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Outcome};
 
 /// Rules of one listener by host.
@@ -18,7 +18,7 @@ pub struct Precedence<'r> {
 }
 
 impl<'r> Precedence<'r> {
-    /// Takes the rules of all routes of a listener.
+    /// Indexes the rules of all routes of a listener.
     pub fn new(rules: impl IntoIterator<Item = &'r EffectiveRule>) -> Self {
         let rules: Vec<_> = rules.into_iter().collect();
         let mut by_host: HashMap<_, Vec<_>> = HashMap::new();
@@ -30,8 +30,8 @@ impl<'r> Precedence<'r> {
         Precedence { rules, by_host }
     }
 
-    /// What serves a host, in order: the first that matches a request is the one. A host may be a name or a wildcard; it
-    /// is served by what covers it.
+    /// The rules that serve a host, in order: the first match decides. `host` may be a name or a wildcard; rules of
+    /// hosts that cover it apply.
     pub fn serving(&self, host: &HostPattern) -> Vec<(&'r EffectiveRule, &'r Alternative)> {
         let wider = host.and_wider();
         let mut found: Vec<usize> = wider.iter().filter_map(|host| self.by_host.get(host)).flatten().copied().collect();
@@ -49,27 +49,27 @@ impl<'r> Precedence<'r> {
     }
 }
 
-/// For each level how specific its host is, the worth of its match, how specific the host of the level below is,
+/// For each level how specific its host is, the rank of its match, how specific the host of the level below is,
 /// whether it is a slot, and the order within its route. One after the other, so the order is total.
-type Place<'a> = Vec<(Option<Specificity>, &'a Worth, Option<Specificity>, bool, (usize, usize))>;
+type RuleOrder<'a> = Vec<(Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize))>;
 
-fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> Place<'a> {
+fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> RuleOrder<'a> {
     let levels = hosts.iter().zip(&alternative.order).enumerate();
     let place = levels.map(|(i, (host, key))| {
         let below = hosts.get(i + 1);
         let is_slot = below.is_some() || outcome != Outcome::Serve;
-        (*host, &key.worth, *below.unwrap_or(host), is_slot, key.position)
+        (*host, &key.rank, *below.unwrap_or(host), is_slot, key.position)
     });
     place.collect()
 }
 
-/// What remains of a slot comes after all of its children.
-fn compare(one: &Place<'_>, other: &Place<'_>) -> std::cmp::Ordering {
+/// The fallback of a slot comes after all of the slot's children.
+fn compare(one: &RuleOrder<'_>, other: &RuleOrder<'_>) -> std::cmp::Ordering {
     let levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
     levels.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(other.len().cmp(&one.len()))
 }
 
-/// The most specific of these hosts that covers a host; `wider` are all that do, the most specific first.
+/// The most specific of these hosts that covers a host; `wider` lists all that cover it, the most specific first.
 fn closest(hosts: &[HostPattern], wider: &[HostPattern]) -> Option<Specificity> {
     wider.iter().find(|pattern| hosts.contains(pattern)).map(HostPattern::specificity)
 }

@@ -1,11 +1,11 @@
-//! A rule that is meant to be a slot and cannot be one.
+//! A rule that is an invalid slot.
 
 use crate::status::condition::Condition;
 
-/// A rule that is meant to be a slot and cannot be one. Its requests are answered 500.
+/// A rule that is an invalid slot. Its requests are answered 500.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The condition that says so, of every row of the route: Accepted or ResolvedRefs.
+    /// The condition in every row of the route's status: `Accepted` or `ResolvedRefs`.
     pub condition: Condition,
 }
 

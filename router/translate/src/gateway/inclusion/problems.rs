@@ -1,4 +1,4 @@
-//! What is wrong with what routes say about inclusion, apart from where they hang.
+//! Faults in the slots of routes, independent of where the routes are attached.
 
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
@@ -11,14 +11,14 @@ use super::slots::Slots;
 use crate::gateway::inclusion::problem::Problem;
 use crate::warning::Warning;
 
-/// What is wrong with the slots of a route, with the index of each rule.
+/// Faults of the slots of a route, with the index of each rule.
 pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, Problem)> {
     let slots = Slots::new(resources);
     let rules = route.rules.iter().enumerate();
     rules.filter_map(|(i, rule)| slots.slot(route, rule).err().map(|problem| (i, problem))).collect()
 }
 
-/// Parents that are not there: such an edge gets no row of status, as the API has it.
+/// Warnings for parent routes that do not exist: the API defines no status for such a reference.
 pub fn warnings(resources: &Resources) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for route in routes(resources) {

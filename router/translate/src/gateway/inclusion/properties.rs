@@ -1,4 +1,4 @@
-//! Random trees and random requests, against a model that walks the tree when a request comes.
+//! Property tests: random trees and requests, compared with a model that walks the tree for each request.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ struct Request {
     header: &'static str,
 }
 
-/// What a request comes to: the routes and rules on its way, and what becomes of it.
+/// The routes and rules that a request passes, and its outcome.
 type Answer = Option<(Vec<(ObjectKey, usize)>, Outcome)>;
 
 fn name(text: &str) -> Hostname {
@@ -61,7 +61,7 @@ fn pattern(text: &str) -> HostPattern {
 }
 
 const HOSTS: [&str; 6] = ["*.test", "*.x.test", "*.a.x.test", "a.x.test", "b.x.test", "c.a.x.test"];
-/// For each pattern and each two nested ones a name that they match.
+/// For each pattern, and for each two nested ones, a name that matches.
 const NAMES: [&str; 7] = ["y.test", "x.test", "b.x.test", "a.x.test", "c.a.x.test", "d.a.x.test", "other"];
 const METHODS: [&str; 2] = ["GET", "POST"];
 const ROUTES: usize = 6;
@@ -70,7 +70,6 @@ fn meta(name: &str, namespace: &str, age: u32) -> Meta {
     Meta {
         key: ObjectKey::new(namespace, name),
         labels: TextMap::default(),
-        annotations: TextMap::default(),
         created: Created(Some(jiff::Timestamp::from_second(age.into()).unwrap())),
         uid: Uid::default(),
         generation: 1,
@@ -155,7 +154,7 @@ fn worlds() -> impl Strategy<Value = World> {
                 }
                 own.push(rule);
             }
-            // Of rules with one name the API takes only the first.
+            // If several rules have one name, the API uses only the first.
             let mut names = BTreeSet::new();
             own.iter_mut().for_each(|rule| rule.name = rule.name.take().filter(|name| names.insert(name.clone())));
             world.routes.push(Arc::new(GatewayRoute {
@@ -183,15 +182,15 @@ impl World {
         self.routes.iter().for_each(|route| resources.insert(&Object::HttpRoute(route.clone())));
         self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
         let gateway = ObjectKey::new("blue", "public");
-        let mut tops = Vec::new();
-        for (listener, route, parent) in self.tops() {
+        let mut root_routes = Vec::new();
+        for (listener, route, parent) in self.root_routes() {
             let own = route.hostnames.iter().filter_map(|host| host.intersect(&listener.1)).collect();
             let hosts = if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own };
-            let top = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
-            tops.push(top);
+            let root_route = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
+            root_routes.push(root_route);
         }
         if backwards {
-            tops.reverse();
+            root_routes.reverse();
         }
         let context = Context {
             resources: &resources,
@@ -199,15 +198,16 @@ impl World {
             gateways: &BTreeSet::from([gateway.clone()]),
             refusal: &|_| None,
         };
-        let expanded = expand(&context, &tops);
-        let listener =
-            |top: &RootRoute<'_>| self.listeners.iter().find(|listener| listener.0 == top.section).unwrap().clone();
-        (tops.iter().map(|top| (listener(top), top.route.clone())).collect(), expanded)
+        let expanded = expand(&context, &root_routes);
+        let listener = |root_route: &RootRoute<'_>| {
+            self.listeners.iter().find(|listener| listener.0 == root_route.section).unwrap().clone()
+        };
+        (root_routes.iter().map(|root_route| (listener(root_route), root_route.route.clone())).collect(), expanded)
     }
 
-    /// Routes on listeners.
-    fn tops(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
-        let mut tops: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
+    /// Routes attached to listeners.
+    fn root_routes(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
+        let mut root_routes: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
         for listener in &self.listeners {
             for route in &self.routes {
                 let names = |parent: &ParentRef| {
@@ -217,17 +217,22 @@ impl World {
                 if let Some(parent) = route.parents.iter().position(names)
                     && (route.hostnames.is_empty() || route.hostnames.iter().any(meet))
                 {
-                    tops.push((listener, route, parent));
+                    root_routes.push((listener, route, parent));
                 }
             }
         }
-        tops
+        root_routes
     }
 }
 
-/// What the flat rules of a listener do with a request.
-fn flat(tops: &[(Listener, Arc<GatewayRoute>)], expanded: &Expanded, listener: &Listener, request: &Request) -> Answer {
-    let of_listener = tops.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
+/// The outcome of a request under the flat rules of a listener.
+fn flat(
+    root_routes: &[(Listener, Arc<GatewayRoute>)],
+    expanded: &Expanded,
+    listener: &Listener,
+    request: &Request,
+) -> Answer {
+    let of_listener = root_routes.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
     let precedence = Precedence::new(of_listener.flat_map(|(_, rules)| rules));
     let (rule, _) = precedence
         .serving(&HostPattern::Exact(request.host.clone()))
@@ -237,8 +242,8 @@ fn flat(tops: &[(Listener, Arc<GatewayRoute>)], expanded: &Expanded, listener: &
     Some((way, rule.outcome))
 }
 
-/// Whether a request is as a matcher wants it, its path being what is left of it. Headers that somebody above looks at
-/// are not looked at again.
+/// True if a request matches; `path` is the part below the parents' paths. Headers that an ancestor matches on are not
+/// compared again.
 fn matches(matcher: &RequestMatcher, request: &Request, path: &str, above: &[&RequestMatcher]) -> bool {
     let path = match &matcher.path {
         PathMatcher::Prefix(prefix) => rest(prefix, path).is_some(),
@@ -251,7 +256,7 @@ fn matches(matcher: &RequestMatcher, request: &Request, path: &str, above: &[&Re
     path && header && matcher.method.as_ref().is_none_or(|method| **method == *request.method)
 }
 
-/// What is left of a path below a prefix.
+/// The rest of a path below a prefix.
 fn rest<'p>(prefix: &str, path: &'p str) -> Option<&'p str> {
     if prefix == "/" {
         return Some(path);
@@ -262,19 +267,19 @@ fn rest<'p>(prefix: &str, path: &'p str) -> Option<&'p str> {
     }
 }
 
-/// The model: from the listener down, at each level the best of what matches, and no way back.
+/// The model: from the listener down, the best match at each level, without backtracking.
 struct Model<'w> {
     world: &'w World,
     listener: &'w Listener,
 }
 
-/// A slot on the way: its route, which rule, and which of its matches.
+/// A slot on the way: the route, the index of the rule, and the index of the match.
 type Step<'w> = (&'w Arc<GatewayRoute>, usize, usize);
 
 impl<'w> Model<'w> {
     fn ask(&self, request: &Request) -> Answer {
-        let tops = self.world.tops().into_iter().filter(|(listener, ..)| *listener == self.listener);
-        self.choose(request, &mut Vec::new(), tops.map(|(_, route, _)| route).collect())
+        let root_routes = self.world.root_routes().into_iter().filter(|(listener, ..)| *listener == self.listener);
+        self.choose(request, &mut Vec::new(), root_routes.map(|(_, route, _)| route).collect())
     }
 
     fn choose(&self, request: &Request, way: &mut Vec<Step<'w>>, routes: Vec<&'w Arc<GatewayRoute>>) -> Answer {
@@ -298,7 +303,7 @@ impl<'w> Model<'w> {
                         host,
                         (Reverse(exact), Reverse(long), Reverse(own.method.is_some()), Reverse(own.headers.len())),
                         (route.meta.created, route.meta.key.clone()),
-                        // Of equal rules of a route: where a child has a narrower host, then what is no slot.
+                        // Of equal rules of a route: first one with a child of a narrower host, then a plain rule.
                         (below, slot, i, j),
                     );
                     if best.as_ref().is_none_or(|(known, _)| key < *known) {
@@ -313,14 +318,14 @@ impl<'w> Model<'w> {
         if !is_slot(step.0, step.1) {
             return Some((steps(way), Outcome::Serve));
         }
-        let children: Vec<_> = self.world.routes.iter().filter(|child| self.hangs(way, child)).collect();
+        let children: Vec<_> = self.world.routes.iter().filter(|child| self.attaches(way, child)).collect();
         let outcome = if children.is_empty() { Outcome::NoBackend } else { Outcome::NoChild };
         self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
     }
 
-    /// How specific the hosts of those children are that have a rule for a request, below the slot at the end of a way.
+    /// Specificity of the hosts of children below the last slot of a way that have a rule for the request.
     fn narrowest_below(&self, way: &[Step<'w>], request: &Request) -> Option<(bool, Reverse<usize>)> {
-        let children = self.world.routes.iter().filter(|child| self.hangs(way, child));
+        let children = self.world.routes.iter().filter(|child| self.attaches(way, child));
         let takes = |child: &&'w Arc<GatewayRoute>| {
             child.rules.iter().enumerate().any(|(i, rule)| {
                 (0..rule.matches.len()).any(|j| self.fits(&[way, &[(*child, i, j)]].concat(), request))
@@ -329,14 +334,15 @@ impl<'w> Model<'w> {
         children.filter(takes).filter_map(|child| self.host(way, child, &request.host)).min()
     }
 
-    /// How specific the hosts of a route are for a name (smaller is more so), at the end of a way; `None`: not its own.
+    /// Specificity of a route's hosts for a name at the end of a way (smaller is more specific); `None` if it has no
+    /// such host.
     fn host(&self, way: &[Step<'_>], route: &GatewayRoute, host: &Hostname) -> Option<(bool, Reverse<usize>)> {
         let routes = way.iter().map(|(route, ..)| &***route).chain([route]);
         let lists = routes.map(|route| route.hostnames.as_slice()).filter(|list| !list.is_empty());
         let own = [self.listener.1.clone()];
         let lists: Vec<_> = lists.chain([own.as_slice()]).collect();
         let asked = HostPattern::Exact(host.clone());
-        // A name that all lists have is served by the most specific pattern of any of them.
+        // A name that all lists cover is served by the most specific pattern of any list.
         lists.iter().try_fold((true, Reverse(0)), |best, list| {
             let covering = list.iter().filter(|pattern| pattern.covers(&asked));
             let specific = covering.map(|pattern| match pattern {
@@ -348,7 +354,7 @@ impl<'w> Model<'w> {
         })
     }
 
-    /// Whether a request fits all matches on a way, each looking at what the one above has left of the path.
+    /// True if a request matches every level of a way, each applied to the path that the level above left.
     fn fits(&self, way: &[Step<'_>], request: &Request) -> bool {
         let mut path = Some(request.path.as_str());
         let mut above: Vec<&RequestMatcher> = Vec::new();
@@ -356,7 +362,7 @@ impl<'w> Model<'w> {
             let matcher = &route.rules[*rule].matches[*alternative];
             let fits = match path {
                 Some(path) => matches(matcher, request, path, &above),
-                // Below an exact path only what says nothing of paths.
+                // Below an exact path, only a match without a path applies.
                 None => {
                     matches!(&matcher.path, PathMatcher::Prefix(prefix) if &**prefix == "/")
                         && matches(matcher, request, "/", &above)
@@ -371,8 +377,8 @@ impl<'w> Model<'w> {
         })
     }
 
-    /// Whether a child hangs on the slot at the end of a way.
-    fn hangs(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
+    /// True if a child attaches to the slot at the end of a way.
+    fn attaches(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
         let Some((parent, rule, _)) = way.last() else { return false };
         let key = |route: &GatewayRoute| route.meta.key.clone();
         let named = child.parents.iter().any(|reference| {
@@ -400,7 +406,7 @@ impl<'w> Model<'w> {
             && self.some_request_fits(way, child)
     }
 
-    /// Whether there is a request for one of the child's matches below any matches of the slots above.
+    /// True if some request can match the child and the slots above it.
     fn some_request_fits(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
         let child = Arc::new(child.clone());
         let mut ways: Vec<Vec<Step<'_>>> = vec![Vec::new()];
@@ -418,7 +424,7 @@ impl<'w> Model<'w> {
                 let way = [way.as_slice(), &[(&child, *i, *j)]].concat();
                 paths.iter().any(|path| {
                     METHODS.iter().any(|method| {
-                        // Of each header the uppermost condition is the only one, so some value always fits.
+                        // Of each header only the uppermost condition counts, so some value always matches.
                         ["1", "2"].iter().any(|header| {
                             let (path, host) = (path.clone(), name("other"));
                             self.fits(&way, &Request { host, path, method, header })
@@ -434,7 +440,7 @@ fn is_slot(route: &GatewayRoute, rule: usize) -> bool {
     !route.rules[rule].backends.is_empty()
 }
 
-/// Paths that the matches on a way could be for.
+/// Candidate paths for the matches on a way.
 fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
     let text = |matcher: &RequestMatcher| match &matcher.path {
         PathMatcher::Prefix(path) | PathMatcher::Exact(path) => path.trim_end_matches('/').to_owned(),
@@ -447,7 +453,7 @@ fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
         .collect()
 }
 
-/// What is told without the messages: those of a sibling say that an older one shadows it.
+/// A fragment without messages: those of a sibling name the older one that shadows it.
 fn essence(fragment: &Fragment) -> Value {
     let rows = fragment.rows.iter().map(|row| {
         let IncludedRow { parent, accepted, line, .. } = row;
@@ -460,21 +466,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// So a child never receives a request outside its parents' hosts and matches, nor one that a more specific rule of
-    /// its parent takes.
+    /// its parent matches.
     #[test]
     fn the_flat_rules_do_what_a_walk_would_do(world in worlds(), asked in vec(requests(), 30)) {
-        let (tops, expanded) = world.expand(false);
+        let (root_routes, expanded) = world.expand(false);
         for listener in &world.listeners {
             let model = Model { world: &world, listener };
             for request in &asked {
-                let answer = flat(&tops, &expanded, listener, request);
+                let answer = flat(&root_routes, &expanded, listener, request);
                 prop_assert_eq!(&answer, &model.ask(request), "{:?} on {:?}", request, listener);
             }
         }
     }
 
     #[test]
-    fn cutting_an_edge_changes_only_what_hangs_below_it(
+    fn cutting_an_edge_changes_only_what_is_below_it(
         world in worlds(), which in any::<prop::sample::Index>(), asked in vec(requests(), 30),
     ) {
         let all = world.routes.iter().enumerate().flat_map(|(i, route)| {
@@ -504,7 +510,7 @@ proptest! {
                     continue;
                 };
                 let through = way.windows(2).any(|two| two[0].0 == parent && two[1].0 == child);
-                // The last child of a slot is gone: the slot has no backend any more.
+                // The slot has lost its last child, so it has no backend any more.
                 let emptied = *outcome == Outcome::NoChild && way.last().is_some_and(|(route, _)| *route == parent);
                 if emptied {
                     let (new_way, new_outcome) = new.as_ref().unwrap();
@@ -528,8 +534,8 @@ proptest! {
             Kind::RouteSlot => below.iter().chain([&parent]).any(|route| object.key.name.starts_with(&*route.name)),
             _ => below.contains(&object.key) || object.key == parent,
         };
-        for (object, fragment) in before.told.iter().filter(|(object, _)| !concerned(object)) {
-            prop_assert_eq!(Some(essence(fragment)), after.told.get(object).map(essence), "{}", object);
+        for (object, fragment) in before.fragments.iter().filter(|(object, _)| !concerned(object)) {
+            prop_assert_eq!(Some(essence(fragment)), after.fragments.get(object).map(essence), "{}", object);
         }
     }
 
@@ -538,7 +544,7 @@ proptest! {
         let (_, one) = world.expand(false);
         let (_, mut other) = world.expand(true);
         other.rules.reverse();
-        prop_assert_eq!(one.told, other.told);
+        prop_assert_eq!(one.fragments, other.fragments);
         prop_assert_eq!(format!("{:?}", one.rules), format!("{:?}", other.rules));
     }
 }

@@ -1,5 +1,5 @@
-//! Which rules are slots, and who may hang on them. There are two carriers of one meaning: a `RouteSlot` as the only
-//! backend of a rule, and, where the CRD of HTTPRoute has it, `allowedRoutes` of the rule itself.
+//! Which rules are slots, and which routes they admit. A slot is written either as a `RouteSlot` that is the only
+//! backend of a rule, or, if the HTTPRoute CRD has the field, as `allowedRoutes` of the rule.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use router_model::object::ObjectKey;
 
 use crate::gateway::inclusion::problem::Problem;
 
-/// A rule that children hang on.
+/// A rule that child routes attach to.
 #[derive(Clone, Debug)]
 pub struct Slot<'r> {
-    /// Who may.
+    /// The routes that it admits.
     pub allowed: &'r AllowedRoutes,
-    /// The RouteSlot, when it is one.
+    /// The RouteSlot, if the rule names one.
     pub object: Option<ObjectKey>,
-    /// Whether routes of the parent's own kind may hang on it: no other kind ever can.
+    /// True if routes of the parent's own kind may attach; no other kind can.
     pub takes_own_kind: bool,
-    /// Entries of `allowedRoutes.kinds` that count for nothing.
+    /// Entries of `allowedRoutes.kinds` that are ignored.
     pub invalid_kinds: Vec<String>,
-    /// A filter of the rule that nothing can hang under.
+    /// The rule has a RequestRedirect filter, so nothing can attach.
     pub redirects: bool,
 }
 
@@ -41,10 +41,10 @@ impl<'r> Slots<'r> {
         Slots { resources, literal: resources.definitions.iter().any(|definition| definition.has_inclusions) }
     }
 
-    /// Whether this rule is a slot.
+    /// The slot of this rule, if it is one.
     ///
     /// # Errors
-    /// The rule is meant to be one and cannot be.
+    /// The rule is an invalid slot.
     pub fn slot(&self, route: &GatewayRoute, rule: &'r RouteRule) -> Result<Option<Slot<'r>>, Problem> {
         let named: Vec<_> = rule.backends.iter().filter(|backend| is_slot(backend)).collect();
         let allowed = rule.allowed.as_ref().filter(|_| route.kind == Kind::HttpRoute);
@@ -86,7 +86,8 @@ impl<'r> Slots<'r> {
         }
     }
 
-    /// Whether a slot admits routes of this namespace, asked of the route that the slot is of (not of those above it).
+    /// True if a slot admits routes of this namespace; `Same` means that of the slot's own route, not of those above
+    /// it.
     pub fn admits(&self, slot: &Slot<'_>, parent: &GatewayRoute, namespace: &Arc<str>) -> bool {
         match &slot.allowed.from {
             FromNamespaces::Same => *namespace == parent.meta.key.namespace,
@@ -97,7 +98,7 @@ impl<'r> Slots<'r> {
     }
 }
 
-/// Whether this is a reference to a RouteSlot.
+/// True if the reference names a RouteSlot.
 pub fn is_slot(backend: &BackendRef) -> bool {
     *backend.object.group == *SLUICE_GROUP && *backend.object.kind == *Kind::RouteSlot.name()
 }

@@ -1,6 +1,7 @@
-//! What parents, children and RouteSlots are told. A child may be taken through one Gateway and refused through another,
-//! so there are rows for its own `parentRefs` and one for each listener that it is reached from; and a parent has an entry
-//! for each of its slots under each listener. Foreign routes are named, and nothing is said of what is in them.
+//! Statuses of parents, children and RouteSlots. A child may be accepted through one Gateway and rejected through
+//! another, so it has a row for each of its own `parentRefs` and one for each listener that it is reached from. A
+//! parent has an entry for each of its slots under each listener. Routes of other namespaces are named; their content
+//! is not revealed.
 
 mod parent;
 pub(crate) mod words;
@@ -9,69 +10,70 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parent::Hanging;
+use parent::AttachedChildren;
 use router_api::gateway_api::types::GatewayRoute;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
-use super::walk::{Way, via};
+use super::walk::{InclusionPath, via};
 use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
-/// `status.parents` has 32 items at most, of all controllers together.
+/// Maximum length of `status.parents` (API schema), for all controllers together.
 const MOST_ROWS: usize = 32;
-/// `inclusionPaths` has this many items at most.
+/// Maximum length of `inclusionPaths`.
 const MOST_PATHS: usize = 64;
-/// Everything that is told.
-pub fn told(
+/// Fragments of status for all objects that inclusion concerns.
+pub fn fragments(
     context: &Context<'_>,
     edges: &Edges<'_>,
-    tops: &[RootRoute<'_>],
-    ways: &[Way<'_>],
+    root_routes: &[RootRoute<'_>],
+    ways: &[InclusionPath<'_>],
 ) -> BTreeMap<ObjectRef, Fragment> {
-    let mut told: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
-    let hanging = Hanging::new(context, edges, tops, ways);
-    let mut by_child: BTreeMap<ObjectRef, Vec<&Way<'_>>> = BTreeMap::new();
+    let mut fragments: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
+    let attached_children = AttachedChildren::new(context, edges, root_routes, ways);
+    let mut by_child: BTreeMap<ObjectRef, Vec<&InclusionPath<'_>>> = BTreeMap::new();
     for way in ways {
         by_child.entry(reference_of(way.child)).or_default().push(way);
     }
-    // By name, so that it does not matter in which order listeners have been asked.
+    // Sorted by name, so that the order of listeners does not matter.
     for ways in by_child.values_mut() {
-        ways.sort_by_key(|way| place(tops, way));
+        ways.sort_by_key(|way| place(root_routes, way));
     }
     for (child, references) in &edges.children {
         let Some(route) = edges.routes.get(child) else { continue };
         let ways = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
         let mut rows: Vec<_> =
-            references.iter().map(|(i, parent)| direct(edges, tops, route, *i, parent, ways)).collect();
-        rows.extend(roots(tops, route, ways, &hanging));
-        told.entry(child.clone()).or_default().rows = rows;
+            references.iter().map(|(i, parent)| direct(edges, root_routes, route, *i, parent, ways)).collect();
+        rows.extend(roots(root_routes, route, ways, &attached_children));
+        fragments.entry(child.clone()).or_default().rows = rows;
     }
-    hanging.tell(&mut told);
-    told
+    attached_children.write(&mut fragments);
+    fragments
 }
 
 /// Listener and slots of a way, by name.
-type Place<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
+type PathOrder<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
 
-fn place<'w>(tops: &[RootRoute<'_>], way: &Way<'w>) -> Place<'w> {
-    let root = tops.get(way.top).map(|top| (top.gateway.clone(), top.section.clone()));
+fn place<'w>(root_routes: &[RootRoute<'_>], way: &InclusionPath<'w>) -> PathOrder<'w> {
+    let root =
+        root_routes.get(way.root_route).map(|root_route| (root_route.gateway.clone(), root_route.section.clone()));
     (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
 
-/// The row of one of a child's own `parentRefs`.
+/// The row for one of a child's own `parentRefs`.
 fn direct(
     edges: &Edges<'_>,
-    tops: &[RootRoute<'_>],
+    root_routes: &[RootRoute<'_>],
     route: &GatewayRoute,
     i: usize,
     parent: &ObjectRef,
-    ways: &[&Way<'_>],
+    ways: &[&InclusionPath<'_>],
 ) -> IncludedRow {
     let ways: Vec<_> = ways.iter().copied().filter(|way| way.references.contains(&i)).collect();
     let failed = edges.failed.get(&reference_of(route)).into_iter().flatten().find(|failed| failed.reference == i);
@@ -86,7 +88,7 @@ fn direct(
             let texts =
                 refusals.iter().map(|(way, refusal)| format!("via {}: {}", via(&way.slots), words(way, refusal)));
             let message = sentence(texts);
-            // Where the reasons differ, the first one's: the message has them all.
+            // If the reasons differ, the first one is used; the message lists all.
             Condition::new(
                 "Accepted",
                 false,
@@ -102,7 +104,7 @@ fn direct(
     };
     let mut members = Vec::new();
     if edges.literal && route.kind == Kind::HttpRoute {
-        let paths = ways.iter().take(MOST_PATHS).map(|way| path(tops, way));
+        let paths = ways.iter().take(MOST_PATHS).map(|way| path(root_routes, way));
         members.push(("inclusionPaths", Value::Array(paths.collect())));
     }
     let section = route.parents.get(i).and_then(|reference| reference.section.as_deref());
@@ -117,16 +119,21 @@ fn direct(
     IncludedRow { parent: RowParent::Direct(i), accepted, dropped: dropped(&live), members, line }
 }
 
-/// The rows of the listeners that a child is reached from only through other routes.
-fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Hanging<'_>) -> Vec<IncludedRow> {
-    let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&Way<'_>>> = BTreeMap::new();
+/// The rows of listeners that reach a child only through other routes.
+fn roots(
+    root_routes: &[RootRoute<'_>],
+    route: &GatewayRoute,
+    ways: &[&InclusionPath<'_>],
+    attached_children: &AttachedChildren<'_>,
+) -> Vec<IncludedRow> {
+    let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&InclusionPath<'_>>> = BTreeMap::new();
     for way in ways {
-        if let Some(top) = tops.get(way.top) {
-            by_root.entry((top.gateway.clone(), &top.section)).or_default().push(way);
+        if let Some(root_route) = root_routes.get(way.root_route) {
+            by_root.entry((root_route.gateway.clone(), &root_route.section)).or_default().push(way);
         }
     }
     by_root.retain(|(gateway, section), _| !names_listener(route, gateway, section));
-    // Rows of all `parentRefs` come first, whoever's they are.
+    // Rows of all `parentRefs` come first, those of other controllers included.
     let room = MOST_ROWS.saturating_sub(route.parents.len());
     let left_out = by_root.len().saturating_sub(room);
     let mut rows: Vec<_> = by_root
@@ -147,7 +154,8 @@ fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hangin
             };
             let line = line(format!("Gateway {gateway}#{section}"), &accepted, &live);
             let mut members = Vec::new();
-            members.extend(hanging.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
+            members
+                .extend(attached_children.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
             let parent = RowParent::Root { gateway, section: section.into() };
             IncludedRow { parent, accepted, dropped: dropped(&live), members, line }
         })
@@ -158,7 +166,7 @@ fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hangin
     rows
 }
 
-/// Whether one of the route's own `parentRefs` is this very listener: then that row is for it.
+/// True if one of the route's own `parentRefs` names this listener, so that its row is already written.
 fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> bool {
     route.parents.iter().any(|reference| {
         reference.section.as_deref() == Some(section)
@@ -167,10 +175,10 @@ fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> b
     })
 }
 
-fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
+fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> ParentStatus {
     let hosts: BTreeSet<_> =
         live.iter().filter_map(|way| way.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
-    Row {
+    ParentStatus {
         parent,
         hosts: hosts.into_iter().map(ToString::to_string).collect(),
         admitted: accepted.holds,
@@ -180,8 +188,8 @@ fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
     }
 }
 
-/// One of `inclusionPaths`.
-fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
+/// An entry of `inclusionPaths`.
+fn path(root_routes: &[RootRoute<'_>], way: &InclusionPath<'_>) -> Value {
     let step = |kind: Kind, key: &ObjectKey, section: Option<&str>| {
         let mut step = Map::new();
         for (name, text) in [("kind", kind.name()), ("namespace", &key.namespace), ("name", &key.name)] {
@@ -190,12 +198,15 @@ fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
         step.extend(section.map(|section| ("sectionName".to_owned(), json!(section))));
         Value::Object(step)
     };
-    let top = tops.get(way.top).map(|top| step(Kind::Gateway, top.gateway, Some(&top.section)));
+    let root_route = root_routes
+        .get(way.root_route)
+        .map(|root_route| step(Kind::Gateway, root_route.gateway, Some(&root_route.section)));
     let slots = way.slots.iter().map(|(route, rule)| {
         let section = route.rules.get(*rule).and_then(|rule| rule.name.as_deref());
         step(route.kind, &route.meta.key, section)
     });
-    let steps: Vec<_> = top.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
+    let steps: Vec<_> =
+        root_route.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
     let (accepted, hosts) = match &way.result {
         Ok(hosts) => (Condition::new("Accepted", true, "Accepted", way.notes.join("; ")), &**hosts),
         Err(refusal) => (Condition::new("Accepted", false, reason(refusal), words(way, refusal)), &[] as &[_]),
@@ -207,8 +218,8 @@ fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
     })
 }
 
-/// Why a child does not hang somewhere, in its own status: nothing of what is in routes of other namespaces.
-fn words<'w>(way: &Way<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
+/// Why a child is not attached, for its own status; it must not reveal routes of other namespaces.
+fn words<'w>(way: &InclusionPath<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
     let own = &way.child.meta.key.namespace;
     match refusal {
         Refusal::Host(_) | Refusal::Filter(_)
@@ -224,13 +235,13 @@ fn count(ways: usize) -> String {
     if ways == 1 { "1 inclusion path".to_owned() } else { format!("{ways} inclusion paths") }
 }
 
-fn with_notes(message: String, live: &[&Way<'_>]) -> String {
+fn with_notes(message: String, live: &[&InclusionPath<'_>]) -> String {
     let notes: BTreeSet<_> = live.iter().flat_map(|way| &way.notes).cloned().collect();
     if notes.is_empty() { message } else { format!("{message}; {}", sentence(notes)) }
 }
 
-/// What rules are not served on some of these ways, and why.
-fn dropped(live: &[&Way<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
+/// Rules dropped on some of these ways, with the reasons.
+fn dropped(live: &[&InclusionPath<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
     let mut dropped: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     for way in live {
         for (rule, what) in &way.dropped {

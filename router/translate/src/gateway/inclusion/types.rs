@@ -1,4 +1,4 @@
-//! What inclusion is worked out from, and what comes of it.
+//! Inputs and results of inclusion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use serde_json::Value;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
-/// What inclusion is worked out from.
+/// Inputs of inclusion.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
     /// All objects.
     pub resources: &'c Resources,
-    /// How deep trees may be.
+    /// Maximum depth of a tree.
     pub max_depth: MaxDepth,
-    /// The Gateways whose class is ours: rows are written for edges that lead to one of them.
+    /// Gateways of accepted classes: statuses have rows for edges that lead to one of them.
     pub gateways: &'c BTreeSet<ObjectKey>,
-    /// Why a route is refused wherever it hangs: reason and message of Accepted.
+    /// Why a route is rejected wherever it is attached: reason and message of `Accepted`.
     pub refusal: &'c dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 }
 
-/// A route that a listener of a Gateway has accepted.
+/// A route attached to a listener of a Gateway.
 #[derive(Clone, Debug)]
 pub struct RootRoute<'t> {
     /// The Gateway.
@@ -39,37 +39,37 @@ pub struct RootRoute<'t> {
     pub section: Arc<str>,
     /// The route.
     pub route: &'t Arc<GatewayRoute>,
-    /// Which of its `parentRefs` names the listener.
+    /// Index of its `parentRefs` entry that names the listener.
     pub parent: usize,
-    /// Its hosts there: those of the listener that are the route's as well. At least one.
+    /// The intersection of its hosts with the listener's hostname; not empty.
     pub hosts: Vec<HostPattern>,
 }
 
-/// What comes of routes and their children.
+/// Result of inclusion.
 #[derive(Debug, Default)]
 pub struct Expanded {
-    /// What each of the tops serves, in their order.
+    /// The rules of each root route, in the order of root routes.
     pub rules: Vec<Vec<EffectiveRule>>,
-    /// What objects are told because of inclusion.
-    pub told: BTreeMap<ObjectRef, Fragment>,
+    /// Status fragments that inclusion adds to objects.
+    pub fragments: BTreeMap<ObjectRef, Fragment>,
 }
 
-/// A rule of a route with everything that the slots above it say folded in; or what is left of a slot.
+/// A rule with everything that the slots above it say merged in; or the fallback of a slot.
 #[derive(Clone, Debug)]
 pub struct EffectiveRule {
-    /// Routes and rules from the listener down, at least one; the last one's backends serve.
+    /// Routes and rules from the listener down, at least one; the backends of the last one serve.
     pub levels: Vec<Level>,
-    /// What requests may be like; any one of these.
+    /// Matches: a request needs to match any one of them.
     pub alternatives: Vec<Alternative>,
-    /// Filters in order, each with the route that wrote it: what it refers to is looked up from there.
+    /// Filters in order, each with the route that defines it; references resolve from that route.
     pub filters: Vec<AuthoredFilter>,
-    /// The least of what the levels say.
+    /// The shortest of all levels.
     pub request_timeout: Option<Duration>,
-    /// The least of what the levels say.
+    /// The shortest of all levels.
     pub backend_timeout: Option<Duration>,
-    /// `retry` of the lowest level that has one.
+    /// `retry` of the lowest level that sets it.
     pub retry: Option<Retry>,
-    /// What becomes of requests.
+    /// How requests are answered.
     pub outcome: Outcome,
 }
 
@@ -78,46 +78,46 @@ pub struct EffectiveRule {
 pub struct Level {
     /// The route.
     pub route: Arc<GatewayRoute>,
-    /// Which of its rules.
+    /// Index of the rule.
     pub rule: usize,
-    /// Its hosts here: those of what it hangs on that are its own as well.
+    /// Its hosts here: the intersection with the hosts of the level above.
     pub hosts: Arc<[HostPattern]>,
 }
 
 /// One alternative of an effective rule.
 #[derive(Clone, Debug)]
 pub struct Alternative {
-    /// All of it must match.
+    /// All of its conditions must hold.
     pub matcher: RequestMatcher,
-    /// What a prefix replacement replaces: what was matched down to the level that has the filter.
+    /// What a prefix replacement replaces: the path matched down to the level that has the filter.
     pub prefix: Arc<str>,
-    /// Its place among others, level by level.
+    /// Precedence, level by level.
     pub order: Vec<LevelKey>,
 }
 
-/// A filter with its author.
+/// A filter with the route that defines it.
 #[derive(Clone, Debug)]
 pub struct AuthoredFilter {
-    /// The route whose rule has it.
+    /// The route whose rule defines the filter.
     pub author: Arc<GatewayRoute>,
     /// The filter.
     pub filter: Filter,
 }
 
-/// What becomes of the requests of an effective rule.
+/// How the requests of an effective rule are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Filters and backends of the last level.
+    /// By the filters and backends of the last level.
     Serve,
-    /// A slot, after all of its children: none wants the request, and nothing else is asked. 404.
+    /// 404: the fallback of a slot with children, none of which matches. No other rule is tried.
     NoChild,
-    /// A slot that no child hangs on here, or whose reference is no good (see `problems`): as if none of its
-    /// backends could be used. 500.
+    /// 500: a slot without attached children, or an invalid slot (see `problems`); answered as if no backend were
+    /// usable.
     NoBackend,
 }
 
 impl EffectiveRule {
-    /// The last level: whose backends serve. `None` never happens, as there is at least one level.
+    /// The last level, whose backends serve. Always present: there is at least one level.
     pub fn leaf(&self) -> Option<&Level> {
         self.levels.last()
     }
@@ -127,7 +127,7 @@ impl EffectiveRule {
         self.leaf().map_or(&[], |level| &level.hosts)
     }
 
-    /// The routes and rules that it comes from, for `explain`: `HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
+    /// The routes and rules that it is built from, for `explain`: `HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
     pub fn origin(&self) -> String {
         let levels = self.levels.iter().map(|Level { route, rule, .. }| {
             let (kind, key) = (route.kind, &route.meta.key);
@@ -147,38 +147,38 @@ impl Level {
     }
 }
 
-/// What inclusion has to tell an object.
+/// What inclusion adds to an object's status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fragment {
-    /// Of a child: rows of `status.parents`, those of its own `parentRefs` first.
+    /// For a child: rows of `status.parents`, those of its own `parentRefs` first.
     pub rows: Vec<IncludedRow>,
-    /// Of a parent, where its CRD has the field: `inclusions` of the row of this one of its `parentRefs`, a Gateway.
+    /// For a parent whose CRD has the field: `inclusions`, by index of the `parentRefs` entry that names a Gateway.
     pub inclusions: BTreeMap<usize, Value>,
-    /// Of a RouteSlot: its `status`.
+    /// For a RouteSlot: its `status`.
     pub slot: Option<Value>,
 }
 
-/// A row of a child's `status.parents`. Its condition ResolvedRefs is the route's own and is added to it.
+/// A row of a child's `status.parents`. The route's own condition `ResolvedRefs` is added to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncludedRow {
-    /// Whose row it is.
+    /// The parent of the row.
     pub parent: RowParent,
-    /// `Accepted`.
+    /// Condition `Accepted`.
     pub accepted: Condition,
-    /// Rules that some way to it does not serve, as they ask for what is not done there, and what that is.
+    /// Rules that some way to the child does not serve, with the unsupported values.
     pub dropped: BTreeMap<usize, BTreeSet<String>>,
-    /// `inclusions` and `inclusionPaths`, where the CRD has them; they stand beside `conditions`.
+    /// `inclusions` and `inclusionPaths` if the CRD has them, beside `conditions`.
     pub members: Vec<(&'static str, Value)>,
-    /// The same for lists.
-    pub line: Row,
+    /// The same row for `sluice get`.
+    pub line: ParentStatus,
 }
 
-/// Whose row it is.
+/// The parent of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowParent {
-    /// This one of `parentRefs`: it is repeated as it was written.
+    /// The `parentRefs` entry of this index; the row repeats it as written.
     Direct(usize),
-    /// A listener of a Gateway that the route is reached from only through other routes.
+    /// A listener that reaches the route only through other routes.
     Root {
         /// The Gateway.
         gateway: ObjectKey,

@@ -1,4 +1,4 @@
-//! Down from the listeners, slot by slot, to every child that hangs there.
+//! Walks from each listener down the slots to all attached children.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -21,91 +21,91 @@ use crate::gateway::inclusion::types::{
     Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, RootRoute,
 };
 
-/// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
+/// Maximum number of matches of one child below one slot, summed over its rules and all ways to the slot.
 const MOST_MATCHES: usize = 1024;
-/// How many matches may hang below one top, of all children. A child of many slots has its matches in each of them, so
-/// a few routes could otherwise make millions of rules.
+/// Maximum number of matches of all children below one root route. A child of many slots counts in each of them;
+/// without a limit, a few routes could expand to millions of rules.
 const MOST_BELOW: usize = 16_384;
-/// How many matches are looked at below one top, those of children that cannot hang there included.
+/// Maximum number of matches evaluated below one root route, including those of children that are then rejected.
 const MOST_LOOKED_AT: usize = 16 * MOST_BELOW;
-/// How many ways from one top may lead to one route. Trees of people have a few; without a limit, some tens of routes
+/// Maximum number of ways from one root route to one route. Real trees need a few; without a limit, some tens of routes
 /// that all name each other would keep the engine busy for ever.
 const MOST_WAYS: usize = 64;
 
-/// What a walk finds.
-pub struct Walked<'r> {
-    /// Of each top.
+/// Result of a walk.
+pub struct WalkResult<'r> {
+    /// The rules of each root route.
     pub rules: Vec<Vec<EffectiveRule>>,
-    /// Every try to hang a child on a slot, in order of walking.
-    pub ways: Vec<Way<'r>>,
+    /// Every attempt to attach a child to a slot, in the order of the walk.
+    pub ways: Vec<InclusionPath<'r>>,
 }
 
-/// One try to hang a child on a slot: a way from a listener to a route.
-pub struct Way<'r> {
-    /// Which of the tops it begins at.
-    pub top: usize,
-    /// The slots on it, from the top down.
+/// One attempt to attach a child to a slot: a path from a listener to a route.
+pub struct InclusionPath<'r> {
+    /// Index of the root route.
+    pub root_route: usize,
+    /// The slots on the path, from the root down.
     pub slots: Vec<(&'r GatewayRoute, usize)>,
     /// The child.
     pub child: &'r Arc<GatewayRoute>,
-    /// Which of its `parentRefs` name the last slot.
+    /// Indices of the child's `parentRefs` that name the last slot.
     pub references: &'r [usize],
-    /// Its hosts there, or why it does not hang there.
+    /// The child's hosts below the slot, or why it is not attached.
     pub result: Result<Arc<[HostPattern]>, Refusal>,
-    /// What of it has no effect there.
+    /// Notes on parts of the child that have no effect there.
     pub notes: Vec<String>,
-    /// Rules that are not served there, as they ask for what is not done, and what that is.
+    /// Rules dropped there because of unsupported values.
     pub dropped: Dropped,
 }
 
-/// Rules by their place, and what they ask for that is not done.
+/// Unsupported values, by index of the rule.
 pub type Dropped = BTreeMap<usize, String>;
 
-/// Walks down from every top.
-pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [RootRoute<'r>]) -> Walked<'r> {
+/// Walks down from every root route.
+pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [RootRoute<'r>]) -> WalkResult<'r> {
     let depth = context.max_depth.routes();
-    let start = State::start();
-    let mut rules = Vec::with_capacity(tops.len());
+    let start = LevelState::start();
+    let mut rules = Vec::with_capacity(root_routes.len());
     let mut ways = Vec::new();
-    for (i, top) in tops.iter().enumerate() {
-        let mut walk = Walk::new(depth, edges, i, top);
-        let hosts: Arc<[HostPattern]> = top.hosts.as_slice().into();
-        // Nothing is above, so nothing can contradict.
-        if let Ok(below) = start.below(top.route, &hosts) {
-            walk.serve(top.route, below.states);
+    for (i, root_route) in root_routes.iter().enumerate() {
+        let mut walk = InclusionWalk::new(depth, edges, i, root_route);
+        let hosts: Arc<[HostPattern]> = root_route.hosts.as_slice().into();
+        // The root has no parent, so nothing can conflict.
+        if let Ok(below) = start.below(root_route.route, &hosts) {
+            walk.serve(root_route.route, below.states);
         }
         rules.push(walk.rules);
         ways.append(&mut walk.ways);
     }
-    Walked { rules, ways }
+    WalkResult { rules, ways }
 }
 
-/// A walk down from one top.
-struct Walk<'r> {
+/// A walk down from one root route.
+struct InclusionWalk<'r> {
     depth: usize,
     edges: &'r Edges<'r>,
-    top: usize,
+    root_route: usize,
     listener: String,
     stack: Vec<(&'r GatewayRoute, usize)>,
-    /// Tries to hang each route on anything.
+    /// Attempts to attach, by child.
     tries: HashMap<ObjectRef, usize>,
-    /// Matches of each child below each slot.
+    /// Number of matches, by child, parent and slot.
     matches: HashMap<(ObjectRef, ObjectRef, usize), usize>,
-    /// Matches of all children.
+    /// Number of matches of all attached children.
     below: usize,
-    /// The same, and those of children that cannot hang where they want to.
+    /// The same, including children that were rejected.
     looked_at: usize,
     rules: Vec<EffectiveRule>,
-    ways: Vec<Way<'r>>,
+    ways: Vec<InclusionPath<'r>>,
 }
 
-impl<'r> Walk<'r> {
-    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, top: &RootRoute<'_>) -> Self {
-        Walk {
+impl<'r> InclusionWalk<'r> {
+    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, root_route: &RootRoute<'_>) -> Self {
+        InclusionWalk {
             depth,
             edges,
-            top: i,
-            listener: format!("{}#{}", top.gateway, top.section),
+            root_route: i,
+            listener: format!("{}#{}", root_route.gateway, root_route.section),
             stack: Vec::new(),
             tries: HashMap::new(),
             matches: HashMap::new(),
@@ -116,8 +116,8 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Serves a route: its rules as they are below what is above them.
-    fn serve(&mut self, route: &'r GatewayRoute, states: Vec<State>) {
+    /// Emits the rules of a route, merged with the levels above, and walks down its slots.
+    fn serve(&mut self, route: &'r GatewayRoute, states: Vec<LevelState>) {
         let parent = self.edges.parent(route);
         for (rule, state) in states.into_iter().enumerate().filter(|(_, state)| !state.alternatives.is_empty()) {
             let slot = parent.and_then(|parent| parent.slots.get(rule)?.as_ref());
@@ -135,20 +135,20 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Hangs every child on a slot that can hang there. `false` when there is none.
-    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &State) -> bool {
+    /// Attaches all children that the slot accepts. `false` if there is none.
+    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &LevelState) -> bool {
         let mut attached = false;
-        let mut taken = Taken::default();
+        let mut taken = OlderMatches::default();
         for candidate in candidates {
             let tries = self.tries.entry(reference_of(candidate.route)).or_default();
             *tries += 1;
             let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
-                Ordering::Less => self.hang(slot, candidate, state),
+                Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
-                    let message = format!("more than {MOST_WAYS} ways lead to it from {}", self.listener);
+                    let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener);
                     Err(Refusal::Depth(message))
                 }
-                // Said once.
+                // Already reported once.
                 Ordering::Greater => continue,
             };
             let result = below.as_ref().map(|below| below.hosts.clone()).map_err(Clone::clone);
@@ -158,7 +158,15 @@ impl<'r> Walk<'r> {
             };
             let dropped = below.as_ref().map(|below| below.dropped.clone()).unwrap_or_default();
             let (child, references) = (candidate.route, candidate.references.as_slice());
-            self.ways.push(Way { top: self.top, slots: self.stack.clone(), child, references, result, notes, dropped });
+            self.ways.push(InclusionPath {
+                root_route: self.root_route,
+                slots: self.stack.clone(),
+                child,
+                references,
+                result,
+                notes,
+                dropped,
+            });
             if let Ok(below) = below {
                 attached = true;
                 self.serve(child, below.states);
@@ -167,8 +175,8 @@ impl<'r> Walk<'r> {
         attached
     }
 
-    /// Whether a child can hang on the slot that the walk has come to.
-    fn hang(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &State) -> Result<Below, Refusal> {
+    /// Whether a child can attach to the slot at the top of the stack.
+    fn attach(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &LevelState) -> Result<Below, Refusal> {
         let child = candidate.route;
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {
@@ -178,7 +186,7 @@ impl<'r> Walk<'r> {
         }
         if self.stack.len() >= self.depth {
             let (routes, most) = (self.stack.len() + 1, self.depth);
-            let message = format!("route {routes} on its way from {}; at most {most} may be", self.listener);
+            let message = format!("route {routes} on the path from {}; at most {most} are allowed", self.listener);
             return Err(Refusal::Depth(message));
         }
         if slot.redirects {
@@ -186,20 +194,21 @@ impl<'r> Walk<'r> {
         }
         let hosts = narrow(&state.hosts, &child.hostnames)?;
         let Some((parent, rule)) = self.stack.last() else { return state.below(child, &hosts) };
-        // The matches that the child adds below the slot. Those of one that does not come to hang there take no room.
+        // The matches that the child adds below the slot. Those of a rejected child do not count.
         let key = (reference_of(child), reference_of(parent), *rule);
         let sum = self.matches.entry(key).or_default();
         let added: usize = child.rules.iter().map(|rule| rule.matches.len() * state.alternatives.len()).sum();
         if *sum + added > MOST_MATCHES {
-            let message = format!("{} matches with those of the slot; at most {MOST_MATCHES} may be", *sum + added);
+            let message =
+                format!("{} matches with those of the slot; at most {MOST_MATCHES} are allowed", *sum + added);
             return Err(unsupported(message));
         }
         if self.below + added > MOST_BELOW {
-            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would hang below one route")));
+            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would be below one route")));
         }
         self.looked_at += added;
         if self.looked_at > MOST_LOOKED_AT {
-            let message = format!("more than {MOST_LOOKED_AT} matches of routes want to be below one route");
+            let message = format!("more than {MOST_LOOKED_AT} matches of routes would be evaluated below one route");
             return Err(unsupported(message));
         }
         let below = state.below(child, &hosts)?;
@@ -213,9 +222,9 @@ fn unsupported(message: String) -> Refusal {
     Refusal::Unsupported("UnsupportedValue".to_owned(), message)
 }
 
-/// What is said from the listener down to some level.
+/// Everything that the levels from the listener down say.
 #[derive(Clone)]
-struct State {
+struct LevelState {
     levels: Vec<Level>,
     hosts: Arc<[HostPattern]>,
     alternatives: Vec<Alternative>,
@@ -223,28 +232,28 @@ struct State {
     request_timeout: Option<Duration>,
     backend_timeout: Option<Duration>,
     retry: Option<Retry>,
-    /// A level has replaced the prefix: what is below matches more, and replaces no more.
+    /// A level has replaced the prefix: lower levels extend the match, but not the replaced prefix.
     replaced: bool,
 }
 
-/// A child below a slot.
+/// A child merged with the slot above.
 struct Below {
     hosts: Arc<[HostPattern]>,
-    /// For each of its rules.
-    states: Vec<State>,
+    /// One for each of its rules.
+    states: Vec<LevelState>,
     notes: Vec<String>,
     dropped: Dropped,
 }
 
-impl State {
-    /// Before the first level: everything matches.
+impl LevelState {
+    /// The state above the first level: everything matches.
     fn start() -> Self {
         let any = Alternative { matcher: RequestMatcher::default(), prefix: "/".into(), order: Vec::new() };
-        State { alternatives: vec![any], ..State::nothing() }
+        LevelState { alternatives: vec![any], ..LevelState::nothing() }
     }
 
     fn nothing() -> Self {
-        State {
+        LevelState {
             levels: Vec::new(),
             hosts: Arc::default(),
             alternatives: Vec::new(),
@@ -256,11 +265,11 @@ impl State {
         }
     }
 
-    /// A route below this; its hosts are these.
+    /// Merges a route, served on these hosts, with this state.
     fn below(&self, route: &Arc<GatewayRoute>, hosts: &Arc<[HostPattern]>) -> Result<Below, Refusal> {
-        // First of all rules, as matches are many.
+        // Filters are checked before matches, as there are few filters and many matches.
         let filters = route.rules.iter().enumerate().map(|(i, rule)| {
-            // What is not done of a rule is told as that of any route; it serves nothing.
+            // Unsupported values are reported with the route's own validity; the rule serves nothing.
             let is_done = rule.unsupported.is_empty();
             let chain = is_done.then(|| filters::chain(&self.filters, route, &rule.filters)).transpose();
             chain.map_err(|what| Refusal::Filter(format!("rule {i}: {what}")))
@@ -291,25 +300,25 @@ impl State {
         Ok(Below { hosts: hosts.clone(), states, notes, dropped })
     }
 
-    /// A rule below this that serves nothing.
-    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> State {
+    /// The state of a rule that serves nothing.
+    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> LevelState {
         let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
         let levels = self.levels.iter().cloned().chain([level]).collect();
-        State { levels, hosts: hosts.clone(), ..State::nothing() }
+        LevelState { levels, hosts: hosts.clone(), ..LevelState::nothing() }
     }
 
-    /// A rule below this, made of one that serves nothing.
+    /// Merges a rule with this state; `nothing` is its state without matches.
     ///
     /// # Errors
-    /// What it asks for that is not done there.
+    /// The rule's unsupported value.
     fn rule(
         &self,
         route: &Arc<GatewayRoute>,
         i: usize,
-        nothing: State,
+        nothing: LevelState,
         filters: Vec<AuthoredFilter>,
         notes: &mut Vec<String>,
-    ) -> Result<State, String> {
+    ) -> Result<LevelState, String> {
         let Some(rule) = route.rules.get(i) else { return Ok(nothing) };
         let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
         for above in &self.alternatives {
@@ -321,13 +330,13 @@ impl State {
                         alternatives.push(Alternative { matcher, prefix, order });
                     }
                     Err(Mismatch::Empty(what)) => {
-                        notes.push(format!("match {j} of rule {i} is for no request: {what}"))
+                        notes.push(format!("match {j} of rule {i} can match no request: {what}"))
                     }
                     Err(Mismatch::Unsupported(what)) => return Err(what),
                 }
             }
         }
-        Ok(State {
+        Ok(LevelState {
             alternatives,
             filters,
             request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
@@ -339,12 +348,12 @@ impl State {
     }
 
     fn into_rule(self, outcome: Outcome) -> EffectiveRule {
-        let State { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
+        let LevelState { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
         EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, retry, outcome }
     }
 }
 
-/// The hosts of a slot that are a child's as well.
+/// The intersection of a slot's hosts with a child's.
 fn narrow(above: &Arc<[HostPattern]>, own: &[HostPattern]) -> Result<Arc<[HostPattern]>, Refusal> {
     if own.is_empty() {
         return Ok(above.clone());
@@ -384,12 +393,12 @@ fn replaces_prefix(filter: &Filter) -> bool {
     matches!(path, Some(PathModifier::Prefix(_)))
 }
 
-/// What older children of a slot have, host by host and match by match.
+/// Matches of the older children of a slot, by host and canonical match.
 #[derive(Default)]
-struct Taken(BTreeMap<(HostPattern, String), (String, Created)>);
+struct OlderMatches(BTreeMap<(HostPattern, String), (String, Created)>);
 
-impl Taken {
-    /// Takes what a child asks for. Says which of its matches are an older child's on each of its hosts.
+impl OlderMatches {
+    /// Records a child's matches, and returns a note for each that older children shadow on all hosts.
     fn shadowed(&mut self, child: &GatewayRoute, hosts: &[HostPattern]) -> Vec<String> {
         let mut notes = Vec::new();
         let mut own = Vec::new();

@@ -1,28 +1,26 @@
-//! Certificates of listeners, and listeners whose certificates or hostnames overlap.
-
-use std::sync::Arc;
+//! Certificates of listeners; listeners whose certificates or hostnames overlap.
 
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
-use rustls::sign::CertifiedKey;
 
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
 use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::status::condition::Condition;
 
-/// The certificates of `certificateRefs` that can be used, in order; the others are faults.
+/// The certificates of all valid `certificateRefs`, in order; invalid ones are added to the faults.
 pub fn resolve(
     gateway: &Gateway,
     listener: &Listener,
     resources: &Resources,
     grants: &Grants,
     faults: &mut Faults,
-) -> Vec<Arc<CertifiedKey>> {
+) -> Vec<Certificate> {
     let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
     if references.is_empty() {
         faults.add("InvalidCertificateRef", "tls.certificateRefs is empty; name a Secret of type kubernetes.io/tls");
@@ -36,7 +34,7 @@ pub fn resolve(
         }
         let namespace = reference.namespace.as_ref().unwrap_or(&gateway.meta.key.namespace);
         let key = ObjectKey { namespace: namespace.clone(), name: reference.name.clone() };
-        // Whether the Secret is there is not told without a grant.
+        // Without a grant, the message must not reveal whether the Secret exists.
         if !grants.allows(&Referrer::of(Kind::Gateway, &gateway.meta.key), Kind::Secret, &key) {
             let message =
                 format!("certificateRefs: no ReferenceGrant in {namespace} lets this Gateway use Secret {key}");
@@ -44,13 +42,13 @@ pub fn resolve(
             continue;
         }
         match resources.secrets.get(&key).map(|secret| &secret.pair) {
-            Some(Some(pair)) => certificates.push(Arc::clone(&pair.0)),
+            Some(Some(pair)) => certificates.push(pair.clone()),
             Some(None) => {
                 let message = format!("certificateRefs: Secret {key} has not type kubernetes.io/tls");
                 faults.add("InvalidCertificateRef", message);
             }
             None => {
-                let message = format!("certificateRefs: there is no Secret {key}, or its content is no good");
+                let message = format!("certificateRefs: there is no Secret {key}, or its content is invalid");
                 faults.add("InvalidCertificateRef", message);
             }
         }
@@ -58,8 +56,8 @@ pub fn resolve(
     certificates
 }
 
-/// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may take for one: it reuses a
-/// connection for every name that the certificate covers (RFC 9113, 9.1.1), and is answered 421.
+/// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may coalesce: it reuses a connection
+/// for every name that the certificate covers (RFC 9113, 9.1.1), and gets 421.
 pub fn note_overlaps(placed: &mut [Placed<'_>]) {
     let is_https = |placed: &Placed<'_>| placed.protocol == Some(Protocol::Https) && placed.router.is_some();
     let mut found = Vec::new();
@@ -90,7 +88,7 @@ pub fn note_overlaps(placed: &mut [Placed<'_>]) {
     }
 }
 
-/// Whether a listener has a certificate for a name of this pattern.
+/// True if a listener has a certificate that covers a name of this pattern.
 fn shows_for(placed: &Placed<'_>, hostname: &HostPattern) -> bool {
     let name = match hostname {
         HostPattern::Any => return false,

@@ -1,17 +1,15 @@
-//! What became of a listener.
-
-use std::sync::Arc;
+//! A listener after evaluation: protocol, router, certificates and conditions.
 
 use router_api::gateway_api::types::Listener;
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
-use rustls::sign::CertifiedKey;
 
 use crate::gateway::carried::Carried;
 use crate::gateway::listeners::ports::Side;
 use crate::status::condition::Condition;
 
-/// What a listener speaks.
+/// Protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `HTTP`.
@@ -20,7 +18,7 @@ pub enum Protocol {
     Https,
     /// `TLS`, terminated here.
     TlsTerminate,
-    /// `TLS`, carried as it is.
+    /// `TLS`, passed through.
     TlsPassthrough,
 }
 
@@ -36,22 +34,22 @@ impl Protocol {
         }
     }
 
-    /// Which port of a router it needs.
+    /// The router port that it needs.
     pub fn side(self) -> Side {
         if self == Protocol::Http { Side::Cleartext } else { Side::Tls }
     }
 
-    /// Whether TLS is taken off here.
+    /// True if TLS is terminated here.
     pub fn terminates(self) -> bool {
         matches!(self, Protocol::Https | Protocol::TlsTerminate)
     }
 
-    /// What backends get of its clients' connections.
+    /// What backends receive of its clients' connections.
     pub fn carried(self) -> Carried {
         if self == Protocol::TlsPassthrough { Carried::AsItCame } else { Carried::Content }
     }
 
-    /// The kinds of route that it can carry.
+    /// The kinds of routes that it supports.
     pub fn kinds(self) -> &'static [Kind] {
         match self {
             Protocol::Http | Protocol::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
@@ -60,33 +58,33 @@ impl Protocol {
     }
 }
 
-/// What became of a listener.
+/// A listener after evaluation.
 #[derive(Debug)]
 pub struct Placed<'r> {
-    /// As it was written.
+    /// The listener's spec.
     pub listener: &'r Listener,
-    /// `None`: one that is not done.
+    /// `None` if the protocol is not supported.
     pub protocol: Option<Protocol>,
-    /// Where it lives; `None`: nowhere, see `accepted`.
+    /// The router that serves it; `None` if it is not accepted.
     pub router: Option<RouterName>,
-    /// The kinds of route that it takes.
+    /// The kinds of routes that may attach.
     pub kinds: Vec<Kind>,
-    /// The certificates that can be used.
-    pub certificates: Vec<Arc<CertifiedKey>>,
+    /// Valid certificates.
+    pub certificates: Vec<Certificate>,
     /// Condition `Accepted`.
     pub accepted: Condition,
     /// Condition `Conflicted`.
     pub conflicted: Condition,
     /// Condition `ResolvedRefs`.
     pub resolved: Condition,
-    /// Condition `OverlappingTLSConfig`; only there when it holds.
+    /// Condition `OverlappingTLSConfig`; present only if true.
     pub overlapping: Option<Condition>,
-    /// Why its router refuses TLS that is terminated, where it does.
+    /// Why the router cannot terminate TLS; `None` if it can.
     pub tls_fault: Option<&'static str>,
 }
 
 impl Placed<'_> {
-    /// Whether it takes traffic.
+    /// True if it receives traffic.
     pub fn is_programmed(&self) -> bool {
         let lacks_certificate = self.protocol.is_some_and(Protocol::terminates) && self.certificates.is_empty();
         self.router.is_some() && !lacks_certificate && self.tls_fault.is_none()

@@ -1,11 +1,14 @@
-//! Which router a listener hangs on, and which hostnames of a port are taken.
+//! Assigns listeners to routers by port, and records the hostnames taken on each port.
 
 use std::collections::{BTreeMap, HashMap};
 
 use router_api::gateway_api::types::{Gateway, Listener};
+use router_model::kind::Kind;
 use router_model::names::RouterName;
+use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
+use crate::status::host_conflict::{Held, HostConflict};
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
 
@@ -18,7 +21,7 @@ pub enum Side {
     Tls,
 }
 
-/// The ports of all routers, and what listeners have taken of them.
+/// The ports of all routers, and the hostnames that listeners have taken on them.
 #[derive(Debug)]
 pub struct Ports<'r> {
     known: &'r [RouterPorts],
@@ -27,25 +30,25 @@ pub struct Ports<'r> {
 }
 
 impl<'r> Ports<'r> {
-    /// Nothing is taken yet of these routers.
+    /// Starts from these routers, with no hostname taken.
     pub fn new(known: &'r [RouterPorts]) -> Self {
         Ports { known, made: BTreeMap::new(), taken: HashMap::new() }
     }
 
-    /// The routers that had to be made, in order of port.
+    /// The routers created for Gateways, in order of port.
     pub fn made(&self) -> impl Iterator<Item = &RouterPorts> {
         self.made.values()
     }
 
-    /// Why a router refuses TLS, where it does.
+    /// Why a router cannot terminate TLS; `None` if it can.
     pub fn tls_fault(&self, name: &RouterName) -> Option<&'static str> {
         self.known.iter().find(|router| router.name == *name)?.tls_fault
     }
 
-    /// Takes the hostname of a listener on its port.
+    /// Takes the hostname of a listener on its port, and creates a router if no router has the port.
     ///
     /// # Errors
-    /// Why it cannot be had, and what to do.
+    /// The hostname or port is taken, and what to change.
     pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: Side) -> Result<RouterName, String> {
         let port = listener.port;
         let router = match self.router(port, side)? {
@@ -54,12 +57,17 @@ impl<'r> Ports<'r> {
         };
         let key = (router.clone(), side, listener.hostname.clone());
         match self.taken.get(&key) {
-            Some(owner) => Err(format!(
-                "Gateway {} {} and has hostname {} on port {port} already; choose another hostname or port",
-                owner.meta.key,
-                owner.meta.seniority(&gateway.meta).words(),
-                listener.hostname
-            )),
+            Some(owner) => {
+                let reference = |gateway: &Gateway| ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
+                let conflict = HostConflict {
+                    host: listener.hostname.to_string(),
+                    winner: reference(owner),
+                    loser: reference(gateway),
+                    held: Held::Host(owner.meta.seniority(&gateway.meta)),
+                };
+                let taken = conflict.message(&conflict.loser);
+                Err(format!("port {port}: {taken}; choose another hostname or port"))
+            }
             None => {
                 self.taken.insert(key, gateway);
                 Ok(router)
@@ -67,7 +75,7 @@ impl<'r> Ports<'r> {
         }
     }
 
-    /// The router that has this port for what the listener speaks, if any has.
+    /// The router that has this port for the listener's protocol, if any.
     fn router(&self, port: u16, side: Side) -> Result<Option<RouterName>, String> {
         for router in self.known.iter().chain(self.made.get(&port)) {
             let (own, other) = match side {
@@ -91,7 +99,7 @@ impl<'r> Ports<'r> {
             name.push_str("-0");
         }
         let name = RouterName(name.into());
-        let of = |wanted| (side == wanted).then_some(port);
+        let of = |own| (side == own).then_some(port);
         let (http, https) = (of(Side::Cleartext), of(Side::Tls));
         let traffic = TrafficDefaults::default();
         self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });

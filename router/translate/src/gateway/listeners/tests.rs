@@ -1,4 +1,4 @@
-//! Listeners of one Gateway that cannot be told apart. Most such Gateways are refused when they are read.
+//! Indistinct listeners of one Gateway. Most such Gateways are rejected by the reader.
 
 use router_api::gateway_api::types::ListenerTls;
 use router_model::names::Hostname;
@@ -32,7 +32,7 @@ fn none_of_several_listeners_alike_wins() {
             vec![(443, "HTTPS", a, false), (443, "HTTP", b, false), (80, "HTTP", b, false)],
             vec![protocol, protocol, None],
         ),
-        // What is not done stands in nobody's way.
+        // A listener with an unsupported protocol causes no conflict.
         (vec![(80, "HTTP", a, false), (80, "UDP", a, false)], vec![None, None]),
     ] {
         let written: Vec<_> = listeners.iter().map(|(p, k, h, pass)| listener(*p, k, *h, *pass)).collect();

@@ -1,4 +1,4 @@
-//! References of routes to Services: whose they are, whether they may be used, and which endpoints are meant.
+//! References of routes to Services: permissions, protocols and endpoints.
 
 use std::sync::Arc;
 
@@ -18,33 +18,33 @@ use crate::status::condition::Condition;
 
 /// Resolves references.
 pub struct Resolver<'r> {
-    /// Who lets whom use what.
+    /// ReferenceGrants.
     pub grants: &'r Grants,
     /// Services with their endpoints.
     pub services: &'r Services<'r>,
-    /// TLS with their endpoints.
+    /// BackendTLSPolicies.
     pub tls: &'r BackendTlsPolicies<'r>,
 }
 
-/// A backend that can be used.
+/// A usable backend.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What its endpoints are found by.
+    /// The key of its endpoints.
     pub key: Arc<EndpointsKey>,
-    /// TLS with them.
+    /// TLS to the endpoints; `None` for clear text.
     pub tls: Option<BackendTls>,
-    /// TLS is asked for in a way that cannot be done: nothing may be sent there.
+    /// The BackendTLSPolicy is invalid: nothing may be sent to the endpoints.
     pub fails: bool,
 }
 
-/// Reason of ResolvedRefs, and message.
+/// Reason and message of `ResolvedRefs`.
 type Fault = (&'static str, String);
 
-/// Reason where a backend's port does not speak what the route would send (GEP-1911).
+/// Reason if a backend's port does not speak the route's protocol (GEP-1911).
 const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocol";
 
-/// Why a route cannot speak a backend's protocol, and what to write; `None`: it can. TLSRoutes carry whatever bytes
-/// there are, but the TLS that a backend expects is the client's, or a policy's.
+/// Why a route cannot speak a backend's protocol, and what to write; `None` if it can. A TLSRoute carries any bytes,
+/// but TLS to a backend is either the client's or that of a policy.
 fn refusal(protocol: &AppProtocol, kind: Kind, carried: Carried, has_policy: bool) -> Option<String> {
     let speaks = protocol.speaks;
     let is_spoken = match kind {
@@ -60,7 +60,7 @@ fn refusal(protocol: &AppProtocol, kind: Kind, carried: Carried, has_policy: boo
     is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
 }
 
-/// The Service that a reference of a route names, if it names one.
+/// The Service that a route's reference names, if it names one.
 pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<ObjectKey> {
     let is_service = object.group.is_empty() && *object.kind == *Kind::Service.name();
     let namespace = object.namespace.as_ref().unwrap_or(&author.meta.key.namespace);
@@ -68,10 +68,10 @@ pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<Obj
 }
 
 impl Resolver<'_> {
-    /// A backend. What is there in other namespaces is told to nobody whom no grant lets use it.
+    /// A backend. Without a grant, the message must not reveal whether the object exists.
     ///
     /// # Errors
-    /// Reason and message for ResolvedRefs.
+    /// Reason and message of `ResolvedRefs`.
     pub fn backend(
         &self,
         author: &GatewayRoute,
@@ -107,19 +107,19 @@ impl Resolver<'_> {
                 return Err((UNSUPPORTED_PROTOCOL, format!("Service {key}, port {port}: appProtocol {name:?} {why}")));
             }
         }
-        // gRPC is spoken over HTTP/2, whatever the Service says.
+        // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
         let is_http2 = author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == Speaks::Http2);
         let endpoints = self.services.key(&key, port, is_http2).map_err(fault)?;
         let (tls, fails) = match policy {
             None => (None, false),
             Some(Ok(tls)) => (Some(tls), false),
-            // The policy is told what is wrong with it.
+            // The policy's own status reports the fault.
             Some(Err(_)) => (None, true),
         };
         Ok(Found { key: endpoints, tls, fails })
     }
 
-    /// Condition `ResolvedRefs` of a route: everything that its own rules refer to, slots aside.
+    /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
     pub fn condition(&self, route: &GatewayRoute, carried: Carried, mut faults: Faults) -> Condition {
         let is_slot =
             |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();

@@ -1,4 +1,4 @@
-//! Claims of objects of other kinds on a router's hosts. Between kinds the older claim has a host, whole.
+//! Claims of other APIs on a router's hosts. Across APIs, the oldest claim wins the entire host.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use router_model::names::HostMatch;
 use router_model::object::ObjectRef;
 
 use crate::owned_age::OwnedAge;
-use crate::status::rejection::{RejectReason, Rejection};
+use crate::status::host_conflict::{HostConflict, HostOwner};
 
-/// What objects of other kinds want on a router.
+/// Claims of other APIs on a router's hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherApiClaims(BTreeMap<HostMatch, OtherApiClaim>);
 
-/// Who wants a host, of the kinds other than Route.
+/// The claim of an object of another API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherApiClaim {
     /// The oldest object.
@@ -22,8 +22,16 @@ pub struct OtherApiClaim {
     pub age: OwnedAge,
 }
 
+impl OtherApiClaim {
+    /// The conflict with a younger route that asks for the host.
+    pub(super) fn conflict(&self, route: &Route, host: &str) -> HostConflict {
+        let owner = HostOwner { object: self.owner.clone(), created: self.age.created() };
+        owner.conflict(host.to_owned(), route.meta.key.route_id().object(), route.meta.created)
+    }
+}
+
 impl OtherApiClaims {
-    /// Notes a claim on a host in its [`contested`] form; of two the older one counts, and of equally old ones the first.
+    /// Adds a claim on a host in its [`contested`] form; the older claim wins, the first of equally old ones.
     pub fn add(&mut self, host: HostMatch, claim: OtherApiClaim) {
         match self.0.get(&host) {
             Some(other) if other.age <= claim.age => {}
@@ -46,32 +54,20 @@ impl OtherApiClaims {
         self.0.iter()
     }
 
-    /// The hosts whose claims differ from those of an older version.
+    /// Hosts whose claims differ from those of an older version.
     pub fn changed_since<'c>(&'c self, older: &'c Self) -> impl Iterator<Item = &'c HostMatch> {
         let gone = older.0.keys().filter(|host| !self.0.contains_key(host));
         self.0.iter().filter(|(host, claim)| older.0.get(host) != Some(claim)).map(|(host, _)| host).chain(gone)
     }
 }
 
-/// What objects of different kinds contend for: a wildcard, of one label as Routes and HTTPProxies mean it or of any
-/// number as Gateways do, is one host.
+/// The host as APIs contest it: a wildcard is one host, whether it covers one label (Routes, HTTPProxies) or any number
+/// (Gateways).
 pub fn contested(host: &HostMatch) -> HostMatch {
     match host {
         HostMatch::Wildcard(domain) => HostMatch::Suffix(domain.clone()),
         other => other.clone(),
     }
-}
-
-/// The refusal of a route whose host an older object of another kind has.
-pub(super) fn refusal(route: &Route, host: &str, claim: &OtherApiClaim) -> Rejection {
-    let owner = &claim.owner;
-    let seniority = claim.age.created().seniority(route.meta.created);
-    let message = if owner.key.namespace == route.meta.key.namespace {
-        format!("{} {} already exposes {host} and {}", owner.kind, owner.key.name, seniority.words())
-    } else {
-        format!("an object in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
-    };
-    Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(owner.clone()) }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use router_model::names::{HostMatch, Hostname};
 
 use crate::status::rejection::{RejectReason, Rejection, reject};
 
-/// `spec.host`, else the subdomain in front of the router's domain; empty when neither gives a name.
+/// `spec.host`, else `spec.subdomain` joined to the router's domain; empty if both are missing.
 pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {
     if !route.host.is_empty() || route.subdomain.is_empty() || domain.is_empty() {
         return route.host.clone();
@@ -17,8 +17,8 @@ pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {
     format!("{}.{domain}", route.subdomain).into()
 }
 
-/// What the route would serve, if its effective host is one. The annotation that lets bad labels be stored does not
-/// count here, as it does not in OpenShift's router.
+/// The host match of a Route, if its effective host is valid. As in OpenShift's router, the annotation that allows
+/// invalid labels to be stored does not count.
 pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
     if host.is_empty() {
         return Err(reject(RejectReason::NoHostValue, "no host value was defined for the route"));
@@ -42,8 +42,8 @@ pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection
         WildcardPolicy::None => Ok(HostMatch::Exact(name)),
         WildcardPolicy::Subdomain => match name.parent().map(Hostname::parse) {
             Some(Ok(parent)) => Ok(HostMatch::Wildcard(parent)),
-            // A host of one label has no domain below which there could be others: as in OpenShift, the route serves
-            // its host alone, and contends with all of one label (docs/openshift.md#wildcard-claims).
+            // A host of a single label has no parent domain to cover: as in OpenShift, the Route serves its host alone,
+            // and contests all hosts of one label (docs/openshift.md#wildcard-claims).
             None => Ok(HostMatch::Exact(name)),
             Some(Err(error)) => {
                 let message =

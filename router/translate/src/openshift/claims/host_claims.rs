@@ -1,5 +1,5 @@
-//! Claims on one host (docs/openshift.md#claims). Routes are offered in order of age, so whoever holds a claim comes
-//! first.
+//! Claims on one host (docs/openshift.md#claims). Routes come in order of age, so an existing claim is always the older
+//! one.
 
 use std::collections::HashMap;
 
@@ -7,63 +7,62 @@ use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 
-use crate::openshift::claims::taken::Taken;
+use crate::status::host_conflict::{Held, HostConflict};
 
-/// Who holds which hosts on a router.
+/// Claims on a router's hosts.
 pub struct HostClaims<'r> {
     by_host: HashMap<HostMatch, Holders<'r>>,
 }
 
-/// The admitted routes of one host.
+/// The admitted Routes of one host.
 struct Holders<'r> {
-    /// The oldest; under Strict the host belongs to its namespace.
+    /// The oldest; with Strict ownership, the host belongs to its namespace.
     owner: &'r Route,
     /// The youngest.
     newest: &'r Route,
-    /// By path; `""` and `/` are two paths.
+    /// By path; `""` and `/` are distinct paths.
     by_path: HashMap<&'r str, &'r Route>,
     has_tls: bool,
     has_passthrough: bool,
 }
 
 impl<'r> HostClaims<'r> {
-    /// Nobody holds anything yet; there is room for so many hosts.
+    /// No claims, with capacity for this many hosts.
     pub fn with_capacity(hosts: usize) -> Self {
         HostClaims { by_host: HashMap::with_capacity(hosts) }
     }
 
-    /// Whether the route may have the host beside those who hold it.
+    /// Checks a Route's claim against those of the host.
     ///
     /// # Errors
-    /// The message of its `HostAlreadyClaimed`, and who is in the way.
+    /// The conflict with the Route that has the claim.
     pub fn check(
         &self,
         route: &Route,
         host: &str,
         host_match: &HostMatch,
         ownership: NamespaceOwnership,
-    ) -> Result<(), Taken<'r>> {
+    ) -> Result<(), Box<HostConflict>> {
         let Some(holders) = self.by_host.get(host_match) else { return Ok(()) };
         let same_path = holders.by_path.get(route.traffic.path()).copied();
         if same_path.is_none() && !collides_by_tls(route, holders) && may_share(route, holders.owner, ownership) {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
-        let seniority = holder.meta.seniority(&route.meta);
-        let message = if holder.meta.key.namespace == route.meta.key.namespace {
-            format!("route {} already exposes {host} and {}", holder.meta.key.name, seniority.words())
-        } else {
-            format!("a route in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
-        };
-        Err(Taken { message, by: holder })
+        Err(Box::new(HostConflict {
+            host: host.to_owned(),
+            winner: holder.meta.key.route_id().object(),
+            loser: route.meta.key.route_id().object(),
+            held: Held::Host(holder.meta.seniority(&route.meta)),
+        }))
     }
 
-    /// Whether somebody holds the host.
+    /// True if a Route has a claim on the host.
     pub fn is_held(&self, host_match: &HostMatch) -> bool {
         self.by_host.contains_key(host_match)
     }
 
-    /// Notes a route that has passed every check.
+    /// Adds the claim of a Route that has passed every check.
     pub fn hold(&mut self, route: &'r Route, host_match: &HostMatch) {
         let holders = self.by_host.entry(host_match.clone()).or_insert_with(|| Holders {
             owner: route,
@@ -79,7 +78,7 @@ impl<'r> HostClaims<'r> {
     }
 }
 
-/// Before a ClientHello is decrypted there is no path: a passthrough route cannot share a host's TLS with anybody.
+/// A ClientHello has no path, so a passthrough Route cannot share a host's TLS with any other Route.
 fn collides_by_tls(route: &Route, holders: &Holders<'_>) -> bool {
     let (has_tls, passthrough) = (route.traffic.has_tls(), route.traffic.is_passthrough());
     has_tls && holders.has_tls && (passthrough || holders.has_passthrough)

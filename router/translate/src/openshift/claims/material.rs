@@ -1,4 +1,4 @@
-//! The certificate of a route, looked at after its claims (docs/openshift.md#claims-before-certificates).
+//! The certificate of a Route, read after its claims (docs/openshift.md#claims-before-certificates).
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use router_api::kubernetes::secret::Secret;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::traffic::{CertificateSource, Traffic};
 use router_api::resources::Objects;
+use router_model::certificate::Certificate;
 use router_model::field::FieldError;
 use router_model::object::ObjectKey;
-use rustls::sign::CertifiedKey;
 
 use crate::status::rejection::{RejectReason, Rejection, reject};
 
 const SECRET_FIELD: &str = "spec.tls.externalCertificate.name";
 
-/// The route's own certificate, if it is to have one.
-pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Arc<CertifiedKey>>, Rejection> {
+/// The Route's own certificate, if it defines one.
+pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Certificate>, Rejection> {
     let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return Ok(None) };
     match &tls.material {
         Err(errors) => Err(reject(RejectReason::ExtendedValidationFailed, aggregate(errors))),
@@ -27,14 +27,14 @@ pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Ar
     }
 }
 
-fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Result<Arc<CertifiedKey>, Rejection> {
+fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Result<Certificate, Rejection> {
     let key = ObjectKey { namespace: route.meta.key.namespace.clone(), name: name.clone() };
     let Some(slot) = secrets.slot(&key) else {
         let message = format!("{SECRET_FIELD}: Not found: there is no Secret {key}");
         return Err(reject(RejectReason::ExternalCertificateGetFailed, message));
     };
     match slot.good.as_ref().map(|secret| (&secret.kind, &secret.pair)) {
-        Some((_, Some(pair))) => Ok(pair.0.clone()),
+        Some((_, Some(pair))) => Ok(pair.clone()),
         Some((kind, None)) => {
             let message = format!("{SECRET_FIELD}: Invalid value: Secret {key} has type {kind}, not kubernetes.io/tls");
             Err(reject(RejectReason::ExternalCertificateValidationFailed, message))
@@ -46,7 +46,7 @@ fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Res
     }
 }
 
-/// As Kubernetes joins errors: one as it is, several in brackets.
+/// Joins errors as Kubernetes does: a single one as it is, several in brackets.
 fn aggregate(errors: &[FieldError]) -> String {
     match errors {
         [only] => only.to_string(),

@@ -1,4 +1,4 @@
-//! Who is refused, and in which words (docs/openshift.md#reasons).
+//! Rejected Routes and their messages (docs/openshift.md#reasons).
 
 use router_api::testing::{resources, route};
 use router_model::object::ObjectKey;
@@ -15,7 +15,7 @@ const SHARED: (NamespaceOwnership, WildcardAdmission) =
 const SHARED_WILD: (NamespaceOwnership, WildcardAdmission) =
     (NamespaceOwnership::InterNamespaceAllowed, WildcardAdmission::WildcardsAllowed);
 
-/// What becomes of routes that are given oldest first: the message of each, or `admitted`.
+/// Decisions on Routes given oldest first: the message of each, or `admitted`.
 fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), routes: &[(&str, Value)]) -> Vec<String> {
     let policy = Policy { domain: "apps.test".to_owned(), ownership, wildcards, domains: Default::default() };
     let values = routes.iter().zip(1..).map(|((id, spec), age)| route(id, age, spec.clone()));

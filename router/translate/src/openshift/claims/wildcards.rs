@@ -1,31 +1,31 @@
-//! Claims across a host and its parent domain, where wildcard routes are allowed (docs/openshift.md#wildcard-claims).
-//! Routes are offered in order of age, so whoever holds a claim comes first.
+//! Claims across a host and its parent domain, if wildcard Routes are allowed (docs/openshift.md#wildcard-claims).
+//! Routes come in order of age, so an existing claim is always the older one.
 
 use std::collections::{BTreeMap, HashMap};
 
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
 
-use crate::openshift::claims::taken::Taken;
+use crate::status::host_conflict::{Held, HostConflict};
 
-/// Who holds which hosts and wildcards on a router.
+/// Claims on a router's hosts and wildcards.
 #[derive(Default)]
 pub struct WildcardClaims<'r> {
     exact: HashMap<String, ExactClaims<'r>>,
     domains: HashMap<String, DomainClaims<'r>>,
 }
 
-/// Namespaces that hold something, each with its oldest route there.
+/// Namespaces with a claim, each with its oldest Route there.
 type Namespaces<'r> = BTreeMap<&'r str, &'r Route>;
 
-/// Exact routes of one host.
+/// Exact Routes of one host.
 #[derive(Default)]
 struct ExactClaims<'r> {
     namespaces: Namespaces<'r>,
     by_path: HashMap<&'r str, &'r Route>,
 }
 
-/// Routes under one parent domain.
+/// Routes below one parent domain.
 #[derive(Default)]
 struct DomainClaims<'r> {
     exact_namespaces: Namespaces<'r>,
@@ -34,11 +34,11 @@ struct DomainClaims<'r> {
 }
 
 impl<'r> WildcardClaims<'r> {
-    /// Whether the route may have its host, or its wildcard, beside those who hold something under the same domain.
+    /// Checks a Route's host or wildcard against the claims below the same domain.
     ///
     /// # Errors
-    /// The message of its `HostAlreadyClaimed`, and who is in the way.
-    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Taken<'r>> {
+    /// The conflict with the Route that has the claim.
+    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Box<HostConflict>> {
         let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
         let strict = ownership == NamespaceOwnership::Strict;
@@ -47,37 +47,33 @@ impl<'r> WildcardClaims<'r> {
                 namespaces.iter().filter(|(other, _)| strict && **other != namespace).map(|(_, holder)| *holder);
             others.min_by(|a, b| a.meta.age().cmp(&b.meta.age()))
         };
-        let elsewhere = |by| Err(Taken { message: format!("a route in another namespace holds host {host}"), by });
+        let conflict = |holder: &Route, held| {
+            Err(Box::new(HostConflict {
+                host: host.to_owned(),
+                winner: holder.meta.key.route_id().object(),
+                loser: route.meta.key.route_id().object(),
+                held,
+            }))
+        };
 
-        if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard) {
-            if let Some(holder) = foreign(&claims.namespaces) {
-                return elsewhere(holder);
-            }
-            if let Some(holder) = claims.by_path.get(path).copied() {
-                let key = &holder.meta.key;
-                if *key.namespace != *namespace {
-                    return elsewhere(holder);
-                }
-                return Err(Taken { message: format!("route {key} has host {host}"), by: holder });
-            }
+        if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard)
+            && let Some(holder) = foreign(&claims.namespaces).or_else(|| claims.by_path.get(path).copied())
+        {
+            return conflict(holder, Held::HostOfDomain);
         }
         let domain = parent(host);
         let Some(claims) = self.domains.get(domain) else { return Ok(()) };
         let of_exact = || foreign(&claims.exact_namespaces).filter(|_| is_wildcard);
         if let Some(holder) = foreign(&claims.wildcard_namespaces).or_else(of_exact) {
-            return elsewhere(holder);
+            return conflict(holder, Held::HostOfDomain);
         }
         match claims.wildcards_by_path.get(path).copied().filter(|_| is_wildcard) {
-            Some(holder) if *holder.meta.key.namespace == *namespace => {
-                let message = format!("wildcard route {} has host *.{domain}, blocking {host}", holder.meta.key);
-                Err(Taken { message, by: holder })
-            }
-            Some(holder) => elsewhere(holder),
+            Some(holder) => conflict(holder, Held::Wildcard(domain.to_owned())),
             None => Ok(()),
         }
     }
 
-    /// Notes a route that has passed every check.
+    /// Adds the claim of a Route that has passed every check.
     pub fn hold(&mut self, route: &'r Route, host: &str) {
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
         let domain = self.domains.entry(parent(host).to_owned()).or_default();
@@ -93,7 +89,7 @@ impl<'r> WildcardClaims<'r> {
     }
 }
 
-/// The domain that a wildcard of this host stands for; empty for a single label.
+/// The domain of a host's wildcard; empty for a single label.
 fn parent(host: &str) -> &str {
     host.split_once('.').map_or("", |(_, parent)| parent)
 }

@@ -1,4 +1,4 @@
-//! Ids of routers, and routes that others shadow.
+//! Ids of routers, and shadowed routes.
 
 use router_api::testing::{resources, route};
 use serde_json::json;
@@ -17,7 +17,7 @@ fn shadowed(routes: Vec<serde_json::Value>) -> Vec<String> {
 }
 
 #[test]
-fn a_shadow_is_told_once_with_the_schemes_that_it_lies_on() {
+fn a_shadow_is_reported_once_with_its_schemes() {
     let edge = |insecure: &str| json!({"termination": "edge", "insecureEdgeTerminationPolicy": insecure});
     let of = |id: &str, age: u32, path: &str, tls: serde_json::Value| {
         route(id, age, json!({"host": "h.test", "path": path, "tls": tls}))
@@ -38,7 +38,7 @@ fn shadows_of_different_routes_on_the_two_schemes_are_two() {
     let of = |id: &str, age: u32, path: &str, tls: serde_json::Value| {
         route(id, age, json!({"host": "h.test", "path": path, "tls": tls}))
     };
-    // In clear text the oldest route serves; over TLS, where it has no part, the second does.
+    // In clear text the oldest route serves; it has no TLS, so over TLS the second one does.
     let allow = || json!({"termination": "edge", "insecureEdgeTerminationPolicy": "Allow"});
     let found = shadowed(vec![of("a/clear", 1, "", json!(null)), of("a/edge", 2, "/", allow())]);
     assert_eq!(found, ["edge<clear: {\"http\"}"]);

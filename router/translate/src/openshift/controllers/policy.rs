@@ -1,4 +1,4 @@
-//! What a router does to the traffic of all its routes, from its controller and the ConfigMaps that this names.
+//! Policy for the traffic of all routes of a router, from its controller and the ConfigMaps that the controller names.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use router_table::policy::{AccessLogPolicy, ClientAuth, ErrorPages, Limits, Rout
 use router_table::tls_offer::TlsOffer;
 use rustls::RootCertStore;
 
-/// Where OpenShift keeps the ConfigMaps that IngressControllers name.
+/// Namespace of the ConfigMaps that IngressControllers name, in OpenShift.
 const CONFIG_NAMESPACE: &str = "openshift-config";
-/// HAProxy's buffer for headers, and what it keeps free of that, in bytes.
+/// Size of HAProxy's buffer for headers, and the part that it reserves, in bytes.
 const HEADER_BUFFER: u32 = 32_768;
 const HEADER_REWRITE: u32 = 8192;
 
-/// Something that a router cannot do as its controller asks.
+/// A setting of a controller that its router cannot apply.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Reason of the condition.
     pub reason: &'static str,
-    /// What is wrong, what happens instead, and what to write.
+    /// The fault, the effect, and the fix.
     pub message: String,
-    /// Whether TLS is refused because of it.
+    /// True if TLS is refused because of it.
     pub refuses_tls: bool,
 }
 
-/// The policy of a controller's router, and what cannot be had.
+/// The policy of a controller's router, and the settings that cannot be applied.
 pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterPolicy, Vec<Fault>) {
     let mut faults = Vec::new();
     check_profile(controller, &mut faults);
@@ -68,7 +68,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
     (policy, faults)
 }
 
-/// Whether a router is made from this ConfigMap.
+/// True if a router uses this ConfigMap.
 pub fn uses(key: &ObjectKey, resources: &Resources) -> bool {
     let mut controllers = resources.ingress_controllers.iter();
     *key.namespace == *CONFIG_NAMESPACE
@@ -117,7 +117,8 @@ fn limits(tuning: &Tuning, faults: &mut Vec<Fault>) -> Limits {
     Limits { head, connections }
 }
 
-/// The profiles that are only a name for a state of the art are taken as that; what someone asked for beyond it is told.
+/// Checks the TLS profile. Missing suites of `Intermediate` and `Modern` are not reported, since these only name a
+/// recommendation; those of other profiles are.
 fn check_profile(controller: &IngressController, faults: &mut Vec<Fault>) {
     let profile = &controller.tls_profile;
     match TlsOffer::of(profile) {
@@ -157,7 +158,7 @@ fn client_auth(tls: &ClientTls, resources: &Resources, faults: &mut Vec<Fault>) 
             }
             Arc::clone(&ca.roots)
         }
-        // Serving anybody where only clients with a certificate may come is worse than serving nobody.
+        // If a client certificate is required and cannot be verified, no client is served.
         Err(fault) => {
             let message = format!("{fault}; until it is there TLS is refused");
             faults.push(Fault { reason: "ClientCAUnusable", message, refuses_tls: true });

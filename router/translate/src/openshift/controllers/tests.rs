@@ -1,4 +1,4 @@
-//! Statuses of IngressControllers: what is effective, and what is wrong.
+//! Statuses of IngressControllers: effective settings, and faults.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn fields_without_effect_degrade_a_router_that_serves() {
                     spec.tuningOptions.serverFinTimeout, spec.logging.access.httpLogFormat";
     assert_eq!(conditions(&plan)[2], expected);
 
-    // A certificate that is missing is the first thing to say.
+    // A missing certificate is reported first.
     let mut both = spec;
     both["defaultCertificate"] = json!({ "name": "gone" });
     let found = conditions(&planned([controller("one", both)]));
@@ -116,7 +116,7 @@ fn fields_without_effect_degrade_a_router_that_serves() {
     assert!(found[2].ends_with(fields), "{found:?}");
 }
 
-/// The one router, and what its controller is told.
+/// The only router, and the messages of its controller's status.
 fn served(objects: impl IntoIterator<Item = Value>) -> (Arc<RouterPolicy>, Vec<String>) {
     let plan = planned(objects);
     (Arc::clone(&plan.routers[0].served), conditions(&plan))
@@ -182,7 +182,7 @@ fn profiles_tell_what_cannot_be_had() {
         let (policy, told) = served([controller("one", json!({ "tlsSecurityProfile": profile }))]);
         (policy.tls.kind, told[1].clone(), told[2].clone())
     };
-    // Nobody needs the few suites of these that are missing.
+    // The few missing suites of these profiles are not reported.
     for kind in ["Intermediate", "Modern"] {
         let (_, available, degraded) = told(json!({ "type": kind }));
         assert_eq!(available, "Available=True : ");

@@ -1,11 +1,10 @@
-//! Endpoints, addresses, lists of networks.
+//! Endpoints and their addresses.
 
 use std::net::IpAddr;
 
-use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, AllowList, WHITELIST};
 use router_api::resources::Resources;
 use router_api::testing::{resources, route, slice};
-use router_model::object::{ObjectKey, TextMap};
+use router_model::object::ObjectKey;
 use serde_json::json;
 
 use super::*;
@@ -75,26 +74,6 @@ fn endpoints_that_reach_the_node_or_the_cloud_are_not_used() {
     }
     for address in ["10.0.0.1", "192.168.1.1", "23.206.60.92", "2001:db8::1", "fd00::1", "::ffff:10.0.0.1"] {
         assert!(usable(address, EndpointAddresses::Filtered), "{address}");
-    }
-}
-
-#[test]
-fn allowlists_keep_what_is_valid_and_close_when_nothing_is() {
-    let list = |annotations: &[(&str, &str)]| {
-        let annotations: TextMap =
-            annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        allowlist(&annotations)
-    };
-    assert_eq!(list(&[]), None);
-    let texts = |list: AllowList| list.nets.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mixed =
-        "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 64:ff9b::192.168.0.1 10. ::ffff:1.2.3.4/120";
-    let found = list(&[(ALLOWLIST, mixed), (WHITELIST, "0.0.0.0/0")]).unwrap();
-    assert_eq!(found.invalid, ["2001:0db8:85a3:0000:0000:8a2e:0370", "10."]);
-    assert_eq!(texts(found), ["192.168.1.0/32", "172.16.14.0/24", "64:ff9b::c0a8:1/128", "1.2.3.0/24"]);
-    assert_eq!(texts(list(&[(WHITELIST, "10.0.0.0/8")]).unwrap()), ["10.0.0.0/8"]);
-    for nothing in ["", "  ", "192.168.10.5/64"] {
-        assert_eq!(list(&[(ALLOWLIST, nothing)]).unwrap().nets, []);
     }
 }
 

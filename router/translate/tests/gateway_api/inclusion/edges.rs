@@ -257,7 +257,7 @@ spec: {host: a.test, to: {name: v1}}"
     let child = route("infra/child", &parents, "a.test, b.test", &[to("v2", "", "")]);
     let world = world(&[older, top, slot("infra/s", "Same"), child]);
     assert_eq!(get(&world, "b.test/"), "v2");
-    let lost = "a Route of another namespace is older and has a.test";
+    let lost = "a Route in another namespace holds a.test and is older than child";
     assert_eq!(accepted(&world, "infra/child", "gw"), format!("True Accepted: {lost}"));
     assert_eq!(accepted(&world, "infra/child", "top"), format!("False HostAlreadyClaimed: 1 inclusion path; {lost}"));
 }
@@ -274,8 +274,11 @@ spec:
     let world = world(&[parent(), slot("infra/s", "Same"), child]);
     assert_eq!(get(&world, "x.test/s"), "500");
     let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
-    assert_eq!(super::condition(&row, "Accepted"), "False NotAllowedByParent: a GRPCRoute cannot hang on an HTTPRoute");
-    let why = "infra/child: a GRPCRoute cannot hang on an HTTPRoute";
+    assert_eq!(
+        super::condition(&row, "Accepted"),
+        "False NotAllowedByParent: a GRPCRoute cannot attach to an HTTPRoute"
+    );
+    let why = "infra/child: a GRPCRoute cannot attach to an HTTPRoute";
     assert_eq!(
         state_of(&world, "infra/s"),
         ["0".to_owned(), format!("False UnsupportedKind: {why}"), format!("NotSupported True UnsupportedKind: {why}")]

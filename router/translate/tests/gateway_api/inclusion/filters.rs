@@ -74,7 +74,7 @@ fn what_cannot_stand_in_one_rule_is_a_conflict() {
     let cases = [
         (vec![rewrite], vec![rewrite], "URLRewrite or RequestRedirect, and its parent has URLRewrite"),
         (vec![cors], vec![cors], "CORS, and its parent has CORS"),
-        (mirrors(5), mirrors(4), "9 RequestMirror filters with its parent's; 8 may be"),
+        (mirrors(5), mirrors(4), "9 RequestMirror filters with its parent's; at most 8 are allowed"),
     ];
     for (parent, child, why) in cases {
         let world = two(&filters(&parent), &filters(&child));
@@ -145,7 +145,7 @@ fn a_slot_that_redirects_takes_nobody() {
     let row = super::row(&world, "HTTPRoute infra/top", "gw").unwrap();
     assert_eq!(
         super::condition(&row["inclusions"][0], "Conflicted"),
-        "True FilterConflict: RequestRedirect in a rule with a slot: nothing can hang there; leave it out"
+        "True FilterConflict: RequestRedirect in a rule with a slot: no route can attach to it; leave it out"
     );
 }
 

@@ -156,7 +156,7 @@ fn what_no_request_is_like_is_said() {
     ];
     for (parent, child, why) in cases {
         let world = two(&parent, &child);
-        let told = format!("match 0 of rule 0 is for no request: {why}");
+        let told = format!("match 0 of rule 0 can match no request: {why}");
         assert_eq!(accepted(&world, "infra/child", "top"), format!("False Conflicted: via infra/top#s: {told}"));
         assert_eq!(
             state_of(&world, "infra/s"),
@@ -173,7 +173,7 @@ fn what_no_request_is_like_is_said() {
     assert_eq!(world.http(80, &Ask::get("x.test/").method("POST")), "404");
     assert_eq!(
         accepted(&world, "infra/child", "top"),
-        "True Accepted: 1 inclusion path; match 0 of rule 0 is for no request: its parent does not take method POST"
+        "True Accepted: 1 inclusion path; match 0 of rule 0 can match no request: its parent does not take method POST"
     );
     // Equal methods, or one that is not set, are no clash.
     for (parent, child) in [("{method: GET}", "{method: GET}"), ("{method: GET}", ""), ("", "{method: GET}")] {
@@ -271,7 +271,7 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
     assert_eq!(get(&world, "x.test/p15/c63"), "500");
     assert_eq!(
         accepted(&world, "infra/child", "top"),
-        "False UnsupportedValue: via infra/top#s: 1088 matches with those of the slot; at most 1024 may be"
+        "False UnsupportedValue: via infra/top#s: 1088 matches with those of the slot; at most 1024 are allowed"
     );
 }
 
@@ -291,7 +291,7 @@ fn sixteen_thousand_matches_hang_below_a_route_at_most() {
     assert_eq!(get(&world, "x.test/p63/c15-15"), "v1");
     assert_eq!(
         accepted(&world, "infra/c16", "top"),
-        "False UnsupportedValue: via infra/top#s: with it more than 16384 matches would hang below one route"
+        "False UnsupportedValue: via infra/top#s: with it more than 16384 matches would be below one route"
     );
 }
 
@@ -324,7 +324,7 @@ fn matches_that_are_looked_at_below_a_route_have_an_end() {
     assert!(accepted(&world, "infra/c255", "top").starts_with("False Conflicted: "));
     assert_eq!(
         accepted(&world, "infra/c256", "top"),
-        "False UnsupportedValue: via infra/top#s: more than 262144 matches of routes want to be below one route"
+        "False UnsupportedValue: via infra/top#s: more than 262144 matches of routes would be evaluated below one route"
     );
 }
 
@@ -453,7 +453,7 @@ spec: {{parentRefs: [{parents}], rules: [{rule}]}}"
     let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
     assert_eq!(
         super::condition(&row, "Accepted"),
-        "False Conflicted: via infra/top#s: match 0 of rule 0 is for no request: its parent does not take /shop.Other"
+        "False Conflicted: via infra/top#s: match 0 of rule 0 can match no request: its parent does not take /shop.Other"
     );
 }
 

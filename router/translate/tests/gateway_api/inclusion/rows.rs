@@ -1,6 +1,5 @@
 //! Which rows a child has.
 
-use router_translate::status::others::merge_other;
 use serde_json::{Value, json};
 
 use super::{GW, accepted, condition, route, row, slot, to, to_slot, under, world};
@@ -58,7 +57,7 @@ spec: {controllerName: example.com/other}"
 fn rows_of_other_controllers_stay_as_they_are() {
     let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
     let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);
-    let told = world(&[top, slot("infra/s", "Same"), child]).status("HTTPRoute infra/child");
+    let world = world(&[top, slot("infra/s", "Same"), child]);
     let foreign = json!({
         "parentRef": { "kind": "HTTPRoute", "name": "top" },
         "controllerName": "example.com/other",
@@ -70,7 +69,7 @@ fn rows_of_other_controllers_stay_as_they_are() {
         "conditions": [],
     });
     let before = json!({ "parents": [stale, foreign.clone()] });
-    let merged = merge_other(Some(&before), None, &told, jiff::Timestamp::UNIX_EPOCH).status;
+    let merged = world.merged("HTTPRoute infra/child", &before);
     let parents = merged["parents"].as_array().unwrap();
     let controllers: Vec<_> = parents.iter().map(|row| row["controllerName"].as_str().unwrap()).collect();
     assert_eq!(controllers.len(), 3);

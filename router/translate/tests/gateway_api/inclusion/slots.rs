@@ -58,7 +58,7 @@ fn kinds_that_cannot_hang_there_are_said() {
         [
             "1",
             "True Attached",
-            "ResolvedRefs False InvalidRouteKinds: only routes of the same kind can hang on a route: gateway.networking.k8s.io/GRPCRoute",
+            "ResolvedRefs False InvalidRouteKinds: only routes of the same kind can attach to a route: gateway.networking.k8s.io/GRPCRoute",
         ]
     );
     let none = with("{kind: TCPRoute}");

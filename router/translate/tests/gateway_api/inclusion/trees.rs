@@ -34,7 +34,7 @@ fn a_way_has_so_many_routes_at_most() {
         assert_eq!(get(&full, &format!("x.test{}", path(routes - 1))), "v1", "{depth}");
         let deep = chain(routes + 1, Some(depth));
         assert_eq!(get(&deep, &format!("x.test{}", path(routes))), "500", "{depth}");
-        let why = format!("route {} on its way from infra/gw#http; at most {depth} may be", depth + 1);
+        let why = format!("route {} on the path from infra/gw#http; at most {depth} are allowed", depth + 1);
         let told = accepted(&deep, &format!("infra/r{depth}"), &format!("r{}", depth - 1));
         assert!(told.starts_with("False MaxDepthExceeded: via infra/r0#s0") && told.ends_with(&why), "{told}");
         // With two tiers a route is parent or child.

@@ -38,7 +38,7 @@ pub fn open(to: SocketAddrV4) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Does one thing after another on each of some threads for a time. `each` makes, from a thread's number, what does one.
+/// Repeats an action on a number of threads for a time. `each` creates the action from the thread's number.
 pub fn in_threads<F>(client: Client, each: impl Fn(usize) -> Result<F> + Sync) -> Result<Outcome>
 where
     F: FnMut() -> Result<()>,

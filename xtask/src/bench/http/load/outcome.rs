@@ -1,10 +1,10 @@
-//! What a client of the load tools did.
+//! Results of a client of the load tools.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// What a client did.
+/// Results of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Requests, connections or messages that were answered.
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub errors: u64,
     /// The middle of their times.
     pub p50: Duration,
-    /// What one in a hundred exceeds.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 

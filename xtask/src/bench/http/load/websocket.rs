@@ -1,5 +1,5 @@
-//! WebSockets (RFC 6455), as much as an echo of short messages takes: the opening handshake and one frame at a time. The
-//! backend takes uploads as well: nginx answers those that it does not pass on before it has read them.
+//! WebSockets (RFC 6455), as far as an echo of short messages needs them: the opening handshake and single frames. The
+//! backend also accepts uploads: nginx responds to those that it does not proxy before it has read them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
@@ -11,9 +11,9 @@ use super::super::rows::BODY;
 use super::client::{Client, in_threads, open};
 use super::outcome::Outcome;
 
-/// What the backend prints when it listens.
+/// The backend's output once it listens.
 pub const LISTENING: &str = "load: listening";
-/// The key of RFC 6455 1.3, and what a server makes of it there. All clients here send this one.
+/// The key of RFC 6455 1.3, and the accept value for it. All clients here send this one.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// Bytes of a message: short enough for a frame with the shortest length field (RFC 6455 5.2).
@@ -70,7 +70,7 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     loop {
         let (head, begun) = match head(&mut stream) {
             Ok(read) => read,
-            // Whoever has asked for nothing more.
+            // The client has closed the connection.
             Err(_) => return Ok(()),
         };
         if head.contains(KEY) {

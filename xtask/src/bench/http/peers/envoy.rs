@@ -37,7 +37,7 @@ pub fn routes(setting: &Setting<'_>) -> String {
     )
 }
 
-/// A worker and a listening socket for each core; circuit breakers that do not bind, nothing of its own in requests.
+/// A worker and a listening socket for each core; circuit breakers without effect; no additions to requests.
 pub fn configuration(setting: &Setting<'_>) -> String {
     let folder = setting.folder.display();
     let most = HOSTS.len() as u64 * DESCRIPTORS;

@@ -36,7 +36,7 @@ pub fn run(address: SocketAddrV4) -> Result<()> {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 for stream in listener.incoming().flatten() {
-                    // What goes wrong with a connection is seen, and counted, by its client.
+                    // The client sees and counts errors of a connection.
                     let _ = serve(stream, &idle);
                 }
             });
@@ -121,7 +121,7 @@ impl Idle {
         Ok(())
     }
 
-    /// Sends back what comes, until the client closes.
+    /// Echoes until the client closes.
     fn answer(&self) {
         let mut events = Vec::with_capacity(256);
         loop {
@@ -139,7 +139,7 @@ impl Idle {
                     Ok(_) => false,
                 });
                 if !answered {
-                    // Closing takes it out of the epoll set.
+                    // Closing removes it from the epoll set.
                     streams.remove(&key);
                 }
             }

@@ -17,7 +17,7 @@ use super::protocol::{BLOCK, Load, MESSAGE};
 /// What to do.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where to; connections take them in turn.
+    /// Destinations; connections use them in turn.
     #[arg(long, value_delimiter = ',', required = true)]
     to: Vec<SocketAddrV4>,
     #[arg(long, value_enum)]
@@ -30,7 +30,7 @@ pub struct Arguments {
     hello: Hello,
 }
 
-/// What was carried: bytes, round trips or connections.
+/// The amount carried: bytes, round trips or connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// How many.
@@ -60,7 +60,7 @@ impl Outcome {
         self.units as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// With what was carried behind it.
+    /// Adds the amount of a following run.
     pub fn then(self, next: Outcome) -> Outcome {
         Outcome { elapsed: self.elapsed + next.elapsed, ..self.and(next) }
     }
@@ -132,7 +132,7 @@ fn connect_again_and_again(
     Ok(outcome)
 }
 
-/// The backend closes first: whoever does keeps the port pair for a minute (TIME_WAIT), and a listening port can be
+/// The backend closes first: the closing end keeps the port pair for a minute (TIME_WAIT). A listening port can be
 /// connected to again at once, while a client, or a proxy towards its backend, would run out of ports.
 fn connect_once(to: SocketAddrV4, hello: Hello, bytes: &[u8]) -> io::Result<()> {
     let mut stream = open(to, None, hello, bytes)?;
@@ -220,8 +220,8 @@ fn segments_sent(stream: &TcpStream) -> io::Result<u32> {
     const OFFSET: usize = 156;
     let mut info = [0_u8; OFFSET + 4];
     let mut length = info.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as `stream` is borrowed, and the kernel writes at most `length` bytes
-    // to `info`, which has as many.
+    // SAFETY: the descriptor is open while `stream` is borrowed, and the kernel writes at most `length` bytes to
+    // `info`, which is that large.
     let failed = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

@@ -34,7 +34,7 @@ pub enum Hello {
     Two,
 }
 
-/// What the backend is to do.
+/// Order for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// What.
@@ -67,7 +67,7 @@ pub fn record_length(header: &[u8]) -> usize {
     HEADER + usize::from(u16::from_be_bytes([header[3], header[4]]))
 }
 
-/// The order in a hello; `None` for bytes that are none of ours.
+/// The order in a hello; `None` for other bytes.
 pub fn order(hello: &[u8]) -> Option<Order> {
     let load = Load::from_code(*hello.get(RANDOM)?)?;
     let milliseconds = u32::from_be_bytes(hello.get(RANDOM + 1..RANDOM + 5)?.try_into().ok()?);

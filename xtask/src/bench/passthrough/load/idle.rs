@@ -13,7 +13,7 @@ use super::protocol::Load;
 /// What to hold.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where to; connections take them in turn.
+    /// Destinations; connections use them in turn.
     #[arg(long, value_delimiter = ',', required = true)]
     to: Vec<SocketAddrV4>,
     /// The client's address.

@@ -10,17 +10,17 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub const BLOCK: usize = 256 << 10;
 /// Bytes of one message there and back.
 pub const MESSAGE: usize = 64;
-/// What a backend answers to a hello, one byte.
+/// The backend's response to a hello, one byte.
 pub const READY: u8 = b'R';
-/// What the backend prints when it listens.
+/// The backend's output once it listens.
 pub const LISTENING: &str = "load: listening";
 
-/// What one connection, or many in a row, carry.
+/// Load of one connection, or of many in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Load {
     /// The backend sends for a time, then closes.
     Down,
-    /// The client sends for a time, half-closes, and is told how much arrived.
+    /// The client sends for a time, half-closes, and receives the number of bytes that arrived.
     Up,
     /// [`MESSAGE`] bytes there and back, again and again.
     Echo,

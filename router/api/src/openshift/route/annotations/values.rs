@@ -1,4 +1,4 @@
-//! Values of annotations: the texts that OpenShift's router takes, and what they mean.
+//! Values of annotations, in the syntax of OpenShift's router.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::{Balance, SameSite};
 
-/// Reads `[1-9][0-9]*(us|ms|s|m|h|d)?`, milliseconds without a unit; what is longer than [`MAX_TIMEOUT`] becomes that.
+/// Parses `[1-9][0-9]*(us|ms|s|m|h|d)?`, by default in milliseconds; at most [`MAX_TIMEOUT`].
 pub fn timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     if digits.is_empty() || digits.starts_with('0') {
@@ -26,7 +26,7 @@ pub fn timeout(text: &str) -> Option<Duration> {
     Some(Duration::from_micros(total).min(MAX_TIMEOUT))
 }
 
-/// The spellings of Go's `strconv.ParseBool`.
+/// A boolean, as Go's `strconv.ParseBool` accepts it.
 pub fn truth(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
@@ -35,7 +35,7 @@ pub fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A limit: digits alone, at least 1; what is larger than a `u32` becomes the largest.
+/// A limit: digits only, at least 1, saturating at `u32::MAX`.
 pub fn limit(text: &str) -> Option<NonZeroU32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u32::MAX)).and_then(NonZeroU32::new)
@@ -79,8 +79,8 @@ pub fn cookie_name(text: &str) -> Option<Box<str>> {
     is_name.then(|| text.into())
 }
 
-/// `hsts_header`: `max-age=N`, N perhaps in quotes, with any number of `includeSubDomains` and `preload` before and
-/// after it; without regard to case, with blanks around `;` and `=` alone. The header is the text as it stands.
+/// `hsts_header`: `max-age=N`, where N may be quoted, and any number of `includeSubDomains` and `preload` before and
+/// after it; case-insensitive, with blanks around `;` and `=` only. The header value is the text as written.
 pub fn hsts(text: &str) -> Option<Box<str>> {
     const BLANK: [char; 2] = [' ', '\t'];
     if text.starts_with(BLANK) || text.ends_with(BLANK) {
@@ -106,3 +106,33 @@ pub fn hsts(text: &str) -> Option<Box<str>> {
 
 /// Longest timeout: HAProxy's limit of 2^31 − 1 ms, about 24.8 days.
 pub const MAX_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_haproxys() {
+        const MINUTE: u64 = 60_000_000;
+        let good = [
+            ("1us", 1),
+            ("999", 999_000),
+            ("10", 10_000),
+            ("250ms", 250_000),
+            ("5s", 5_000_000),
+            ("100m", 100 * MINUTE),
+            ("7h", 7 * 60 * MINUTE),
+            ("24d", 24 * 24 * 60 * MINUTE),
+        ];
+        for (text, microseconds) in good {
+            assert_eq!(timeout(text), Some(Duration::from_micros(microseconds)), "{text}");
+        }
+        for long in ["25d", "1000h", "2147483648", "9223372036854776us", "9223372036854775807", &"9".repeat(400)] {
+            assert_eq!(timeout(long), Some(MAX_TIMEOUT), "{long}");
+        }
+        assert_eq!(timeout("2147483646ms"), Some(MAX_TIMEOUT - Duration::from_millis(1)));
+        for bad in ["", "0", "0s", "05s", "1.5s", "1d12h", "s", "-1s", "+1s", " 1s", "1s ", "1S", "1ns", "1 s", "٣s"] {
+            assert_eq!(timeout(bad), None, "{bad:?}");
+        }
+    }
+}

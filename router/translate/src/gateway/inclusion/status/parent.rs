@@ -1,4 +1,4 @@
-//! What hangs on each slot under each listener: `inclusions` of parents and of RouteSlots.
+//! Children attached to each slot under each listener: `inclusions` of parents and of RouteSlots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use super::super::edges::{Edges, Parent, Refusal, gateway_of, reference_of};
+use super::super::edges::{Edges, ParentRoute, Refusal, gateway_of, reference_of};
 use super::super::slots::Slot;
-use super::super::walk::Way;
+use super::super::walk::InclusionPath;
 use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{MOST_NAMES, listener_reference};
 use crate::gateway::inclusion::types::{Context, Fragment, RootRoute};
@@ -20,32 +20,37 @@ use crate::status::condition::Condition;
 /// A listener: Gateway and name.
 type Root = (ObjectKey, String);
 
-/// What hangs on one slot, under one listener or several.
+/// Children of one slot, under one listener or several.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct SlotChildren {
     /// The parent's namespace.
     home: Arc<str>,
     attached: BTreeSet<ObjectRef>,
     refused: BTreeSet<(ObjectKey, Refusal)>,
 }
 
-/// What hangs on all slots.
-pub struct Hanging<'e> {
+/// Children of all slots.
+pub struct AttachedChildren<'e> {
     edges: &'e Edges<'e>,
     max_depth: MaxDepth,
     generations: BTreeMap<ObjectKey, i64>,
-    /// Where parents hang themselves.
+    /// Listeners that each parent is reached from.
     roots: BTreeMap<ObjectRef, BTreeSet<Root>>,
-    /// Where parents hang by this one of their `parentRefs`.
+    /// Listeners that each parent is attached to by this entry of its `parentRefs`.
     direct: BTreeMap<(ObjectRef, usize), BTreeSet<Root>>,
-    tallies: BTreeMap<(ObjectRef, usize), BTreeMap<Root, Tally>>,
+    tallies: BTreeMap<(ObjectRef, usize), BTreeMap<Root, SlotChildren>>,
 }
 
-impl<'e> Hanging<'e> {
-    /// Counts what a walk found.
-    pub fn new(context: &Context<'_>, edges: &'e Edges<'e>, tops: &[RootRoute<'_>], ways: &[Way<'_>]) -> Self {
+impl<'e> AttachedChildren<'e> {
+    /// Collects the results of a walk.
+    pub fn new(
+        context: &Context<'_>,
+        edges: &'e Edges<'e>,
+        root_routes: &[RootRoute<'_>],
+        ways: &[InclusionPath<'_>],
+    ) -> Self {
         let slots = context.resources.route_slots.iter();
-        let mut hanging = Hanging {
+        let mut attached_children = AttachedChildren {
             edges,
             max_depth: context.max_depth,
             generations: slots.map(|slot| (slot.meta.key.clone(), slot.meta.generation)).collect(),
@@ -53,46 +58,48 @@ impl<'e> Hanging<'e> {
             direct: BTreeMap::new(),
             tallies: BTreeMap::new(),
         };
-        let root_of = |top: &RootRoute<'_>| (top.gateway.clone(), top.section.to_string());
-        for top in tops.iter().filter(|top| edges.parent(top.route).is_some()) {
-            let route = reference_of(top.route);
-            hanging.roots.entry(route.clone()).or_default().insert(root_of(top));
-            hanging.direct.entry((route, top.parent)).or_default().insert(root_of(top));
+        let root_of = |root_route: &RootRoute<'_>| (root_route.gateway.clone(), root_route.section.to_string());
+        for root_route in root_routes.iter().filter(|root_route| edges.parent(root_route.route).is_some()) {
+            let route = reference_of(root_route.route);
+            attached_children.roots.entry(route.clone()).or_default().insert(root_of(root_route));
+            attached_children.direct.entry((route, root_route.parent)).or_default().insert(root_of(root_route));
         }
         for way in ways {
-            let (Some(top), Some((parent, rule))) = (tops.get(way.top), way.slots.last()) else { continue };
-            let root = root_of(top);
+            let (Some(root_route), Some((parent, rule))) = (root_routes.get(way.root_route), way.slots.last()) else {
+                continue;
+            };
+            let root = root_of(root_route);
             if way.result.is_ok() && edges.parent(way.child).is_some() {
-                hanging.roots.entry(reference_of(way.child)).or_default().insert(root.clone());
+                attached_children.roots.entry(reference_of(way.child)).or_default().insert(root.clone());
             }
-            let slot = hanging.tallies.entry((reference_of(parent), *rule)).or_default();
+            let slot = attached_children.tallies.entry((reference_of(parent), *rule)).or_default();
             let tally = slot.entry(root).or_default();
             match &way.result {
                 Ok(_) => drop(tally.attached.insert(reference_of(way.child))),
                 Err(refusal) => drop(tally.refused.insert((way.child.meta.key.clone(), refusal.clone()))),
             }
         }
-        hanging
+        attached_children
     }
 
-    /// Tells parents, for their own `parentRefs`, and RouteSlots.
-    pub fn tell(&self, told: &mut BTreeMap<ObjectRef, Fragment>) {
+    /// Writes `inclusions` for parents' own `parentRefs` and for RouteSlots.
+    pub fn write(&self, fragments: &mut BTreeMap<ObjectRef, Fragment>) {
         for key in self.generations.keys() {
             let slot = ObjectRef { kind: Kind::RouteSlot, key: key.clone() };
-            told.entry(slot).or_default().slot = Some(json!({ "inclusions": [] }));
+            fragments.entry(slot).or_default().slot = Some(json!({ "inclusions": [] }));
         }
         for (reference, parent) in &self.edges.parents {
             let Some(route) = self.edges.routes.get(reference) else { continue };
             if self.has_field(route) {
                 for (i, entries) in self.of_references(route, parent) {
-                    told.entry(reference.clone()).or_default().inclusions.insert(i, entries);
+                    fragments.entry(reference.clone()).or_default().inclusions.insert(i, entries);
                 }
             }
             for (rule, slot) in slots(parent) {
                 let Some(key) = &slot.object else { continue };
                 let object = ObjectRef { kind: Kind::RouteSlot, key: key.clone() };
                 let Some(Value::Array(list)) =
-                    told.get_mut(&object).and_then(|fragment| fragment.slot.as_mut()?.get_mut("inclusions"))
+                    fragments.get_mut(&object).and_then(|fragment| fragment.slot.as_mut()?.get_mut("inclusions"))
                 else {
                     continue;
                 };
@@ -109,23 +116,24 @@ impl<'e> Hanging<'e> {
         }
     }
 
-    /// `inclusions` of the row of a listener that a route is reached from; `None` when it has no slot or no such field.
+    /// `inclusions` for a listener that a route is reached from; `None` if the route has no slot or the CRD lacks the
+    /// field.
     pub fn of_listener(&self, route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> Option<Value> {
         let parent = self.edges.parent(route).filter(|_| self.has_field(route))?;
         let root = (gateway.clone(), section.to_owned());
-        let hangs = self.roots.get(&reference_of(route)).is_some_and(|roots| roots.contains(&root));
-        let roots: Vec<_> = [&root].into_iter().filter(|_| hangs).collect();
+        let attaches = self.roots.get(&reference_of(route)).is_some_and(|roots| roots.contains(&root));
+        let roots: Vec<_> = [&root].into_iter().filter(|_| attaches).collect();
         self.entries(route, parent, &roots)
     }
 
-    /// `inclusions` of the rows of a route's own `parentRefs` that name Gateways.
-    fn of_references(&self, route: &GatewayRoute, parent: &Parent<'_>) -> Vec<(usize, Value)> {
+    /// `inclusions` for those of a route's own `parentRefs` that name Gateways.
+    fn of_references(&self, route: &GatewayRoute, parent: &ParentRoute<'_>) -> Vec<(usize, Value)> {
         let key = reference_of(route);
         let references = route.parents.iter().enumerate();
         let gateways = references.filter_map(|(i, reference)| Some((i, reference, gateway_of(route, reference)?)));
         let entries = gateways.filter_map(|(i, reference, gateway)| {
             let direct = self.direct.get(&(key.clone(), i));
-            // A listener that is named keeps what is reached from it by other ways as well.
+            // A listener named by `sectionName` also lists what is reached from it through other routes.
             let named = self.roots.get(&key).into_iter().flatten().filter(|(known, section)| {
                 reference.section.as_deref() == Some(section) && reference.port.is_none() && *known == gateway
             });
@@ -140,8 +148,8 @@ impl<'e> Hanging<'e> {
         self.edges.literal && route.kind == Kind::HttpRoute
     }
 
-    /// An entry for each slot; `None` when there is none.
-    fn entries(&self, route: &GatewayRoute, parent: &Parent<'_>, roots: &[&Root]) -> Option<Value> {
+    /// An entry for each slot; `None` if there is none.
+    fn entries(&self, route: &GatewayRoute, parent: &ParentRoute<'_>, roots: &[&Root]) -> Option<Value> {
         let generation = route.meta.generation;
         let entries: Vec<_> = slots(parent)
             .map(|(rule, slot)| Value::Object(self.entry(route, parent, rule, slot, roots, generation)))
@@ -152,13 +160,13 @@ impl<'e> Hanging<'e> {
     fn entry(
         &self,
         route: &GatewayRoute,
-        parent: &Parent<'_>,
+        parent: &ParentRoute<'_>,
         rule: usize,
         slot: &Slot<'_>,
         roots: &[&Root],
         generation: i64,
     ) -> Map<String, Value> {
-        let mut tally = Tally { home: Arc::clone(&route.meta.key.namespace), ..Tally::default() };
+        let mut tally = SlotChildren { home: Arc::clone(&route.meta.key.namespace), ..SlotChildren::default() };
         let known = self.tallies.get(&(reference_of(route), rule));
         for found in roots.iter().filter_map(|root| known?.get(*root)) {
             tally.attached.extend(found.attached.iter().cloned());
@@ -185,18 +193,20 @@ impl<'e> Hanging<'e> {
     }
 }
 
-fn slots<'p>(parent: &'p Parent<'_>) -> impl Iterator<Item = (usize, &'p Slot<'p>)> {
+fn slots<'p>(parent: &'p ParentRoute<'_>) -> impl Iterator<Item = (usize, &'p Slot<'p>)> {
     parent.slots.iter().enumerate().filter_map(|(rule, slot)| Some((rule, &slot.as_ref()?.0)))
 }
 
-fn attached(tally: &Tally, nowhere: bool, depth: MaxDepth) -> Condition {
+fn attached(tally: &SlotChildren, nowhere: bool, depth: MaxDepth) -> Condition {
     let condition = |holds, reason: &str, message: String| Condition::new("Attached", holds, reason, message);
-    // One that names no slot at all wants none of these.
-    let wanted = |(_, refusal): &&(ObjectKey, Refusal)| !matches!(refusal, Refusal::NoSection(_));
-    let refused: Vec<_> = tally.refused.iter().filter(wanted).collect();
+    // A child whose `sectionName` names no slot was not meant for this one.
+    let is_meant = |(_, refusal): &&(ObjectKey, Refusal)| !matches!(refusal, Refusal::NoSection(_));
+    let refused: Vec<_> = tally.refused.iter().filter(is_meant).collect();
     let reasons: BTreeSet<_> = refused.iter().map(|(_, refusal)| reason(refusal, depth)).collect();
     match (tally.attached.len(), reasons.first()) {
-        (0, _) if nowhere => condition(false, "NoRoutesAttached", "the route hangs on no listener here".to_owned()),
+        (0, _) if nowhere => {
+            condition(false, "NoRoutesAttached", "the route is attached to no listener here".to_owned())
+        }
         (0, None) => condition(false, "NoRoutesAttached", "no route names this slot".to_owned()),
         (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, tally.names(refused)),
         (0, Some(_)) => condition(false, "NoRoutesAttached", tally.names(refused)),
@@ -205,11 +215,11 @@ fn attached(tally: &Tally, nowhere: bool, depth: MaxDepth) -> Condition {
     }
 }
 
-fn conflicted(tally: &Tally, slot: &Slot<'_>) -> Condition {
+fn conflicted(tally: &SlotChildren, slot: &Slot<'_>) -> Condition {
     let found = pick(tally, |refusal| matches!(refusal, Refusal::Filter(_) | Refusal::Match(_)));
     match found.first() {
         _ if slot.redirects => {
-            let message = "RequestRedirect in a rule with a slot: nothing can hang there; leave it out";
+            let message = "RequestRedirect in a rule with a slot: no route can attach to it; leave it out";
             Condition::new("Conflicted", true, "FilterConflict", message)
         }
         Some((_, Refusal::Match(_))) => Condition::new("Conflicted", true, "MatchConflict", tally.names(found)),
@@ -218,9 +228,9 @@ fn conflicted(tally: &Tally, slot: &Slot<'_>) -> Condition {
     }
 }
 
-fn resolved(tally: &Tally, slot: &Slot<'_>) -> Condition {
+fn resolved(tally: &SlotChildren, slot: &Slot<'_>) -> Condition {
     if !slot.invalid_kinds.is_empty() {
-        let message = format!("only routes of the same kind can hang on a route: {}", slot.invalid_kinds.join(", "));
+        let message = format!("only routes of the same kind can attach to a route: {}", slot.invalid_kinds.join(", "));
         return Condition::new("ResolvedRefs", false, "InvalidRouteKinds", message);
     }
     let found = pick(tally, |refusal| matches!(refusal, Refusal::NoSection(_) | Refusal::NotAllowed(_)));
@@ -233,7 +243,7 @@ fn resolved(tally: &Tally, slot: &Slot<'_>) -> Condition {
     }
 }
 
-fn not_supported(tally: &Tally, depth: MaxDepth) -> Condition {
+fn not_supported(tally: &SlotChildren, depth: MaxDepth) -> Condition {
     let is = |refusal: &Refusal| {
         matches!(refusal, Refusal::Kind(_) | Refusal::Unsupported(..) | Refusal::Depth(_) | Refusal::Cycle(_))
     };
@@ -247,11 +257,11 @@ fn not_supported(tally: &Tally, depth: MaxDepth) -> Condition {
     }
 }
 
-fn pick(tally: &Tally, is: impl Fn(&Refusal) -> bool) -> Vec<&(ObjectKey, Refusal)> {
+fn pick(tally: &SlotChildren, is: impl Fn(&Refusal) -> bool) -> Vec<&(ObjectKey, Refusal)> {
     tally.refused.iter().filter(|(_, refusal)| is(refusal)).collect()
 }
 
-/// What a parent calls a refusal.
+/// Reason of a refusal in the parent's status.
 fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
     match refusal {
         Refusal::Kind(_) => "UnsupportedKind",
@@ -261,15 +271,15 @@ fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
         Refusal::Host(_) => "HostnameMismatch",
         Refusal::Filter(_) => "FilterConflict",
         Refusal::Match(_) => "MatchConflict",
-        // With two tiers a route is a parent or a child, never both.
+        // With a maximum depth of two, a route is a parent or a child, never both.
         Refusal::Depth(_) if depth.routes() == 2 => "ParentIsChild",
         Refusal::Depth(_) => "MaxDepthExceeded",
         Refusal::Cycle(_) => "InclusionCycle",
     }
 }
 
-impl Tally {
-    /// Children with the reason of each; of one in another namespace nothing more is said.
+impl SlotChildren {
+    /// Children with the reason of each; for one in another namespace, the reason without content.
     fn names<'t>(&self, refused: impl IntoIterator<Item = &'t (ObjectKey, Refusal)>) -> String {
         let mut refused = refused.into_iter();
         let words = |(child, why): &(ObjectKey, Refusal)| match child.namespace == self.home {

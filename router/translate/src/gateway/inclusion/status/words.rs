@@ -1,4 +1,4 @@
-//! Words that statuses have in common.
+//! Wording that several statuses share.
 
 use router_api::gateway_api::types::GROUP;
 use router_model::kind::Kind;
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use crate::gateway::inclusion::edges::Refusal;
 use crate::status::condition::Condition;
 
-/// Names in one message.
+/// Maximum number of names in one message.
 pub(crate) const MOST_NAMES: usize = 10;
 
-/// The condition of a child that is refused.
+/// Condition `Accepted` of a rejected child.
 pub(crate) fn refused(refusal: &Refusal) -> Condition {
     Condition::new("Accepted", false, reason(refusal), refusal.to_string())
 }
 
-/// The reason of a child's Accepted.
+/// Reason of a rejected child's condition `Accepted`.
 pub(crate) fn reason(refusal: &Refusal) -> &str {
     match refusal {
         Refusal::Kind(_) | Refusal::NotAllowed(_) => "NotAllowedByParent",
@@ -29,7 +29,7 @@ pub(crate) fn reason(refusal: &Refusal) -> &str {
     }
 }
 
-/// A reference to a listener, as it stands in the status of an object of this namespace.
+/// A reference to a listener for the status of an object in this namespace.
 pub fn listener_reference(namespace: &str, gateway: &ObjectKey, section: &str) -> Value {
     let mut reference = Map::new();
     reference.insert("group".to_owned(), json!(GROUP));
@@ -42,7 +42,7 @@ pub fn listener_reference(namespace: &str, gateway: &ObjectKey, section: &str) -
     Value::Object(reference)
 }
 
-/// A few of these texts, and how many there are beside.
+/// Joins the first few of these texts, and counts the others.
 pub(crate) fn sentence(texts: impl IntoIterator<Item = String>) -> String {
     let mut texts = texts.into_iter();
     let shown: Vec<_> = texts.by_ref().take(MOST_NAMES).collect();

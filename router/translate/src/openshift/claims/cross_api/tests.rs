@@ -1,4 +1,4 @@
-//! Which of several claims on a host counts, and what a new version of the claims changes.
+//! Precedence of claims on a host, and the changes between two versions of claims.
 
 use router_api::testing::good;
 use router_model::kind::Kind;
@@ -60,7 +60,7 @@ fn wildcards_of_one_label_and_of_many_are_one_claim() {
 }
 
 #[test]
-fn what_came_went_or_has_another_owner_has_changed() {
+fn added_removed_and_reassigned_claims_have_changed() {
     let (one, two) = (claim("one", 1), claim("two", 2));
     let before = claims(&[("gone.test", &one), ("other.test", &one), ("same.test", &one)]);
     let after = claims(&[("new.test", &one), ("other.test", &two), ("same.test", &one)]);

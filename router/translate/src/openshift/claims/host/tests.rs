@@ -21,7 +21,7 @@ fn the_host_comes_first_and_a_subdomain_needs_a_domain() {
         let route = objects.routes.get(&ObjectKey::new("a", "r")).unwrap();
         assert_eq!(&*effective_host(route, domain), expected, "{host:?} {subdomain:?} {domain:?}");
     }
-    // With neither there is no host, whatever the domain.
+    // Without both there is no host, whatever the domain.
     let mut bare = (**resources([route("a/r", 1, json!({"host": "h.test"}))]).routes.iter().next().unwrap()).clone();
     bare.host = "".into();
     assert_eq!(&*effective_host(&bare, "apps.test"), "");

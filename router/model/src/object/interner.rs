@@ -1,20 +1,20 @@
-//! Equal texts of many objects, kept once: namespaces, services, ports, labels.
+//! String interner: equal namespaces, services, ports and labels of many objects are stored once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Fewest texts before those that nobody holds any more are looked for.
+/// Minimum number of texts before unused ones are dropped.
 const MIN_SWEEP: usize = 1024;
 
-/// Texts that objects share.
+/// The interned texts.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct Interner {
     known: HashSet<Arc<str>>,
     sweep_at: usize,
 }
 
-impl Texts {
-    /// Makes `text` the one that others with this content hold.
+impl Interner {
+    /// Replaces `text` by the interned text of the same content.
     pub fn share(&mut self, text: &mut Arc<str>) {
         if let Some(known) = self.known.get(&**text) {
             *text = Arc::clone(known);
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn equal_texts_become_one_and_are_forgotten_with_their_last_holder() {
-        let mut texts = Texts::default();
+        let mut texts = Interner::default();
         let (mut a, mut b): (Arc<str>, Arc<str>) = ("team".into(), "team".into());
         texts.share(&mut a);
         texts.share(&mut b);

@@ -1,4 +1,4 @@
-//! The request of a question, as traffic would bring it.
+//! The query as a request on the wire.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -9,52 +9,52 @@ use router_table::lookup::{Request, joined};
 
 use crate::explain::query::{Protocol, Query};
 
-/// What a client sends that asks the question.
-pub struct Asked<'q> {
-    /// The question.
+/// What a client would send for a query.
+pub struct QueryRequest<'q> {
+    /// The query.
     pub query: &'q Query,
-    /// Host and port as the client writes them.
+    /// Host and port as a client writes them.
     pub authority: String,
-    /// Whom the request is for; `None`: an address.
+    /// Host of the request; `None` for an IP address.
     pub host: Option<Hostname>,
-    /// The name in the ClientHello; none for an address.
+    /// SNI of the ClientHello; `None` for an IP address.
     pub sni: Option<Hostname>,
 }
 
-impl<'q> Asked<'q> {
-    /// The request of a question.
+impl<'q> QueryRequest<'q> {
+    /// The request for a query.
     pub fn of(query: &'q Query) -> Self {
         let authority = query.authority();
         let host = match query.header("host") {
             Some(written) => Query::parse(&format!("http://{written}")).ok().and_then(|query| query.hostname()),
             None => query.hostname(),
         };
-        Asked { query, authority, host, sni: query.hostname() }
+        QueryRequest { query, authority, host, sni: query.hostname() }
     }
 
-    /// The connection that it comes over. The client shows a certificate, if one is asked for, that is good.
+    /// The connection of the request. If the router asks for a client certificate, the client has a valid one.
     pub fn via(&self) -> Via<'_> {
         let tls = || ViaTls { sni: self.sni.as_ref(), asks_the_same: true, admitted: true, is_newest: true };
         Via { client: self.client(), tls: (self.query.protocol == Protocol::Https).then(tls) }
     }
 
-    /// Whether it is a call of gRPC, whose errors are in words of gRPC.
+    /// True for a gRPC call; errors are then gRPC statuses.
     pub fn is_grpc(&self) -> bool {
         self.query.header("content-type").is_some_and(|value| type_is_grpc(value.as_bytes()))
     }
 
-    /// Who asks; `None`: anybody.
+    /// Address of the client; `None` for any client.
     pub fn client(&self) -> Option<IpAddr> {
         self.query.from
     }
 
-    /// The host in words, of whichever kind.
+    /// The host or address, for messages.
     pub fn name(&self) -> &str {
         self.host.as_ref().map_or(&*self.query.host, |host| host.as_str())
     }
 }
 
-impl Request for Asked<'_> {
+impl Request for QueryRequest<'_> {
     fn method(&self) -> &str {
         self.query.method()
     }

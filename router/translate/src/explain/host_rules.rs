@@ -1,4 +1,4 @@
-//! Hosts that are served by rules of Gateway API and Contour objects: which rule, on which way, and what it does.
+//! Host rules of Gateway API and Contour objects: which rule matches, through which objects, and what it does.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy};
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
-use super::asked::Asked;
 use super::owners::{object, objects_conditions};
+use super::request::QueryRequest;
 use crate::contour::ROUTER;
 use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 use crate::warning::Unserved;
 
-/// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
+/// Maximum number of rules shown for a host; the match, and rules that cover the path, come first.
 const MAX_RULES: usize = 32;
 
-/// Most rules that are named as those that would match with more.
+/// Maximum number of near misses that are named.
 const MAX_CLOSE: usize = 3;
 
-/// The kinds of objects that Contour reads.
+/// Contour's kinds.
 const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
-/// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
-pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
-    let query = asked.query;
+/// Whether host rules serve the query, and why. No wider host is tried in any case.
+pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
+    let query = request.query;
     if site.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
     }
@@ -50,7 +50,7 @@ pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
     match &query.path {
         None => format!("is of {listener}, where TLS ends"),
         Some(_) if has_tcp(site, query) => format!("is of {listener}, which takes TLS off and forwards bytes"),
-        Some(_) if rules.iter().any(|rule| rule.takes(asked)) => {
+        Some(_) if rules.iter().any(|rule| rule.takes(request)) => {
             format!("is of {listener}, and a rule takes {}", compared(rules, query))
         }
         Some(_) => {
@@ -60,7 +60,7 @@ pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
     }
 }
 
-/// The listener that has a site's host for the query's protocol; where there is none, that of the other protocol.
+/// The listener of host rules for the query's protocol; if there is none, that of the other protocol.
 fn listener<'s>(site: &'s HostRules, query: &Query) -> &'s str {
     match &site.cleartext_listener {
         Some(cleartext) if query.protocol == Protocol::Http => cleartext,
@@ -68,7 +68,8 @@ fn listener<'s>(site: &'s HostRules, query: &Query) -> &'s str {
     }
 }
 
-/// The query's path as rules compare it, with what it was where that differs. The rules of a site compare alike.
+/// The query's path in the form in which rules compare it, with the original if that differs. All rules of a host use
+/// one form.
 fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
     let path = query.path_in(rules.first().map(|rule| rule.path_form).unwrap_or_default());
     if *path == *query.path() { path.into_owned() } else { format!("{path}, the normal form of {}", query.path()) }
@@ -78,7 +79,7 @@ fn has_tcp(site: &HostRules, query: &Query) -> bool {
     query.protocol == Protocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
 }
 
-/// The rules for the query's protocol; `None`: the site does not serve it.
+/// The rules for the query's protocol; `None` if the host does not serve it.
 fn rules<'s>(site: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
     match query.protocol {
         Protocol::Http => site.cleartext.as_deref(),
@@ -86,32 +87,31 @@ fn rules<'s>(site: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
     }
 }
 
-/// Where bytes go when TLS is taken off, and no request is read.
+/// The route that forwards terminated TLS as TCP.
 pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedRoute>> {
     let tls = host.site.as_ref()?.tls.as_ref()?;
     tls.tcp.as_ref().filter(|_| query.protocol == Protocol::Https)
 }
 
-/// The site that is asked about a host: the most specific one, unless Routes have a host before it that takes the
-/// query.
-pub fn asked<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Option<&'t Arc<VirtualHost>> {
-    router.candidates(asked.host.as_ref()).find(|candidate| candidate.site.is_some())
+/// The virtual host whose rules apply: the most specific one, unless Routes of a more specific host serve the query.
+pub fn virtual_host<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> Option<&'t Arc<VirtualHost>> {
+    router.candidates(request.host.as_ref()).find(|candidate| candidate.site.is_some())
 }
 
-/// The rules of a site, in their order.
-pub fn paths(site: &HostRules, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
-    let query = asked.query;
+/// The rules of a host, in order.
+pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+    let query = request.query;
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
     let shown = compared(rules, query);
     let mut is_decided = false;
     let candidates = rules.iter().map(|rule| {
         let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
-        let covers = rule.takes_path(asked);
-        let why = match (is_taken, rule.takes(asked), query.path.is_some()) {
+        let covers = rule.takes_path(request);
+        let why = match (is_taken, rule.takes(request), query.path.is_some()) {
             (true, ..) => "the first rule that takes the request".to_owned(),
             (false, _, false) => "gets requests that it matches".to_owned(),
             (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
-            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, asked)),
+            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, request)),
             (false, false, _) if covers => "takes the path too, but an earlier one has it".to_owned(),
             _ => format!("does not take {shown}"),
         };
@@ -132,10 +132,10 @@ pub fn paths(site: &HostRules, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> 
     Some(Step::Path { candidates: shown.collect() })
 }
 
-/// What a request would need for a rule that takes its path, as curl is told it.
-fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
-    // Both would be one value, which is neither.
-    let instead = |name: &str| match asked.header(name) {
+/// The method and header fields that a request lacks for a rule that matches its path, in curl's syntax.
+fn lacking(rule: &Rule, request: &QueryRequest<'_>) -> String {
+    // Two fields of one name would be joined into a value that matches neither.
+    let instead = |name: &str| match request.header(name) {
         Some(other) => format!(" instead of '{name}: {}'", String::from_utf8_lossy(&other)),
         None => String::new(),
     };
@@ -148,11 +148,11 @@ fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
         Unmet::Parameter(name, ValueMatcher::Exact(value)) => format!("query {name}={value}"),
         Unmet::Parameter(name, ValueMatcher::Regex(regex)) => format!("query {name} like {}", regex.as_str()),
     };
-    let options: Vec<String> = rule.matcher.unmet(asked).into_iter().map(option).collect();
+    let options: Vec<String> = rule.matcher.unmet(request).into_iter().map(option).collect();
     format!("with {}", options.join(" and "))
 }
 
-/// What a request must be like, in words.
+/// The conditions of a matcher, as text.
 pub fn matcher(matcher: &RequestMatcher) -> String {
     let RequestMatcher { path, method, headers, query } = matcher;
     let mut parts = vec![match path {
@@ -171,7 +171,7 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
     parts.join(", ")
 }
 
-/// Where a rule comes from, and what it does.
+/// Origin and action of a rule.
 pub fn rule(site: &HostRules, rule: &Rule, query: &Query) -> Step {
     let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
     Step::Rule { listener: listener(site, query).to_owned(), path, action: action(&rule.route, &rule.prefix) }
@@ -186,7 +186,7 @@ fn action(route: &ResolvedRoute, prefix: &str) -> String {
     }
 }
 
-/// Where a redirect leads; what it leaves as it is stands in braces.
+/// The target of a redirect; parts kept from the request are in braces.
 pub fn target(to: &RedirectTo, prefix: &str) -> String {
     let RedirectTo { scheme, hostname, port, path, status } = to;
     let scheme = scheme.as_deref().unwrap_or("{scheme}");
@@ -206,7 +206,7 @@ fn change(path: &PathChange, prefix: &str) -> String {
     }
 }
 
-/// What a rule asks for beside where its requests go.
+/// Settings of a rule beside its destination.
 pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
     let Some(policy) = &route.rule else { return Vec::new() };
     let RulePolicy {
@@ -242,7 +242,7 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
     }
     if let Some(cors) = cors {
-        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.0.as_str()));
+        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.as_str()));
         let origins: Vec<String> = cors.origins.iter().map(ToString::to_string).chain(like).collect();
         add("CORS", format!("for origins {}", origins.join(", ")));
     }
@@ -282,10 +282,16 @@ fn modifier(modifier: &HeaderModifier) -> String {
     set.chain(add).chain(remove).collect::<Vec<_>>().join(", ")
 }
 
-/// The verdict and the fix for what a site does not serve.
-pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
-    let query = asked.query;
-    let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
+/// Verdict and fix for a query that host rules do not serve.
+pub fn closed(
+    host: &VirtualHost,
+    site: &HostRules,
+    request: &QueryRequest<'_>,
+    losers: &[Loser],
+    out: &mut Explanation,
+) {
+    let query = request.query;
+    let answer = if request.is_grpc() { "UNIMPLEMENTED" } else { "404" };
     if site.is_denied() {
         out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
@@ -315,7 +321,7 @@ pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &
         return;
     };
     let path = compared(rules, query);
-    // Of Contour's objects, one that is invalid has a host all the same; of several roots with one name, none has it.
+    // An invalid Contour object keeps its host; if several roots have one name, none gets it.
     let is_lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
     let is_exact = matches!(host.host, HostMatch::Exact(_));
     let invalid = losers.iter().find(|Loser { route, winner, .. }| match winner {
@@ -325,18 +331,18 @@ pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &
     let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
     let invalid = invalid.map(|Loser { route, winner, why, .. }| (name_of(route), winner.as_ref().map(name_of), why));
     out.verdict = if let (true, Some((name, _, why))) = (rules.is_empty(), &invalid) {
-        format!("{answer}: {name} wants it and is not served: {why}")
+        format!("{answer}: {name} claims it and is not served: {why}")
     } else if rules.is_empty() {
         format!("{answer}: {listener} has {}, and no route with it is attached there", host.host)
     } else {
         format!("{answer}: {listener} has {}, and no rule takes {path}", host.host)
     };
-    let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
+    let close = rules.iter().filter(|rule| rule.takes_path(request)).take(MAX_CLOSE);
     let close: Vec<String> =
-        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
+        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, request))).collect();
     out.fix = Some(match invalid.filter(|_| close.is_empty()) {
         Some((name, Some(other), _)) => format!("give {name} another host, or remove {other}"),
-        // The verdict tells a whole object's.
+        // The verdict is that of the object as a whole.
         Some((name, None, _)) if rules.is_empty() => {
             format!("correct {name}: as its status says; `sluice validate` shows the place")
         }
@@ -346,22 +352,22 @@ pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &
     });
 }
 
-/// The verdict and the fix for a connection that no TLSRoute takes, though a listener has its host.
+/// Verdict and fix for a connection to a listener's host that no TLSRoute serves.
 pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
     let gateway = route.id.object();
     out.verdict = format!("the connection is reset: {gateway} has {}, and no TLSRoute is attached for it", route.host);
     out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
 }
 
-/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere; those that want the
-/// very host come first, and those that want every host last.
+/// Gateway API and Contour objects that claim the host and do not have it everywhere: claims of exactly this host
+/// first, those of every host last.
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     let routers = &facts.table.routers;
     let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
     let is_contours = contours.is_some_and(|contours| contours.name == router.name);
     let owned = router.candidates(host).next().and_then(|host| host.site.as_ref());
-    for (who, told) in facts.report.others.entries() {
+    for (who, status) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
@@ -369,15 +375,15 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         if is_of_contour && !is_contours {
             continue;
         }
-        // A row has all hosts of an object; what stands in its way may do so at another one.
+        // A row lists all hosts of an object, but the problem may concern another one of them.
         let has_host = || owned.is_some_and(|site| has_part(site, who));
-        let is_whole = |row: &Row| {
+        let is_whole = |row: &ParentStatus| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
         };
-        for row in told.rows.iter().filter(|row| !is_whole(row)) {
-            let wanted =
-                row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
-            let Some(closeness) = wanted.max() else { continue };
+        for row in status.rows.iter().filter(|row| !is_whole(row)) {
+            let closeness =
+                row.hosts.iter().filter(|it| claims_host(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
+            let Some(closeness) = closeness.max() else { continue };
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
             let loser = Loser {
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
@@ -392,32 +398,32 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     losers.into_iter().map(|(_, loser)| loser).chain(unserved(facts, host)).collect()
 }
 
-/// Whether a site is an object's, or has rules of it.
+/// True if host rules are owned by an object, or contain rules of it.
 fn has_part(site: &HostRules, who: &ObjectRef) -> bool {
     let cleartext = site.cleartext.as_deref().unwrap_or_default();
     let tls = site.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
     site.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)
 }
 
-/// Objects that want the host and that nobody serves.
+/// Objects that claim the host and that this agent does not serve.
 pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
     let all = crate::unserved::unserved(facts.resources, facts.report).into_iter();
-    let wanting = all.filter(|unserved| unserved.hosts.iter().any(|it| wants(it, host)));
+    let claiming = all.filter(|unserved| unserved.hosts.iter().any(|it| claims_host(it, host)));
     let loser = |unserved: Unserved| Loser {
         route: of_any_kind(facts, &unserved.object),
         winner: None,
         why: unserved.why,
         fix: Some(unserved.advice),
     };
-    wanting.map(loser).collect()
+    claiming.map(loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
     object(facts, who, objects_conditions(facts, who, None))
 }
 
-/// Whether a host as a row writes it covers the name.
-fn wants(written: &str, host: &Hostname) -> bool {
+/// True if a host, as a row writes it, covers the name.
+fn claims_host(written: &str, host: &Hostname) -> bool {
     match written.strip_prefix('*') {
         Some("") => true,
         Some(domain) => host.as_str().strip_suffix(domain).is_some_and(|labels| !labels.is_empty()),

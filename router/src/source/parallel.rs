@@ -1,0 +1,65 @@
+//! The same work on many items, by several threads.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Items that a thread takes at a time.
+const RUN: usize = 16;
+
+/// The result of `work` for each item, in order of the items. There is one thread for each of `states`, which are not
+/// empty; the calling thread is the first, and does alone what is too little to share.
+pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl Fn(&mut S, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let take_runs = |state: &mut S| {
+        let mut done = Vec::new();
+        loop {
+            let start = next.fetch_add(RUN, Ordering::Relaxed);
+            let Some(rest) = items.get(start..).filter(|rest| !rest.is_empty()) else { return done };
+            done.push((start, rest.iter().take(RUN).map(|item| work(state, item)).collect::<Vec<R>>()));
+        }
+    };
+    let take_runs = &take_runs;
+    let Some((own, others)) = states.split_first_mut() else { return Vec::new() };
+    let helpers = items.len().div_ceil(RUN).saturating_sub(1);
+    let mut runs = thread::scope(|scope| {
+        // Where no thread can be made, the others do its share.
+        let helpers: Vec<_> = others
+            .iter_mut()
+            .take(helpers)
+            .filter_map(|state| {
+                let builder = thread::Builder::new().name("manifests".to_owned());
+                builder.spawn_scoped(scope, move || take_runs(state)).ok()
+            })
+            .collect();
+        let mut runs = take_runs(own);
+        for helper in helpers {
+            runs.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        runs
+    });
+    runs.sort_unstable_by_key(|(start, _)| *start);
+    runs.into_iter().flat_map(|(_, results)| results).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_of_the_items_whatever_the_number_of_threads() {
+        for count in [0, 1, RUN, RUN + 1, 40 * RUN + 3] {
+            let items: Vec<usize> = (0..count).collect();
+            let expected: Vec<usize> = items.iter().map(|item| item * 2).collect();
+            for threads in [1, 2, 7] {
+                let mut calls = vec![0; threads];
+                let results = map(&mut calls, &items, |calls, item| {
+                    *calls += 1;
+                    item * 2
+                });
+                assert_eq!(results, expected, "{threads} threads");
+                assert_eq!(calls.iter().sum::<usize>(), count, "{threads} threads");
+            }
+        }
+    }
+}

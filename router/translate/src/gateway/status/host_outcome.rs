@@ -1,0 +1,105 @@
+//! Outcome of a route's hosts: served, served by another listener, owned by an object of another API, or denied.
+
+use std::collections::BTreeSet;
+
+use router_model::object::{Created, ObjectRef};
+use router_table::host_pattern::HostPattern;
+
+use crate::gateway::Model;
+use crate::gateway::serve::ListenerAt;
+use crate::status::condition::Condition;
+use crate::status::host_conflict::{HostConflict, messages};
+use crate::translator::LostHosts;
+
+/// Outcome of a route's hosts.
+#[derive(Default)]
+pub(super) struct HostOutcome {
+    /// At least one host is served by the listener concerned.
+    is_served: bool,
+    /// At least one host is in a denied domain.
+    is_denied: bool,
+    /// Notes for the message of `Accepted`.
+    pub notes: Vec<String>,
+    /// Objects of other APIs that own some of the hosts.
+    pub winners: Vec<ObjectRef>,
+}
+
+impl HostOutcome {
+    /// Condition `Accepted` with the notes on hosts; false if no host is served because other APIs own them or domains
+    /// are denied.
+    pub fn accepted(&self, mut accepted: Condition, notes: Option<&BTreeSet<String>>) -> Condition {
+        let own = (!accepted.message.is_empty()).then(|| accepted.message.clone());
+        let notes = own.into_iter().chain(self.notes.iter().cloned()).chain(notes.into_iter().flatten().cloned());
+        accepted.message = notes.collect::<Vec<_>>().join("; ");
+        if !self.is_served && (self.is_denied || !self.winners.is_empty()) {
+            accepted.holds = false;
+            accepted.reason =
+                if self.winners.is_empty() { "HostNotPermitted" } else { "HostAlreadyClaimed" }.to_owned();
+        }
+        accepted
+    }
+}
+
+impl Model<'_> {
+    /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
+    pub(super) fn host_outcome<'h>(
+        &self,
+        hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
+        reader: &ObjectRef,
+        own: &BTreeSet<ListenerAt>,
+        lost: &LostHosts,
+    ) -> HostOutcome {
+        let mut host_outcome = HostOutcome::default();
+        let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        let mut taken: Vec<HostConflict> = Vec::new();
+        for (at, host) in hosts {
+            let placed = self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
+            let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
+            else {
+                continue;
+            };
+            if let Some(fault) = self.domains.fault(host) {
+                host_outcome.is_denied = true;
+                host_outcome.notes.push(format!("host {host} is {fault}"));
+                continue;
+            }
+            let closest = self.hosts.closest(router, protocol.side(), host);
+            if closest != Some(at) {
+                if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
+                    let of = |at: ListenerAt| self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
+                    let hostname = |at| of(at).map(|placed| placed.listener.hostname.specificity());
+                    let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
+                    list.insert(host.to_string());
+                }
+                continue;
+            }
+            let place = (router.clone(), host.to_match());
+            match lost.get(&place) {
+                Some(owner) => {
+                    let (loser, created) = match self.hosts.built.get(&place) {
+                        Some(built) => (built.site.owner.clone(), built.age.created()),
+                        None => (reader.clone(), Created::default()),
+                    };
+                    taken.push(owner.conflict(host.to_string(), loser, created));
+                }
+                None => host_outcome.is_served = true,
+            }
+        }
+        host_outcome.winners = taken.iter().map(|conflict| conflict.winner.clone()).collect();
+        host_outcome.winners.sort();
+        host_outcome.winners.dedup();
+        let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
+        if !elsewhere.is_empty() {
+            host_outcome
+                .notes
+                .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
+        }
+        if !kept.is_empty() {
+            host_outcome
+                .notes
+                .push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
+        }
+        host_outcome.notes.extend(messages(&taken, reader));
+        host_outcome
+    }
+}

@@ -1,0 +1,192 @@
+//! A host that is taken, and by whom: one value, and one wording of it, for all APIs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use router_model::kind::Kind;
+use router_model::object::{Created, ObjectRef, Seniority};
+
+/// Who has a host that objects of another API ask for, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostOwner {
+    /// The object.
+    pub object: ObjectRef,
+    /// Its `creationTimestamp`.
+    pub created: Created,
+}
+
+impl HostOwner {
+    /// The conflict with an object that asks for the host and was created later.
+    pub fn conflict(&self, host: String, loser: ObjectRef, created: Created) -> HostConflict {
+        let held = Held::Host(self.created.seniority(created));
+        HostConflict { host, winner: self.object.clone(), loser, held }
+    }
+}
+
+/// A host that an object asks for and another one has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConflict {
+    /// The host that is asked for.
+    pub host: String,
+    /// The object in whose favour the conflict is decided. For operators: it may be in a foreign namespace, and a status
+    /// names it by [`HostConflict::message`] only.
+    pub winner: ObjectRef,
+    /// The object that was compared with it: the oldest one of its API that asks for the host.
+    pub loser: ObjectRef,
+    /// What the winner has.
+    pub held: Held,
+}
+
+/// What the winner of a conflict has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The host itself, and why it comes first.
+    Host(Seniority),
+    /// The host or one beside it, on a router that admits wildcards (docs/openshift.md#wildcard-claims).
+    HostOfDomain,
+    /// The wildcard of this domain, which the host is in.
+    Wildcard(String),
+}
+
+impl HostConflict {
+    /// The conflict as the status of `reader` says it. An object of another namespace than the reader's is not named.
+    /// Between Routes the wording is that of OpenShift's router, which tools search for (docs/openshift.md#reasons).
+    pub fn message(&self, reader: &ObjectRef) -> String {
+        let (before, after) = self.words(reader);
+        format!("{before} {}{after}", self.host)
+    }
+
+    /// What stands before the host and behind it.
+    fn words(&self, reader: &ObjectRef) -> (String, String) {
+        let winner = name(&self.winner, reader);
+        if self.winner.key.namespace != reader.key.namespace {
+            return match &self.held {
+                Held::Host(seniority) if self.loser == *reader => {
+                    (format!("{winner} holds"), format!(" and {}", seniority.than(&reader.key.name)))
+                }
+                Held::Host(seniority) => (format!("{winner} holds"), format!(" and {}", seniority.words())),
+                Held::HostOfDomain | Held::Wildcard(_) => (format!("{winner} holds host"), String::new()),
+            };
+        }
+        let key = &self.winner.key;
+        match &self.held {
+            Held::Host(seniority) => (format!("{winner} already exposes"), format!(" and {}", seniority.words())),
+            Held::HostOfDomain => (format!("route {key} has host"), String::new()),
+            Held::Wildcard(domain) => (format!("wildcard route {key} has host *.{domain}, blocking"), String::new()),
+        }
+    }
+}
+
+/// The conflicts of one reader; hosts of which the same is said share a message.
+pub fn messages(conflicts: &[HostConflict], reader: &ObjectRef) -> Vec<String> {
+    let mut hosts: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
+    for conflict in conflicts {
+        hosts.entry(conflict.words(reader)).or_default().insert(&conflict.host);
+    }
+    let message = |((before, after), hosts): ((String, String), BTreeSet<&str>)| {
+        format!("{before} {}{after}", hosts.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    hosts.into_iter().map(message).collect()
+}
+
+/// An object as the status of `reader` may name it: one of another namespace by its kind only.
+pub fn name(object: &ObjectRef, reader: &ObjectRef) -> String {
+    // OpenShift's router writes of Routes to Routes.
+    let kind = if (object.kind, reader.kind) == (Kind::Route, Kind::Route) { "route" } else { object.kind.name() };
+    if object.key.namespace == reader.key.namespace {
+        return format!("{kind} {}", object.key.name);
+    }
+    let is_vowel = matches!(object.kind, Kind::HttpRoute | Kind::HttpProxy | Kind::IngressRoute);
+    format!("{} {kind} in another namespace", if is_vowel { "an" } else { "a" })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use router_model::object::ObjectKey;
+
+    use super::*;
+
+    fn object(kind: Kind, namespace: &str, name: &str) -> ObjectRef {
+        ObjectRef { kind, key: ObjectKey::new(namespace, name) }
+    }
+
+    fn conflict(host: &str, winner: ObjectRef, loser: ObjectRef, held: Held) -> HostConflict {
+        HostConflict { host: host.to_owned(), winner, loser, held }
+    }
+
+    #[test]
+    fn between_routes_the_words_are_openshifts() {
+        let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
+        let reader = object(Kind::Route, "shop", "own");
+        for (winner, held, words) in [
+            (&near, Held::Host(Seniority::Older), "route near already exposes h.test and is older"),
+            (&far, Held::Host(Seniority::Older), "a route in another namespace holds h.test and is older than own"),
+            (
+                &far,
+                Held::Host(Seniority::SameTime),
+                "a route in another namespace holds h.test and comes before own, as both were created at the same time",
+            ),
+            (&near, Held::HostOfDomain, "route shop/near has host h.test"),
+            (&near, Held::Wildcard("test".to_owned()), "wildcard route shop/near has host *.test, blocking h.test"),
+            (&far, Held::HostOfDomain, "a route in another namespace holds host h.test"),
+            (&far, Held::Wildcard("test".to_owned()), "a route in another namespace holds host h.test"),
+        ] {
+            assert_eq!(conflict("h.test", winner.clone(), reader.clone(), held).message(&reader), words);
+        }
+    }
+
+    #[test]
+    fn a_reader_is_compared_only_where_it_was() {
+        let (winner, loser) = (object(Kind::HttpRoute, "secret", "web"), object(Kind::HttpProxy, "shop", "root"));
+        let lost = conflict("h.test", winner, loser.clone(), Held::Host(Seniority::Older));
+        let own = "an HTTPRoute in another namespace holds h.test and is older than root";
+        let others = "an HTTPRoute in another namespace holds h.test and is older";
+        assert_eq!(lost.message(&loser), own);
+        assert_eq!(lost.message(&object(Kind::HttpProxy, "shop", "child")), others);
+        let of_both = object(Kind::IngressRoute, "secret", "part");
+        assert_eq!(lost.message(&of_both), "HTTPRoute web already exposes h.test and is older");
+    }
+
+    #[test]
+    fn hosts_of_one_winner_share_a_message() {
+        let reader = object(Kind::HttpRoute, "shop", "own");
+        let lost = |host: &str, winner: &ObjectRef| {
+            conflict(host, winner.clone(), reader.clone(), Held::Host(Seniority::Older))
+        };
+        let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
+        let all = [lost("b.test", &near), lost("c.test", &far), lost("a.test", &near)];
+        let told = [
+            "Route near already exposes a.test, b.test and is older",
+            "a Route in another namespace holds c.test and is older than own",
+        ];
+        assert_eq!(messages(&all, &reader), told);
+        assert_eq!(messages(&[], &reader), Vec::<String>::new());
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop::sample::select(Kind::ALL.to_vec())
+    }
+
+    fn held() -> impl Strategy<Value = Held> {
+        let order = prop::sample::select(&[Seniority::Older, Seniority::SameTime, Seniority::ByName][..]);
+        prop_oneof![
+            order.prop_map(Held::Host),
+            Just(Held::HostOfDomain),
+            Just(Held::Wildcard("domain.test".to_owned()))
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_a_foreign_object_is_told_but_its_kind(kinds in [kind(), kind(), kind()], held in held(), own in any::<bool>()) {
+            let winner = object(kinds[0], "winners-namespace", "winners-name");
+            let reader = object(kinds[1], "readers", "reader");
+            let loser = if own { reader.clone() } else { object(kinds[2], "losers-namespace", "losers-name") };
+            let conflict = conflict("www.domain.test", winner, loser, held);
+            for message in messages(std::slice::from_ref(&conflict), &reader).into_iter().chain([conflict.message(&reader)]) {
+                prop_assert!(!message.contains("winners-") && !message.contains("losers-"), "{}", message);
+                prop_assert!(message.contains(&conflict.host), "{}", message);
+            }
+        }
+    }
+}
