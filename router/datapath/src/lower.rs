@@ -11,7 +11,7 @@ use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, map
 use router_common::verdict::Reason;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::names::HostMatch;
-use router_table::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
+use router_table::table::{Endpoints, ResolvedRoute, RouteKind, RouterTable, RoutingTable, User, VirtualHost};
 
 use super::egress_routes::Paths;
 use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
@@ -39,10 +39,10 @@ pub fn lower(
             lower_route(&mut image, router, route, ids);
         }
         for host in router.hosts.iter().filter(|host| is_lowered(&host.host)) {
-            lower_host(&mut hosts, router, host, ids);
-            for route in steerable(host) {
+            lower_host(&mut hosts, (table, router), host, ids);
+            for route in steerable(host, &table.endpoints) {
                 let id = ids.of(router.id, &route.id);
-                pools.put(id, route);
+                pools.put(id, route, &table.endpoints);
                 steered.insert(id);
             }
         }
@@ -79,25 +79,28 @@ fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
     table.routers.iter().any(|served| served.id == router && served.policy.accept_proxy)
 }
 
-/// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone.
+/// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone, and
+/// of those whose endpoints changed.
 /// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
 /// get ids; those that went keep theirs until [`forget_gone`].
 pub fn lower_changes(
-    old: &RoutingTable,
-    new: &RoutingTable,
+    old_table: &RoutingTable,
+    new_table: &RoutingTable,
     ids: &mut RouteIds,
     pools: &mut Pools<impl Paths>,
 ) -> Option<(MapImage, MapImage)> {
     let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| {
         a.id == b.id && a.name == b.name && a.policy.accept_proxy == b.policy.accept_proxy
     };
-    if old.routers.len() != new.routers.len() || !old.routers.iter().zip(&new.routers).all(same) {
+    let routers = || old_table.routers.iter().zip(&new_table.routers);
+    if old_table.routers.len() != new_table.routers.len() || !routers().all(same) {
         return None;
     }
     let (mut gone, mut come) = (MapImage::default(), MapImage::default());
     let max_segment = pools.max_segment();
     let (mut unsteered, mut steered) = (BTreeSet::new(), Vec::new());
-    for (old, new) in old.routers.iter().zip(&new.routers) {
+    let rebound = new_table.rebound_since(old_table);
+    for (old, new) in routers() {
         for changed in new.routes.changes_since(&old.routes) {
             ids.add(new.id, changed.key);
             for (route, image) in [(changed.old, &mut gone), (changed.new, &mut come)] {
@@ -105,19 +108,20 @@ pub fn lower_changes(
             }
         }
         let (mut had, mut has) = (Vec::new(), Vec::new());
-        for changed in new.hosts.changes_since(&old.hosts) {
-            for (host, hosts) in [(changed.old, &mut had), (changed.new, &mut has)] {
-                host.into_iter().for_each(|host| lower_host(hosts, new, host, ids));
-            }
+        let changed = new.hosts.changes_since(&old.hosts).map(|changed| (changed.old, changed.new));
+        for (then, now) in changed.chain(rebound_hosts(&rebound, old, new)) {
+            then.into_iter().for_each(|host| lower_host(&mut had, (old_table, new), host, ids));
+            now.into_iter().for_each(|host| lower_host(&mut has, (new_table, new), host, ids));
             let of = |route: &ResolvedRoute| ids.of(new.id, &route.id);
-            unsteered.extend(changed.old.into_iter().flat_map(|host| steerable(host)).map(of));
-            steered.extend(changed.new.into_iter().flat_map(|host| steerable(host)).map(|route| (of(route), route)));
+            unsteered.extend(then.into_iter().flat_map(|host| steerable(host, &old_table.endpoints)).map(of));
+            let steerable = now.into_iter().flat_map(|host| steerable(host, &new_table.endpoints));
+            steered.extend(steerable.map(|route| (of(route), route)));
         }
         gone.hosts.extend(had);
         come.hosts.extend(has);
     }
     for (route, resolved) in steered {
-        pools.put(route, resolved);
+        pools.put(route, resolved, &new_table.endpoints);
         unsteered.remove(&route);
     }
     unsteered.into_iter().for_each(|route| pools.remove(route));
@@ -129,6 +133,19 @@ pub fn lower_changes(
     Some((gone, come))
 }
 
+/// The hosts of a router that are as they were, and whose endpoints are not: as they were and as they are.
+fn rebound_hosts<'t>(
+    rebound: &[&'t User],
+    old: &'t RouterTable,
+    new: &'t RouterTable,
+) -> impl Iterator<Item = (Option<&'t Arc<VirtualHost>>, Option<&'t Arc<VirtualHost>>)> {
+    let of_router = rebound.iter().filter(|user| user.router == new.name);
+    // What a rule does with requests has no entry, whatever its host; a connection's route has one host.
+    let hosts: BTreeSet<&HostMatch> = of_router.map(|user| &user.route.host).filter(|host| is_lowered(host)).collect();
+    let hosts = hosts.into_iter().map(|host| (old.hosts.entry(host), new.hosts.entry(host)));
+    hosts.filter(|(then, now)| then.zip(*now).is_some_and(|(then, now)| Arc::ptr_eq(then, now)))
+}
+
 /// Whether the maps have such a host: they are asked for a name and for its parent's wildcard. Connections to what wider
 /// hosts serve go up, as those to nobody's do; where a wider host covers the same name as a wildcard of one label, the
 /// wildcard is the narrower one here as it is there.
@@ -137,8 +154,8 @@ fn is_lowered(host: &HostMatch) -> bool {
 }
 
 /// The routes of a host whose connections the kernel may dial.
-fn steerable(host: &VirtualHost) -> impl Iterator<Item = &ResolvedRoute> {
-    let passthrough = host.passthrough.as_deref().filter(|route| !route.needs_relay());
+fn steerable<'t>(host: &'t VirtualHost, endpoints: &Endpoints) -> impl Iterator<Item = &'t ResolvedRoute> + use<'t> {
+    let passthrough = host.passthrough.as_deref().filter(|route| !route.needs_relay(endpoints));
     passthrough.into_iter().chain(host.steerable_cleartext())
 }
 
@@ -174,7 +191,12 @@ fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute
     }
 }
 
-fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host: &VirtualHost, ids: &RouteIds) {
+fn lower_host(
+    hosts: &mut Vec<(HostName, HostEntry)>,
+    (table, router): (&RoutingTable, &RouterTable),
+    host: &VirtualHost,
+    ids: &RouteIds,
+) {
     let name = host.host.to_string();
     let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
         route: ids.of(router.id, &route.id),
@@ -183,7 +205,8 @@ fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host
         backend: route.backend_name(),
     };
     if let Some(route) = &host.passthrough {
-        let entry = entry(route, if route.needs_relay() { Reason::NeedsRelay } else { Reason::Passthrough });
+        let entry =
+            entry(route, if route.needs_relay(&table.endpoints) { Reason::NeedsRelay } else { Reason::Passthrough });
         hosts.push(((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone()));
         hosts.push(((RouteMap::TcpBe, router.id, name.clone()), entry));
     } else if let Some(route) = host.terminated.first() {

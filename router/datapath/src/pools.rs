@@ -10,7 +10,7 @@ use std::sync::Arc;
 use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
 use router_listener::{ListenerState, OwnAddresses};
 use router_model::names::HostMatch;
-use router_table::table::ResolvedRoute;
+use router_table::table::{Endpoints, ResolvedRoute};
 use tracing::Level;
 
 use super::alias;
@@ -108,9 +108,9 @@ impl<P: Paths> Pools<P> {
     }
 
     /// Gives a route the pool that it wants.
-    pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
+    pub fn put(&mut self, route: u32, resolved: &ResolvedRoute, endpoints: &Endpoints) {
         let flags = self.flags(resolved);
-        let wanted = self.slots_of(resolved);
+        let wanted = self.slots_of(resolved, endpoints);
         self.note(route, wanted.as_ref().err().cloned());
         let wanted = wanted.unwrap_or_default();
         let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
@@ -212,9 +212,9 @@ impl<P: Paths> Pools<P> {
     /// The columns of a route's endpoints; one that stands in several services has one, with the sum of its shares.
     /// Endpoints that nobody reaches have none, and what would lead back to the router has none either. A route with an endpoint that the relay alone reaches has no columns at
     /// all, so that each endpoint gets its share; nor has a rule with a share that no endpoint can serve.
-    fn slots_of(&mut self, resolved: &ResolvedRoute) -> Result<Slots, Relayed> {
+    fn slots_of(&mut self, resolved: &ResolvedRoute, endpoints: &Endpoints) -> Result<Slots, Relayed> {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
-        for (endpoint, weight) in resolved.weighted_endpoints() {
+        for (endpoint, weight) in resolved.weighted_endpoints(endpoints) {
             let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
             let (own, local) = &self.own;
             if own.has(address, |ip| ip.is_loopback() || local.contains(&ip)) {

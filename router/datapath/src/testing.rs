@@ -1,17 +1,20 @@
 //! Routes for tests.
 
+use std::sync::Arc;
+
 use router_model::names::{HostMatch, Hostname, PathMatch, RouteId};
-use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_table::table::{
+    Cluster, Endpoint, Endpoints, EndpointsKey, PortChoice, ResolvedRoute, RouteKind, ServiceEndpoints,
+};
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])]) -> ResolvedRoute {
-    let endpoint = |port: &u16| Endpoint { address: ([127, 0, 0, 1], *port).into(), target: None, h2c: false };
     let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
         service: format!("service-{index}").into(),
         port: None,
         weight: u32::from(*weight),
         policy: None,
-        endpoints: ports.iter().map(endpoint).collect(),
+        key: Some(key(&ports.iter().map(|port| format!("127.0.0.1:{port}")).collect::<Vec<_>>())),
     });
     ResolvedRoute {
         id: RouteId::of_route("shop", "cart"),
@@ -29,4 +32,21 @@ pub fn route(services: &[(u16, &[u16])]) -> ResolvedRoute {
         rule: None,
         derived: Default::default(),
     }
+}
+
+/// A key that says itself which endpoints it has.
+pub fn key(addresses: &[String]) -> Arc<EndpointsKey> {
+    let ports = PortChoice::Target(Some(addresses.join(" ").into()));
+    Arc::new(EndpointsKey { namespace: "shop".into(), service: "web".into(), ports })
+}
+
+/// The endpoints of a route whose keys are such.
+pub fn endpoints(route: &ResolvedRoute) -> Endpoints {
+    let found = |key: &Arc<EndpointsKey>| {
+        let PortChoice::Target(Some(addresses)) = &key.ports else { return Arc::default() };
+        let addresses = addresses.split_whitespace().map(|address| address.parse().unwrap());
+        addresses.map(|address| Endpoint { address, target: None, h2c: false }).collect()
+    };
+    let keys = route.services().filter_map(|service| service.key.as_ref());
+    keys.map(|key| (Arc::clone(key), found(key))).collect()
 }

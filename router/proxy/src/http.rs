@@ -252,7 +252,8 @@ impl PendingForward {
         let Served { shared, connection } = of;
         let PendingForward { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } =
             *self;
-        let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
+        let plan = shared.balancer.plan(&route);
+        let destination = Destination { route: &route, plan: &plan, served: &served, authority: &authority, as_sent };
         match forward::forward(shared, connection, &destination, request, record, in_flight).await {
             Ok(response) => {
                 let sharing = sharing.as_deref();

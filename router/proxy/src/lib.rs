@@ -40,7 +40,7 @@ mod upstream_tls;
 mod workers;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use router_table::table::RoutingTable;
 use tokio::sync::watch;
@@ -86,8 +86,12 @@ impl Proxy {
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
-        let mut serve =
-            Serve { workers: Arc::clone(&workers), snapshots: Snapshots::default(), current: Snapshot::default() };
+        let mut serve = Serve {
+            workers: Arc::clone(&workers),
+            snapshots: Snapshots::default(),
+            current: Arc::default(),
+            snapshot: Snapshot::default(),
+        };
         let (states, listeners) = watch::channel(Arc::default());
         let first = Arc::clone(&tables.borrow_and_update());
         serve.table(&first);
@@ -151,8 +155,10 @@ impl Proxy {
 struct Serve {
     workers: Arc<Workers>,
     snapshots: Snapshots,
-    /// The newest one.
-    current: Snapshot,
+    /// The newest table.
+    current: Arc<RoutingTable>,
+    /// That of it.
+    snapshot: Snapshot,
 }
 
 impl Serve {
@@ -160,16 +166,24 @@ impl Serve {
         let common = &self.workers.common;
         let gone = removed_endpoints::gone(&self.current, table);
         common.log.follow(table);
-        self.current = self.snapshots.make(table, &self.current);
+        // Before any request can know a route of the table.
+        common.balancer.bind(&table.endpoints);
+        self.snapshot = self.snapshots.make(table, &self.snapshot);
         for Worker { shared, .. } in self.workers.iter() {
-            shared.snapshot.store(Arc::new(self.current.of_thread()));
+            shared.snapshot.store(Arc::new(self.snapshot.of_thread()));
             if !gone.is_empty() {
                 shared.pool.retire(&gone);
             }
         }
         common.upstream_tls.retain();
-        common.counters.retain(table);
-        common.balancer.follow(table, &gone);
+        common.balancer.health.forget(&gone, Instant::now());
+        // Where only endpoints differ, nothing else has gone.
+        let (now, before) = (&table.routers, &self.current.routers);
+        if now.len() != before.len() || now.iter().zip(before).any(|(now, before)| !Arc::ptr_eq(now, before)) {
+            common.counters.retain(table);
+            common.balancer.retain(table);
+        }
+        self.current = Arc::clone(table);
     }
 
     /// Applies tables until the channel closes; the last one stays. Listeners are updated after each is served.

@@ -19,6 +19,7 @@ use super::limits::TooMany;
 use super::peeked_stream::PeekedStream;
 use super::upstream::choose::NoEndpoint;
 use super::upstream::hashing::Key;
+use super::upstream::plan::Plan;
 use super::upstream::secure::{ByteStream, secured};
 use crate::context::Shared;
 use crate::record::AccessRecord;
@@ -114,21 +115,22 @@ async fn reach(
         record.flag = Flag::SourceNotAllowed;
         return None;
     }
-    match shared.balancer.plan(route).admit(record.client.ip()) {
+    let plan = shared.balancer.plan(route);
+    match plan.admit(record.client.ip()) {
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
             record.flag = Flag::RateLimited;
             return None;
         }
     }
-    connect(shared, route, timeouts.connect, timer, inside, record).await
+    connect(shared, (route, &plan), timeouts.connect, timer, inside, record).await
 }
 
 /// Connects to an endpoint of the route. `None`: no endpoint could be connected to, or the selected backend has none or
 /// is invalid; the record has the cause, and the client gets a reset.
 async fn connect(
     shared: &Shared,
-    route: &ResolvedRoute,
+    (route, plan): (&ResolvedRoute, &Plan),
     timeout: Duration,
     timer: &mut Timer,
     inside: Inside,
@@ -136,7 +138,7 @@ async fn connect(
 ) -> Option<ByteStream> {
     let opening = if inside == Inside::Tls { Opening::AtOnce } else { Opening::AnyTime };
     let key = Some(Key::of_client(record.client.ip()));
-    let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, key, None);
+    let mut choice = plan.choose(route, &route.cluster, key, None);
     record.flag = Flag::NoEndpoints;
     let mut left = timeout;
     loop {

@@ -15,7 +15,7 @@ use router_table::table::ResolvedRoute;
 
 use super::limits::Visit;
 use super::upstream::concurrency_limit::Permit;
-use super::upstream::plan::Plan;
+use super::upstream::plan::Prepared;
 
 /// An access log entry. Dropping it writes the line and updates the route's counters, so there is exactly one line
 /// however the task ends.
@@ -182,8 +182,8 @@ impl Drop for AccessRecord {
         let (bytes_in, bytes_out) = (self.bytes_in + uploaded, self.bytes_out);
         if let Some(route) = &self.route {
             let find = || self.log.counters().totals(&self.router, &route.id);
-            match route.derived.get::<Plan>() {
-                Some(plan) => plan.totals(find).add(bytes_in, bytes_out, self.flag),
+            match route.derived.get::<Prepared>() {
+                Some(prepared) => prepared.totals(find).add(bytes_in, bytes_out, self.flag),
                 // Rejected before an endpoint was chosen.
                 None => find().add(bytes_in, bytes_out, self.flag),
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use router_model::names::RouterName;
 use router_table::policy::ClientAuth;
-use router_table::table::{RouterTable, RoutingTable};
+use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
@@ -18,6 +18,8 @@ use crate::http::header_case::HeaderCase;
 pub struct Snapshot {
     /// Its routers by name. Clients cannot choose names, so a fast hash function is safe.
     pub routers: HashMap<RouterName, Arc<ServedRouter>, RandomState>,
+    /// The endpoints of its routes.
+    pub endpoints: Endpoints,
 }
 
 impl Snapshot {
@@ -26,7 +28,7 @@ impl Snapshot {
     pub fn of_thread(&self) -> Self {
         let own =
             |(name, served): (&RouterName, &Arc<ServedRouter>)| (name.clone(), Arc::new(ServedRouter::clone(served)));
-        Snapshot { routers: self.routers.iter().map(own).collect() }
+        Snapshot { routers: self.routers.iter().map(own).collect(), endpoints: self.endpoints.clone() }
     }
 }
 
@@ -78,7 +80,7 @@ impl Snapshots {
             let served = unchanged.map_or_else(|| Arc::new(self.serve(router)), Arc::clone);
             (router.name.clone(), served)
         });
-        Snapshot { routers: routers.collect() }
+        Snapshot { routers: routers.collect(), endpoints: table.endpoints.clone() }
     }
 
     fn serve(&mut self, router: &Arc<RouterTable>) -> ServedRouter {

@@ -19,7 +19,7 @@ use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_model::object::ObjectRef;
 use router_proxy::Known;
-use router_table::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+use router_table::table::{Endpoints, HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_translate::status::ingress::IngressEntry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -157,7 +157,7 @@ impl Views {
             }
             for entry in &entries.to_vec() {
                 let route = published.route(&entry.router_name, &id);
-                let mut row = route_row(&id, entry, route);
+                let mut row = route_row(&published.table.endpoints, &id, entry, route);
                 if let Some(of) = route.and_then(|route| in_kernel.of(published, &entry.router_name, &route.id)) {
                     row["kernel"] = of;
                 }
@@ -215,7 +215,7 @@ impl Views {
     }
 }
 
-fn route_row(id: &RouteId, entry: &IngressEntry, route: Option<&Arc<ResolvedRoute>>) -> Value {
+fn route_row(known: &Endpoints, id: &RouteId, entry: &IngressEntry, route: Option<&Arc<ResolvedRoute>>) -> Value {
     let condition = |kind: &str| entry.conditions.iter().find(|c| c.kind == kind);
     let admitted = condition("Admitted");
     let stale = condition("ManifestValid").map(|c| c.message.as_str());
@@ -227,7 +227,7 @@ fn route_row(id: &RouteId, entry: &IngressEntry, route: Option<&Arc<ResolvedRout
     let services: Vec<_> = route
         .iter()
         .flat_map(|route| &route.cluster.services)
-        .map(|s| json!({"name": s.service, "weight": s.weight, "endpoints": s.endpoints.len()}))
+        .map(|s| json!({"name": s.service, "weight": s.weight, "endpoints": known.of(s).len()}))
         .collect();
     let host = route.map_or_else(|| entry.host.clone(), |route| route.host.to_string());
     json!({
@@ -261,7 +261,7 @@ fn endpoints(published: &Published) -> Value {
     for router in &published.table.routers {
         for route in router.routes.values() {
             for service in &route.cluster.services {
-                for endpoint in service.endpoints.iter() {
+                for endpoint in published.table.endpoints.of(service) {
                     rows.push(json!({"router": router.name.to_string(), "route": route.id.to_string(),
                         "service": service.service, "weight": service.weight,
                         "address": endpoint.address.to_string(), "target": endpoint.target}));

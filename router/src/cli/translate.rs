@@ -110,7 +110,8 @@ pub fn text(translation: &Translation) -> String {
             entry.conditions.iter().for_each(|condition| text.push_str(&format!("    {}\n", words(condition))));
             let router = table.router(&entry.router_name);
             let served = router.and_then(|router| Some((router, router.routes.get(&key.route_id())?)));
-            let settings = served.map(|(router, route)| settings::settings(router, route)).unwrap_or_default();
+            let settings = served.map(|(router, route)| settings::settings(&table.endpoints, router, route));
+            let settings = settings.unwrap_or_default();
             for setting in settings.iter().filter(|setting| setting.asked) {
                 text.push_str(&format!("    {}: {}\n", setting.what, setting.value));
             }

@@ -1,6 +1,7 @@
 //! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
 
 mod cluster;
+mod endpoints;
 mod hosts;
 mod kind;
 
@@ -12,8 +13,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, iter};
 
-pub use cluster::{Cluster, Endpoint, NO_ENDPOINTS, ServiceEndpoints};
+pub use cluster::{Cluster, NO_ENDPOINTS, ServiceEndpoints};
 use cluster::{ROUTE_SHARES, RULE_SHARES};
+pub use endpoints::{Endpoint, Endpoints, EndpointsKey, PortChoice, User};
 pub use hosts::Hosts;
 use ipnet::IpNet;
 pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
@@ -34,9 +36,54 @@ pub struct RoutingTable {
     pub revision: u64,
     /// The routers by name: one per admitted IngressController, and one per port that only Gateways have.
     pub routers: Vec<Arc<RouterTable>>,
+    /// The endpoints of all services that routes name.
+    pub endpoints: Endpoints,
+}
+
+/// A route as an older and a newer table have it: the same one where only its endpoints differ.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteChange<'t> {
+    /// Its router and the route in the older table.
+    pub old: Option<(&'t RouterTable, &'t Arc<ResolvedRoute>)>,
+    /// The same in the newer table.
+    pub new: Option<(&'t RouterTable, &'t Arc<ResolvedRoute>)>,
 }
 
 impl RoutingTable {
+    /// Routes that are the same in an older table, and whose endpoints are not.
+    pub fn rebound_since<'t>(&'t self, older: &'t Self) -> Vec<&'t User> {
+        let is_same = |user: &&User| {
+            let before = older.router(&user.router).and_then(|router| router.routes.get(&user.route.id));
+            before.is_some_and(|before| Arc::ptr_eq(before, &user.route))
+        };
+        let mut rebound: Vec<&User> = self.endpoints.changes_since(&older.endpoints).filter(is_same).collect();
+        rebound.sort_by(|a, b| (&a.router, &a.route.id).cmp(&(&b.router, &b.route.id)));
+        rebound.dedup_by(|a, b| (&a.router, &a.route.id) == (&b.router, &b.route.id));
+        rebound
+    }
+
+    /// Where routes or their endpoints differ from those of an older table. Costs what differs.
+    pub fn route_changes<'t>(&'t self, older: &'t Self) -> impl Iterator<Item = RouteChange<'t>> {
+        let kept = self.routers.iter().filter_map(|router| Some((router, older.router(&router.name)?)));
+        let changed = kept.flat_map(|(now, then)| {
+            let changes = now.routes.changes_since(&then.routes);
+            changes.map(|change| RouteChange {
+                old: change.old.map(|route| (&**then, route)),
+                new: change.new.map(|route| (&**now, route)),
+            })
+        });
+        let of = |router: &'t RouterTable| router.routes.values().map(move |route| (router, route));
+        let come = self.routers.iter().filter(|router| older.router(&router.name).is_none());
+        let come = come.flat_map(move |router| of(router)).map(|new| RouteChange { old: None, new: Some(new) });
+        let gone = older.routers.iter().filter(|router| self.router(&router.name).is_none());
+        let gone = gone.flat_map(move |router| of(router)).map(|old| RouteChange { old: Some(old), new: None });
+        let rebound = self.rebound_since(older).into_iter().filter_map(|user| {
+            let (then, now) = (older.router(&user.router)?, self.router(&user.router)?);
+            Some(RouteChange { old: Some((then, &user.route)), new: Some((now, &user.route)) })
+        });
+        changed.chain(come).chain(gone).chain(rebound)
+    }
+
     /// The router of this name.
     pub fn router(&self, name: &RouterName) -> Option<&Arc<RouterTable>> {
         self.routers.iter().find(|router| router.name == *name)
@@ -287,7 +334,7 @@ impl fmt::Debug for Derived {
     }
 }
 
-const _: () = assert!(size_of::<ResolvedRoute>() == 240, "with its counts, four lines of a cache");
+const _: () = assert!(size_of::<ResolvedRoute>() <= 240, "with its counts, four lines of a cache");
 const _: () = assert!(offset_of!(ResolvedRoute, cluster) == 48, "where the second line begins, behind the counts");
 
 impl ResolvedRoute {
@@ -315,15 +362,26 @@ impl ResolvedRoute {
 
     /// Whether its connections must not be steered by the kernel: [`ResolvedRoute::relay_only`], or it is a rule's and
     /// one of its services has a share that no endpoint can serve. The kernel would give that share to the others.
-    pub fn needs_relay(&self) -> bool {
-        let is_lost = |service: &ServiceEndpoints| service.weight > 0 && !service.is_usable();
+    pub fn needs_relay(&self, endpoints: &Endpoints) -> bool {
+        let is_lost = |service: &ServiceEndpoints| service.weight > 0 && !service.is_usable(endpoints);
         self.relay_only || (self.is_of_rule() && self.cluster.services.iter().any(is_lost))
     }
 
     /// Endpoints that have a share, with it: of Routes as [`Cluster::endpoint_weights`] rounds it, of rules as good as
     /// exact.
-    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u32)> {
-        self.cluster.weighted_endpoints(if self.is_of_rule() { RULE_SHARES } else { ROUTE_SHARES })
+    pub fn weighted_endpoints<'e>(&self, endpoints: &'e Endpoints) -> Vec<(&'e Endpoint, u32)> {
+        self.cluster.weighted_endpoints(endpoints, if self.is_of_rule() { RULE_SHARES } else { ROUTE_SHARES })
+    }
+
+    /// Its clusters: its own, and those that copies of its requests go to.
+    pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        let mirrors = self.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
+        iter::once(&self.cluster).chain(mirrors)
+    }
+
+    /// The services of all its clusters.
+    pub fn services(&self) -> impl Iterator<Item = &ServiceEndpoints> {
+        self.clusters().flat_map(|cluster| cluster.services.iter())
     }
 
     /// Whether nothing that the route itself asks for takes reading single requests.

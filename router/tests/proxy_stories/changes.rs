@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use router_listener::{BindState, Protocol};
 use router_proxy::{Proxy, ProxyConfig};
-use router_table::table::RoutingTable;
+use router_table::table::{Endpoint, RoutingTable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::tables::{PATIENCE, Rig, Route, eventually, router, table};
+use crate::tables::{PATIENCE, Rig, Route, eventually, of_routers, router, table};
 use crate::{backends, client, pki};
 
 /// One request on a connection that stays open: the first line of the body, or the status when it is not 200.
@@ -47,6 +47,25 @@ async fn a_new_table_is_effective_on_open_connections() {
 }
 
 #[tokio::test]
+async fn a_route_that_stays_follows_its_endpoints() {
+    let (one, two) = (backends::http("one").await, backends::http("two").await);
+    let first = table(&[Route::new("late.swap.test", "").to(one)], None);
+    let rig = Rig::start(ProxyConfig::default(), Arc::clone(&first)).await;
+    let with = |address: Option<SocketAddr>| {
+        let endpoint = |address| Endpoint { address, target: None, h2c: false };
+        let mut endpoints = first.endpoints.clone();
+        endpoints.renew("shop", "app", |_| address.into_iter().map(endpoint).collect());
+        Arc::new(RoutingTable { revision: 2, routers: first.routers.clone(), endpoints })
+    };
+    let mut stream = TcpStream::connect(rig.http).await.unwrap();
+    assert_eq!(ask(&mut stream, "late.swap.test").await, "one GET /");
+    for (address, expected) in [(Some(two), "two GET /"), (None, "503"), (Some(one), "one GET /")] {
+        rig.tables.send_replace(with(address));
+        eventually("the other endpoint", async || ask(&mut stream, "late.swap.test").await == expected).await;
+    }
+}
+
+#[tokio::test]
 async fn relayed_connections_outlive_their_route() {
     let backend = backends::tls_echo("name", pki::server_config(pki::ca().leaf(&["gone.test"]))).await;
     let rig = Rig::serve(&[Route::new("gone.test", "").passthrough().to(backend)]).await;
@@ -62,9 +81,9 @@ async fn relayed_connections_outlive_their_route() {
 }
 
 fn two_routers(first: (u16, u16), second: Option<(u16, u16)>) -> Arc<RoutingTable> {
-    let mut routers = vec![Arc::new(router("first", &[], None, first))];
-    routers.extend(second.map(|ports| Arc::new(router("second", &[], None, ports))));
-    Arc::new(RoutingTable { revision: 1, routers })
+    let mut routers = vec![router("first", &[], None, first)];
+    routers.extend(second.map(|ports| router("second", &[], None, ports)));
+    of_routers(routers)
 }
 
 #[tokio::test]

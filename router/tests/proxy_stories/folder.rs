@@ -54,7 +54,8 @@ impl Folder {
                 ..router.with(router.hosts.clone(), router.routes.clone())
             })
         };
-        Arc::new(RoutingTable { revision: 1, routers: table.routers.iter().map(anywhere).collect() })
+        let routers = table.routers.iter().map(anywhere).collect();
+        Arc::new(RoutingTable { revision: 1, routers, endpoints: table.endpoints })
     }
 
     /// A proxy that serves it.

@@ -113,12 +113,12 @@ fn translated(resources: &Resources) -> Translation {
 
 /// The table with whatever ports are free.
 fn served(resources: &Resources) -> Arc<RoutingTable> {
-    let RoutingTable { routers, .. } = translated(resources).table;
+    let RoutingTable { routers, endpoints, .. } = translated(resources).table;
     let routers = routers.into_iter().map(|router| {
         let router = Arc::try_unwrap(router).expect("a table of one's own");
         Arc::new(RouterTable { http_port: Some(0), https_port: Some(0), ..router })
     });
-    Arc::new(RoutingTable { revision: 1, routers: routers.collect() })
+    Arc::new(RoutingTable { revision: 1, routers: routers.collect(), endpoints })
 }
 
 /// A root HTTPProxy `test/NAME` of the host `NAME.test`, with this `spec`.

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use rcgen::DnType;
 use router_proxy::ProxyConfig;
 use router_table::policy::{ClientAuth, RouterPolicy};
-use router_table::table::RoutingTable;
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
 
 use crate::pki::{self, Ca};
-use crate::tables::{Rig, Route, eventually, router, table, under};
+use crate::tables::{Rig, Route, eventually, of_routers, router, table, under};
 use crate::{backends, client};
 
 const HOST: &str = "resume.test";
@@ -69,8 +68,8 @@ async fn there_is_no_early_data() {
 #[tokio::test]
 async fn a_ticket_is_good_for_its_router_alone() {
     let route = route().await;
-    let one = |name: &str| Arc::new(router(name, std::slice::from_ref(&route), None, (0, 0)));
-    let both = Arc::new(RoutingTable { revision: 1, routers: vec![one("first"), one("second")] });
+    let one = |name: &str| router(name, std::slice::from_ref(&route), None, (0, 0));
+    let both = of_routers(vec![one("first"), one("second")]);
     let rig = Rig::start(ProxyConfig::default(), both).await;
     let states = Arc::clone(&rig.proxy.listeners().borrow());
     let ports: Vec<_> = states.iter().filter(|state| state.protocol == router_listener::Protocol::Https).collect();

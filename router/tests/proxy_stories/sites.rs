@@ -11,10 +11,10 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::policy::tls_profile::TlsVersion;
 use router_table::rule::{Action, HostRules, HostRulesTls, Rule, RulePolicy};
-use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
+use router_table::table::{Cluster, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
 use rustls::sign::CertifiedKey;
 
-use crate::tables::{Route, router};
+use crate::tables::{Route, key, of_routers, router};
 
 /// What a rule does and for which requests.
 #[derive(Clone)]
@@ -80,8 +80,8 @@ impl RuleOf {
 }
 
 fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: &[SocketAddr]) -> ResolvedRoute {
-    let endpoints = endpoints.iter().map(|address| Endpoint { address: *address, target: None, h2c: false }).collect();
-    let services = vec![ServiceEndpoints { service: "app".into(), port: None, weight: 1, endpoints, policy: None }];
+    let key = Some(key(endpoints));
+    let services = vec![ServiceEndpoints { service: "app".into(), port: None, weight: 1, key, policy: None }];
     ResolvedRoute {
         id: RouteId { kind, ..RouteId::of_route("shop", name) },
         host,
@@ -188,6 +188,16 @@ impl SiteOf {
 pub fn table(sites: Vec<SiteOf>, routes: &[Route]) -> Arc<RoutingTable> {
     let default = crate::pki::ca().leaf(&["*.apps.test"]);
     let mut router = router("default", routes, Some(&default), (0, 0));
-    router.hosts.extend(sites.into_iter().map(|site| Arc::new(site.made())).collect());
-    Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+    let hosts: Vec<_> = sites.into_iter().map(|site| Arc::new(site.made())).collect();
+    let routes = hosts.iter().flat_map(|host| {
+        let site = host.site.as_deref();
+        let tls = site.and_then(|site| site.tls.as_ref());
+        let rules = site.and_then(|site| site.cleartext.as_ref()).into_iter().chain(tls.map(|tls| &tls.rules));
+        let served = rules.flat_map(|rules| rules.iter()).map(|rule| &rule.route);
+        served.chain(&host.passthrough).chain(tls.and_then(|tls| tls.tcp.as_ref()))
+    });
+    let routes: Vec<_> = routes.map(|route| (route.id.clone(), Arc::clone(route))).collect();
+    router.routes.extend(routes);
+    router.hosts.extend(hosts);
+    of_routers(vec![router])
 }

@@ -14,8 +14,8 @@ use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::{RoutePolicy, RouterPolicy};
 use router_table::rule::{BackendPolicy, RulePolicy};
 use router_table::table::{
-    Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
-    RoutingTable, ServiceEndpoints, VirtualHost,
+    Cluster, Endpoint, Endpoints, EndpointsKey, HostIndex, HttpTls, InsecurePolicy, PortChoice, Reencrypt,
+    ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints, VirtualHost,
 };
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
@@ -80,12 +80,11 @@ impl Route {
     }
 
     pub fn weighted(mut self, service: &str, weight: u16, addresses: &[SocketAddr]) -> Route {
-        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None, h2c: false });
         self.services.push(ServiceEndpoints {
             service: service.into(),
             port: None,
             weight: u32::from(weight),
-            endpoints: endpoints.collect(),
+            key: Some(key(addresses)),
             policy: None,
         });
         self
@@ -120,7 +119,9 @@ impl Route {
     /// Its endpoints speak HTTP/2 in clear text.
     pub fn h2c(mut self) -> Route {
         for service in &mut self.services {
-            service.endpoints = service.endpoints.iter().map(|e| Endpoint { h2c: true, ..e.clone() }).collect();
+            let mut key = EndpointsKey::clone(service.key.as_ref().expect("it has endpoints"));
+            key.namespace = H2C.into();
+            service.key = Some(Arc::new(key));
         }
         self
     }
@@ -205,7 +206,31 @@ impl Route {
 /// A table with one router, named `default`.
 pub fn table(routes: &[Route], default_certificate: Option<&Arc<CertifiedKey>>) -> Arc<RoutingTable> {
     let router = router("default", routes, default_certificate, (0, 0));
-    Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+    of_routers(vec![router])
+}
+
+/// A table with these routers.
+pub fn of_routers(routers: Vec<RouterTable>) -> Arc<RoutingTable> {
+    let routers: Vec<Arc<RouterTable>> = routers.into_iter().map(Arc::new).collect();
+    let mut endpoints = Endpoints::default();
+    endpoints.follow(&[], &routers, found);
+    Arc::new(RoutingTable { revision: 1, routers, endpoints })
+}
+
+/// The namespace of keys whose endpoints speak HTTP/2 in clear text.
+const H2C: &str = "h2c";
+
+/// A key that says itself which endpoints it has.
+pub fn key(addresses: &[SocketAddr]) -> Arc<EndpointsKey> {
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let ports = PortChoice::Target(Some(addresses.join(" ").into()));
+    Arc::new(EndpointsKey { namespace: "shop".into(), service: "app".into(), ports })
+}
+
+fn found(key: &EndpointsKey) -> Arc<[Endpoint]> {
+    let PortChoice::Target(Some(addresses)) = &key.ports else { return Arc::default() };
+    let addresses = addresses.split_whitespace().map(|address| address.parse().unwrap());
+    addresses.map(|address| Endpoint { address, target: None, h2c: *key.namespace == *H2C }).collect()
 }
 
 /// The table with this as the policy of its routers.

@@ -63,10 +63,10 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
 /// Services of a route, or of its mirrors, without an endpoint.
 fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
     let slices = OnceCell::new();
-    of_services(table, resources, |route, service| {
+    of_services(table, resources, |_, service| {
         let is_wanted = service.weight > 0 && service.failure().is_none();
         let slices = || Cow::Borrowed(slices.get_or_init(|| slices_of(resources)));
-        is_wanted.then(|| missing(resources, slices, route, service)).flatten()
+        is_wanted.then(|| missing((table, resources), slices, service)).flatten()
     })
 }
 
@@ -84,11 +84,7 @@ fn of_services(
     judge: impl Fn(&ResolvedRoute, &ServiceEndpoints) -> Option<String>,
 ) -> Vec<Warning> {
     let routes = table.routers.iter().flat_map(|router| router.routes.values());
-    let services = routes.flat_map(|route| {
-        let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.cluster);
-        let clusters = std::iter::once(&route.cluster).chain(mirrors);
-        clusters.flat_map(|cluster| &cluster.services).map(move |service| (route, service))
-    });
+    let services = routes.flat_map(|route| route.services().map(move |service| (route, service)));
     // A route may be on several routers, and a rule on several hosts.
     let warnings: BTreeSet<Warning> = services
         .filter_map(|(route, service)| {

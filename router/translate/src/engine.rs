@@ -15,7 +15,6 @@ mod reuse;
 mod route_conditions;
 mod served;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ use router_api::resources::{Resources, Slot};
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectKey;
 use router_model::persistent::{Changed, Sorted};
-use router_table::table::{RouterTable, RoutingTable};
+use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use served::Served;
 
 use crate::endpoints::EndpointIndex;
@@ -49,6 +48,9 @@ pub struct Engine {
     state: Option<(Ground, State)>,
     /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
     sites: HostContests,
+    /// The routers of the last table, and the endpoints of their routes: these outlive the state as well.
+    routers: Vec<Arc<RouterTable>>,
+    endpoints: Endpoints,
 }
 
 /// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
@@ -71,62 +73,39 @@ struct Ground {
 struct State {
     /// `None`: the routers are new and serve nothing yet.
     resources: Option<Resources>,
-    users: Sorted<User, ()>,
     routers: Vec<Served>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
     report: Sorted<ObjectKey, Ingress>,
     conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
 }
 
-/// A route as one that names a Service, in order of namespace, Service and name.
-#[derive(Clone, Debug)]
-struct User {
-    service: Arc<str>,
-    route: Arc<Route>,
+/// What changed EndpointSlices may bear on.
+#[derive(Debug, Default)]
+struct SliceChanges {
+    /// Whose endpoints may differ.
+    services: BTreeSet<ObjectKey>,
+    /// What is said of protocols differs, by which rules may be refused.
+    bear_on_rules: bool,
 }
-
-impl User {
-    fn order(&self) -> (&str, &str, &str) {
-        let key = &self.route.meta.key;
-        (&key.namespace, &self.service, &key.name)
-    }
-}
-
-impl Ord for User {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl PartialOrd for User {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for User {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for User {}
 
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(settings: Settings) -> Self {
-        Engine { settings, apis, state: None, sites: HostContests::default() }
+        let (routers, endpoints) = (Vec::new(), Endpoints::default());
+        Engine { settings, apis, state: None, sites: HostContests::default(), routers, endpoints }
     }
 
     /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
         let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
         let (mut ground, mut state) = last.unwrap_or_else(|| State::new(resources, &self.settings));
-        let dirty = state.follow_endpoints(resources, &mut ground.endpoints);
-        self.decide(resources, &ground, &mut state, dirty);
+        let is_new = state.resources.is_none();
+        let slices = state.follow_slices(resources, &mut ground.endpoints);
+        self.decide(resources, &ground, &mut state, slices.bear_on_rules);
         let tables = state.routers.iter().map(|served| served.table()).chain(self.sites.made());
         let mut routers: Vec<Arc<RouterTable>> = tables.cloned().collect();
         routers.sort_by(|a, b| a.name.cmp(&b.name));
+        self.bind(&ground.endpoints, &routers, (!is_new).then_some(slices.services));
         let report = StatusReport {
             routes: state.report.clone(),
             ingress_controllers: state.statuses.clone(),
@@ -135,16 +114,32 @@ impl Engine {
             conflicts: state.conflicts.clone(),
         };
         self.state = Some((ground, state));
-        (RoutingTable { revision: 0, routers }, report)
+        (RoutingTable { revision: 0, routers, endpoints: self.endpoints.clone() }, report)
+    }
+
+    /// Finds the endpoints of what these routers name. `changed` are the Services whose slices changed; `None`: any may
+    /// have.
+    fn bind(&mut self, index: &EndpointIndex, routers: &[Arc<RouterTable>], changed: Option<BTreeSet<ObjectKey>>) {
+        match changed {
+            None => self.endpoints.renew_all(|key| index.find(key)),
+            Some(changed) => changed
+                .iter()
+                .for_each(|service| self.endpoints.renew(&service.namespace, &service.name, |key| index.find(key))),
+        }
+        self.endpoints.follow(&self.routers, routers, |key| index.find(key));
+        self.routers = routers.to_vec();
     }
 
     /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
-    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut State, dirty: BTreeSet<ObjectKey>) {
+    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut State, slices_differ: bool) {
         let denies = !self.settings.domains.denied.is_empty();
         let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
-        let differ = |last| host_rules::may_differ(resources, last);
-        let may_differ = are_wanted && state.resources.as_ref().is_none_or(differ);
+        let last = state.resources.as_ref();
+        let differ = |last| slices_differ || host_rules::may_differ(resources, last);
+        let may_differ = are_wanted && last.is_none_or(differ);
+        let routes_differ = last.is_none_or(|last| resources.routes.changes_since(&last.routes).next().is_some());
         let make = || {
+            ground.endpoints.forget_asked();
             (self.apis)(Inputs {
                 resources,
                 settings: &self.settings,
@@ -157,8 +152,9 @@ impl Engine {
         if let Some(apis) = &apis {
             self.sites.claim(apis.iter().map(|api| api.claims()).collect());
         }
-        let (changed, touched) = state.follow(resources, &ground.endpoints, &self.sites, dirty);
-        if are_wanted && (self.sites.contest(&state.won(), resources) || may_differ) {
+        let (changed, touched) = state.follow(resources, &self.sites);
+        let may_be_lost = are_wanted && (may_differ || routes_differ);
+        if may_be_lost && (self.sites.contest(&state.won(), resources) || may_differ) {
             let apis = apis.unwrap_or_else(make);
             let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.translate(lost)).collect();
             let names = state.names().cloned().collect();
@@ -181,7 +177,6 @@ impl State {
         };
         let state = State {
             resources: None,
-            users: Sorted::default(),
             routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
             report: Sorted::default(),
@@ -207,15 +202,9 @@ impl State {
         self.routers.iter().map(Served::name)
     }
 
-    /// Takes over changed Routes and what other kinds want. `dirty` Routes may have other endpoints. Returns what changes
-    /// of each router's Routes, and the Routes whose status may differ.
-    fn follow(
-        &mut self,
-        resources: &Resources,
-        endpoints: &EndpointIndex,
-        sites: &HostContests,
-        mut dirty: BTreeSet<ObjectKey>,
-    ) -> (Vec<Option<ChangedRoutes>>, Vec<ObjectKey>) {
+    /// Takes over changed Routes and what other kinds want. Returns what changes of each router's Routes, and the Routes
+    /// whose status may differ.
+    fn follow(&mut self, resources: &Resources, sites: &HostContests) -> (Vec<Option<ChangedRoutes>>, Vec<ObjectKey>) {
         let last = self.resources.replace(resources.clone()).unwrap_or_default();
         let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
         let changes: Vec<RouteChange<'_>> = slots
@@ -225,17 +214,11 @@ impl State {
                 new: slot.new.and_then(|slot| slot.good.as_ref()),
             })
             .collect();
-        self.follow_users(&changes);
-        // A changed route is decided for its own sake; that it also names a changed Service adds nothing.
-        for slot in &slots {
-            dirty.remove(slot.key);
-        }
-        let affected: Vec<&Arc<Route>> = dirty.iter().filter_map(|key| resources.routes.get(key)).collect();
         let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
         let mut changed = Vec::with_capacity(self.routers.len());
         for served in &mut self.routers {
             let foreign = sites.foreign(served.name());
-            changed.push(served.follow(&changes, &affected, &foreign, (resources, endpoints), &mut touched));
+            changed.push(served.follow(&changes, &foreign, resources, &mut touched));
         }
         touched.sort_unstable();
         touched.dedup();
@@ -259,34 +242,18 @@ impl State {
         }
     }
 
-    /// Takes changed EndpointSlices over; the routes whose endpoints they may be.
-    fn follow_endpoints(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> BTreeSet<ObjectKey> {
+    /// Takes changed EndpointSlices over.
+    fn follow_slices(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> SliceChanges {
+        let mut changes = SliceChanges::default();
         // For new routers `endpoints` was made of these very slices.
-        let Some(last) = &self.resources else { return BTreeSet::new() };
-        let mut services = BTreeSet::new();
+        let Some(last) = &self.resources else { return changes };
         for changed in resources.endpoint_slices.changes_since(&last.endpoint_slices) {
             let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
-            services.extend(endpoints.replace(good(changed.old), good(changed.new)));
+            let (services, bear_on_rules) = endpoints.replace(good(changed.old), good(changed.new));
+            changes.services.extend(services);
+            changes.bear_on_rules |= bear_on_rules;
         }
-        services.iter().flat_map(|service| self.users_of(service)).collect()
-    }
-
-    /// The routes that name a Service.
-    fn users_of<'s>(&'s self, service: &'s ObjectKey) -> impl Iterator<Item = ObjectKey> + 's {
-        let service = (&*service.namespace, &*service.name);
-        let named = move |user: &User| (user.order().0, user.order().1).cmp(&service);
-        let users = self.users.entries_from(|user| named(user).is_lt()).map(|(user, ())| user);
-        users.take_while(move |user| named(user).is_eq()).map(|user| user.route.meta.key.clone())
-    }
-
-    fn follow_users(&mut self, changes: &[RouteChange<'_>]) {
-        fn users(route: &Arc<Route>) -> impl Iterator<Item = User> {
-            route.backends.iter().map(|backend| User { service: backend.service.clone(), route: route.clone() })
-        }
-        for user in changes.iter().filter_map(|change| change.old).flat_map(users) {
-            self.users.remove(&user);
-        }
-        self.users.extend(changes.iter().filter_map(|change| change.new).flat_map(users).map(|user| (user, ())));
+        changes
     }
 
     /// Writes the entries of these routes.

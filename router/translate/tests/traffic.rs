@@ -234,19 +234,23 @@ fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
 
 #[test]
 fn a_service_that_cannot_be_used_fails_with_its_status() {
+    let ports = PortChoice::Target(None);
+    let key = Arc::new(EndpointsKey { namespace: "a".into(), service: "s".into(), ports });
+    let endpoint = Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false };
+    let endpoints: Endpoints = [(Arc::clone(&key), [endpoint].into())].into_iter().collect();
     let service = |failure: Option<Option<u16>>| ServiceEndpoints {
         service: "s".into(),
         port: None,
         weight: 1,
-        endpoints: [Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false }].into(),
+        key: Some(Arc::clone(&key)),
         policy: failure.map(|failure| Arc::new(router_table::rule::BackendPolicy { failure, ..Default::default() })),
     };
     for (failure, status) in [(None, None), (Some(None), None), (Some(Some(500)), Some(500))] {
         let service = service(failure);
-        assert_eq!((service.failure(), service.is_usable()), (status, status.is_none()));
+        assert_eq!((service.failure(), service.is_usable(&endpoints)), (status, status.is_none()));
     }
-    let idle = ServiceEndpoints { endpoints: [].into(), ..service(None) };
-    assert!(!idle.is_usable());
+    let idle = ServiceEndpoints { key: None, ..service(None) };
+    assert!(!idle.is_usable(&endpoints) && !service(None).is_usable(&Endpoints::default()));
 }
 
 #[test]

@@ -322,14 +322,14 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
         let (_, entry) = image.hosts.iter().find(|((map, ..), _)| *map == RouteMap::SniPassthrough).unwrap();
         (entry.reason, image.pools.len())
     };
-    let backend = |weight, policy: BackendPolicy, endpoints| {
-        Some(ServiceEndpoints { service: "bad".into(), port: None, weight, endpoints, policy: Some(Arc::new(policy)) })
+    let backend = |weight, policy: BackendPolicy| {
+        Some(ServiceEndpoints { service: "bad".into(), port: None, weight, key: None, policy: Some(Arc::new(policy)) })
     };
     let failing = || BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
     assert_eq!(with(None), (Reason::Passthrough, 1));
-    assert_eq!(with(backend(1, failing(), Arc::default())), (Reason::NeedsRelay, 0));
-    assert_eq!(with(backend(1, BackendPolicy::default(), Arc::default())), (Reason::NeedsRelay, 0));
-    assert_eq!(with(backend(0, failing(), Arc::default())), (Reason::Passthrough, 1), "it has no share");
+    assert_eq!(with(backend(1, failing())), (Reason::NeedsRelay, 0));
+    assert_eq!(with(backend(1, BackendPolicy::default())), (Reason::NeedsRelay, 0));
+    assert_eq!(with(backend(0, failing())), (Reason::Passthrough, 1), "it has no share");
 }
 
 #[test]
@@ -386,6 +386,7 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     let wide = HostMatch::Suffix(name("w.test"));
     let (narrow, broad) = (passed(exact.clone(), 0), passed(wide.clone(), 1));
     router.routes.extend([&narrow, &broad].map(|route| (route.id.clone(), Arc::clone(route))));
+    table.endpoints = crate::testing::endpoints(&narrow);
     let hosts = vec![
         site(HostMatch::Exact(name("site.w.test")), None),
         site(exact, Some(narrow)),

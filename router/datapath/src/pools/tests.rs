@@ -10,10 +10,11 @@ use proptest::prelude::*;
 use router_listener::{BindState, Protocol};
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
-use router_table::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, RouteKind, ServiceEndpoints};
 
 use super::*;
 use crate::plan::plan;
+use crate::testing::{endpoints, key};
 
 /// Stands for a way that the relay alone can use.
 const TOO_SMALL: u16 = 0;
@@ -43,10 +44,7 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         port: None,
         weight: u32::from(*weight),
         policy: None,
-        endpoints: hosts
-            .iter()
-            .map(|host| Endpoint { address: (Ipv4Addr::new(10, 0, 0, *host), 8443).into(), target: None, h2c: false })
-            .collect(),
+        key: Some(key(&hosts.iter().map(|host| format!("10.0.0.{host}:8443")).collect::<Vec<_>>())),
     });
     ResolvedRoute {
         id: RouteId::of_route("ns", "r"),
@@ -64,6 +62,10 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         rule: None,
         derived: Default::default(),
     }
+}
+
+fn put(pools: &mut Pools<impl Paths>, id: u32, route: &ResolvedRoute) {
+    pools.put(id, route, &endpoints(route));
 }
 
 fn image(pools: &mut Pools<impl Paths>) -> MapImage {
@@ -89,9 +91,9 @@ fn shares(image: &MapImage, route: u32) -> BTreeMap<u8, f64> {
 #[test]
 fn endpoints_get_their_services_weight_and_one_slot_each() {
     let mut pools = pools(&all_ways());
-    pools.put(1, &route(&[(3, &[1]), (1, &[2, 3])]));
+    put(&mut pools, 1, &route(&[(3, &[1]), (1, &[2, 3])]));
     // The endpoint 1 stands in two services: it has the sum of both shares.
-    pools.put(2, &route(&[(1, &[1, 2]), (1, &[1, 3])]));
+    put(&mut pools, 2, &route(&[(1, &[1, 2]), (1, &[1, 3])]));
     let image = image(&mut pools);
     let close = |a: f64, b: f64| (a - b).abs() < 0.01;
     let first = shares(&image, 1);
@@ -107,7 +109,7 @@ fn a_route_with_an_endpoint_that_the_relay_alone_reaches_is_relayed() {
     let mut pools = pools(&ways);
     ways.borrow_mut().insert(2, TOO_SMALL);
     for id in [1, 2] {
-        pools.put(id, &route(&[(1, &[1]), (1, &[2])]));
+        put(&mut pools, id, &route(&[(1, &[1]), (1, &[2])]));
     }
     let endpoint = (Ipv4Addr::new(10, 0, 0, 2), 8443).into();
     let why = Relayed { endpoint, obstacle: Obstacle::SmallMtu };
@@ -116,7 +118,7 @@ fn a_route_with_an_endpoint_that_the_relay_alone_reaches_is_relayed() {
     assert_eq!((relayed.pools[&1].slots, relayed.endpoints.len()), (0, 0), "its share is not the other endpoint's");
     pools.remove(2);
     ways.borrow_mut().remove(&2);
-    pools.put(1, &route(&[(1, &[1]), (1, &[2])]));
+    put(&mut pools, 1, &route(&[(1, &[1]), (1, &[2])]));
     assert!(pools.relayed().is_empty());
     assert_eq!(shares(&image(&mut pools), 1), BTreeMap::from([(1, 1.0)]), "nobody reaches the other one");
 }
@@ -129,7 +131,7 @@ fn rules_have_their_shares_as_good_as_exact() {
         service.weight = weight;
     }
     let mut pools = pools(&all_ways());
-    pools.put(1, &of_rule);
+    put(&mut pools, 1, &of_rule);
     let found = shares(&image(&mut pools), 1);
     for (endpoint, due) in [(1, 0.899_999), (2, 0.05), (3, 0.05), (4, 0.000_001)] {
         assert!((found[&endpoint] / due - 1.0).abs() < 0.01, "{endpoint}: {found:?}");
@@ -143,13 +145,13 @@ fn an_endpoint_has_one_id_as_long_as_any_route_has_it() {
         let found = image.endpoints.iter().find(|(_, entry)| entry.address.ip() == Ipv4Addr::new(10, 0, 0, host));
         found.map(|(id, _)| *id)
     };
-    pools.put(1, &route(&[(1, &[1, 2])]));
-    pools.put(2, &route(&[(1, &[2, 3])]));
+    put(&mut pools, 1, &route(&[(1, &[1, 2])]));
+    put(&mut pools, 2, &route(&[(1, &[2, 3])]));
     let first = image(&mut pools);
     pools.remove(1);
     let second = image(&mut pools);
     assert_eq!((id(&second, 1), id(&second, 2)), (None, id(&first, 2)));
-    pools.put(1, &route(&[(1, &[1])]));
+    put(&mut pools, 1, &route(&[(1, &[1])]));
     let third = image(&mut pools);
     assert!(id(&third, 1) > id(&first, 3), "an id is never given again");
     assert_ne!(third.pools[&1].id, first.pools[&1].id);
@@ -161,10 +163,10 @@ fn without_a_way_there_is_no_slot_and_the_pool_says_so() {
     let ways = all_ways();
     let mut pools = pools(&ways);
     ways.borrow_mut().remove(&1);
-    pools.put(1, &route(&[(1, &[1, 2])]));
+    put(&mut pools, 1, &route(&[(1, &[1, 2])]));
     assert_eq!(shares(&image(&mut pools), 1).keys().copied().collect::<Vec<_>>(), [2]);
     ways.borrow_mut().clear();
-    pools.put(1, &route(&[(1, &[1, 2])]));
+    put(&mut pools, 1, &route(&[(1, &[1, 2])]));
     let none = image(&mut pools);
     assert_eq!((none.pools[&1].slots, none.endpoints.len(), pools.max_segment()), (0, 0, 0));
 }
@@ -173,15 +175,15 @@ fn without_a_way_there_is_no_slot_and_the_pool_says_so() {
 fn the_smallest_segment_follows_the_endpoints() {
     let ways = all_ways();
     let mut pools = pools(&ways);
-    pools.put(1, &route(&[(1, &[1])]));
+    put(&mut pools, 1, &route(&[(1, &[1])]));
     ways.borrow_mut().insert(2, 1360);
-    pools.put(2, &route(&[(1, &[1, 2])]));
+    put(&mut pools, 2, &route(&[(1, &[1, 2])]));
     assert_eq!(pools.max_segment(), 1360);
     ways.borrow_mut().insert(2, 8960);
-    pools.put(2, &route(&[(1, &[1, 2])]));
+    put(&mut pools, 2, &route(&[(1, &[1, 2])]));
     assert_eq!(pools.max_segment(), 1460);
     pools.remove(1);
-    pools.put(2, &route(&[(1, &[2])]));
+    put(&mut pools, 2, &route(&[(1, &[2])]));
     assert_eq!(pools.max_segment(), 8960);
 }
 
@@ -190,16 +192,16 @@ fn a_new_agent_goes_on_with_the_same_ids() {
     let ways = all_ways();
     let (mut old, mut new) = (pools(&ways), pools(&ways));
     for (id, hosts) in [(1, &[1, 2][..]), (2, &[2, 3])] {
-        old.put(id, &route(&[(1, hosts)]));
+        put(&mut old, id, &route(&[(1, hosts)]));
     }
     let left = image(&mut old);
     new.adopt(&left, 77);
     assert_eq!(new.max_segment(), 1460);
     for (id, hosts) in [(1, &[1, 2][..]), (2, &[2, 3])] {
-        new.put(id, &route(&[(1, hosts)]));
+        put(&mut new, id, &route(&[(1, hosts)]));
     }
     assert_eq!(image(&mut new), left, "nothing is to be written");
-    new.put(3, &route(&[(1, &[9])]));
+    put(&mut new, 3, &route(&[(1, &[9])]));
     let more = image(&mut new);
     assert_eq!(more.endpoints.keys().next_back(), Some(&78), "a connection still names endpoint 77");
     assert!(!left.slots.contains_key(&more.pools[&3].id));
@@ -209,12 +211,12 @@ fn a_new_agent_goes_on_with_the_same_ids() {
 fn a_pool_that_was_left_unfinished_is_made_anew() {
     let ways = all_ways();
     let (mut old, mut new) = (pools(&ways), pools(&ways));
-    old.put(1, &route(&[(1, &[1, 2])]));
+    put(&mut old, 1, &route(&[(1, &[1, 2])]));
     let mut left = image(&mut old);
     let endpoint = *left.endpoints.keys().next().unwrap();
     left.endpoints.remove(&endpoint);
     new.adopt(&left, 0);
-    new.put(1, &route(&[(1, &[1, 2])]));
+    put(&mut new, 1, &route(&[(1, &[1, 2])]));
     let made = image(&mut new);
     assert!(made.pools[&1].id > left.pools[&1].id);
     assert_eq!(shares(&made, 1).len(), 2);
@@ -238,7 +240,7 @@ proptest! {
                 None => drop(ways.borrow_mut().remove(&host)),
             }
             match hosts {
-                Some(hosts) => pools.put(route_id, &route(&[(1, &hosts)])),
+                Some(hosts) => put(&mut pools, route_id, &route(&[(1, &hosts)])),
                 None => pools.remove(route_id),
             }
             let (mut gone, mut come) = (MapImage::default(), MapImage::default());
@@ -260,9 +262,9 @@ proptest! {
 fn the_agent_is_told_of_dials_where_it_needs_the_name() {
     let mut pools = pools(&all_ways());
     let any = || HostMatch::Wildcard(Hostname::parse("w.test").unwrap());
-    pools.put(1, &route(&[(1, &[1])]));
-    pools.put(2, &ResolvedRoute { host: any(), ..route(&[(1, &[1])]) });
-    pools.put(3, &ResolvedRoute { host: any(), proxy_protocol: true, ..route(&[(1, &[1])]) });
+    put(&mut pools, 1, &route(&[(1, &[1])]));
+    put(&mut pools, 2, &ResolvedRoute { host: any(), ..route(&[(1, &[1])]) });
+    put(&mut pools, 3, &ResolvedRoute { host: any(), proxy_protocol: true, ..route(&[(1, &[1])]) });
     let image = image(&mut pools);
     let flags: Vec<_> = image.pools.values().map(|pool| pool.flags).collect();
     assert_eq!(flags, [0, POOL_TOLD, POOL_PROXY_V2 | POOL_TOLD]);
@@ -279,22 +281,21 @@ fn what_would_lead_back_to_the_router_has_no_slot() {
     };
     let mut pools = pools(&all_ways());
     pools.set_own(&[listener("0.0.0.0:8443"), listener("10.0.0.2:8443")], &[Ipv4Addr::new(10, 0, 0, 1).into()]);
-    pools.put(1, &route(&[(1, &[1, 2, 3])]));
+    put(&mut pools, 1, &route(&[(1, &[1, 2, 3])]));
     assert_eq!(shares(&image(&mut pools), 1), BTreeMap::from([(3, 1.0)]), "this host's address, and a listener's own");
     let mut loopback = route(&[(1, &[3])]);
-    let address = (Ipv4Addr::new(127, 0, 0, 9), 8443).into();
-    loopback.cluster.services[0].endpoints = [Endpoint { address, target: None, h2c: false }].into();
-    pools.put(1, &loopback);
+    loopback.cluster.services[0].key = Some(key(&["127.0.0.9:8443".to_owned()]));
+    put(&mut pools, 1, &loopback);
     assert!(image(&mut pools).endpoints.is_empty());
     pools.set_own(&[listener("0.0.0.0:443")], &[Ipv4Addr::new(10, 0, 0, 1).into()]);
-    pools.put(1, &loopback);
+    put(&mut pools, 1, &loopback);
     assert_eq!(image(&mut pools).endpoints.len(), 1, "another port");
 }
 
 #[test]
 fn pools_of_routes_that_are_not_wanted_go() {
     let mut pools = pools(&all_ways());
-    [1, 2, 3].into_iter().for_each(|id| pools.put(id, &route(&[(1, &[id as u8])])));
+    [1, 2, 3].into_iter().for_each(|id| put(&mut pools, id, &route(&[(1, &[id as u8])])));
     pools.retain(&[2].into());
     let image = image(&mut pools);
     assert_eq!(image.pools.keys().copied().collect::<Vec<_>>(), [2]);
@@ -305,7 +306,7 @@ fn pools_of_routes_that_are_not_wanted_go() {
 fn an_adopted_pool_is_let_go_like_any_other() {
     let ways = all_ways();
     let (mut old, mut new) = (pools(&ways), pools(&ways));
-    old.put(1, &route(&[(1, &[1, 2])]));
+    put(&mut old, 1, &route(&[(1, &[1, 2])]));
     let mut left = image(&mut old);
     // An endpoint that no pool has was left too.
     let path = left.endpoints.values().next().unwrap().path;
@@ -320,9 +321,9 @@ fn an_adopted_pool_is_let_go_like_any_other() {
 fn endpoints_that_the_map_has_no_room_for_are_relayed() {
     let mut pools = pools(&all_ways());
     pools.slots = MAX_ENDPOINTS - 2;
-    pools.put(1, &route(&[(1, &[1, 2, 3])]));
-    pools.put(2, &route(&[(1, &[4, 5])]));
-    pools.put(3, &route(&[(1, &[6])]));
+    put(&mut pools, 1, &route(&[(1, &[1, 2, 3])]));
+    put(&mut pools, 2, &route(&[(1, &[4, 5])]));
+    put(&mut pools, 3, &route(&[(1, &[6])]));
     let image = image(&mut pools);
     assert_eq!([1, 2, 3].map(|id| image.pools[&id].slots), [0, 2, 0]);
     assert_eq!(image.endpoints.len(), 2, "of what did not fit nothing is left");

@@ -17,7 +17,7 @@ use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_table::lookup::{RequestMatch, SniMatch};
 use router_table::rule::{HostRules, HostRulesTls, Rule};
-use router_table::table::{ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+use router_table::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ proptest! {
     #[test]
     fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12), sites in vec(sites(), 0..6)) {
         let router = table(routes, sites);
-        let whole = router_table::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
+        let whole = RoutingTable { revision: 1, routers: vec![Arc::clone(&router)], ..RoutingTable::default() };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
         let mut pools = Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute));
@@ -196,7 +196,7 @@ proptest! {
 fn image_of(routes: Vec<Value>) -> (MapImage, u32) {
     let router = table(routes, Vec::new());
     let id = router.id;
-    let whole = router_table::table::RoutingTable { revision: 1, routers: vec![router] };
+    let whole = RoutingTable { revision: 1, routers: vec![router], ..RoutingTable::default() };
     let mut ids = RouteIds::default();
     ids.assign(&whole);
     let image = lower(&whole, &[], &[], &ids, &mut Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute)));

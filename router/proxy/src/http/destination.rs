@@ -12,6 +12,7 @@ use super::modify::modify;
 use super::{actions, interim, request_id};
 use crate::http::header_case::HeaderCase;
 use crate::snapshot::ServedRouter;
+use crate::upstream::plan::Plan;
 use crate::upstream::target::Target;
 
 /// Where a request is forwarded to.
@@ -19,6 +20,8 @@ use crate::upstream::target::Target;
 pub struct Destination<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
+    /// Its plan.
+    pub plan: &'r Plan,
     /// State of its router.
     pub served: &'r ServedRouter,
     /// Host and port as sent.

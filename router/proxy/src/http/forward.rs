@@ -34,7 +34,7 @@ use crate::upstream::attempt::{AttemptError, InactivityTimeouts, attempt, read_o
 use crate::upstream::choose::{Choice, NoEndpoint, Pick};
 use crate::upstream::connect::ConnectRequest;
 use crate::upstream::hashing::Hashed;
-use crate::upstream::plan::Plan;
+use crate::upstream::plan::{Plan, Prepared};
 use crate::upstream::target::Target;
 
 use answered::{Answered, answer};
@@ -262,7 +262,7 @@ fn prepare<'r>(
     mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Result<Box<Exchange<'r>>, Failure> {
-    let Destination { route, authority, as_sent, .. } = *destination;
+    let Destination { route, plan, authority, as_sent, .. } = *destination;
     let times = Deadlines::of(destination);
     let client = connection.client.ip();
     let (mut head, content) = request.into_parts();
@@ -276,7 +276,6 @@ fn prepare<'r>(
         certificate: connection.tls.as_ref().and_then(|tls| tls.client.as_deref()),
         as_sent,
     };
-    let plan = shared.balancer.plan(route);
     match plan.admit(client) {
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
@@ -308,9 +307,11 @@ fn prepare<'r>(
     }
     // HTTP/1.0 has no interim responses, and hyper cannot send them over HTTP/2.
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
-    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {
+    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none())
+        && let Some(prepared) = Prepared::of(route)
+    {
         let waits = InactivityTimeouts { server: times.server, client: times.client, until: None };
-        let totals = plan.totals(|| shared.log.counters().totals(&record.router, &route.id));
+        let totals = prepared.totals(|| shared.log.counters().totals(&record.router, &route.id));
         Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));

@@ -92,7 +92,7 @@ impl Copy {
     async fn send(&self, mut request: Request<RequestBody>, upload: Option<Arc<Upload>>) {
         let Copy { shared, route, connect, waits, .. } = self;
         let plan = shared.balancer.plan(route);
-        let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
+        let Some((mirrored, Mirror { cluster, .. })) = self.of(&plan) else { return };
         let mut choice = mirrored.choose(route, cluster, None, None);
         let (mut left, mut why) = (*connect, Flag::NoEndpoints);
         let own = cluster.services.iter().filter_map(|service| service.policy.as_deref());

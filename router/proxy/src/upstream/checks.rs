@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_table::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
+use router_table::table::{Endpoint, Endpoints, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -102,23 +102,21 @@ impl CheckedAddress {
 impl Schedule {
     /// Applies the changes between two tables. Cost is proportional to the change.
     fn follow(&mut self, before: &RoutingTable, now_table: &RoutingTable, now: Instant) {
-        for router in &before.routers {
-            match now_table.router(&router.name) {
-                Some(newer) if interval_of(newer) == interval_of(router) => {
-                    for change in newer.routes.changes_since(&router.routes) {
-                        // Additions first, so that an unchanged address keeps its due time.
-                        change.new.into_iter().for_each(|route| self.add(route, newer, now));
-                        change.old.into_iter().for_each(|route| self.remove(route, router));
-                    }
-                }
-                newer => {
-                    newer.into_iter().for_each(|newer| self.add_all(newer, now));
-                    router.routes.values().for_each(|route| self.remove(route, router));
-                }
-            }
+        let both = before.routers.iter().filter_map(|old| Some((old, now_table.router(&old.name)?)));
+        let retimed: Vec<_> = both.filter(|(old, new)| interval_of(old) != interval_of(new)).collect();
+        // Additions first, so that an unchanged address keeps its due time.
+        for (old, new) in &retimed {
+            new.routes.values().for_each(|route| self.add(route, (new, &now_table.endpoints), now));
+            old.routes.values().for_each(|route| self.remove(route, (old, &before.endpoints)));
         }
-        let new = now_table.routers.iter().filter(|router| before.router(&router.name).is_none());
-        new.for_each(|router| self.add_all(router, now));
+        let is_retimed = |router: &RouterTable| retimed.iter().any(|(old, _)| old.name == router.name);
+        for change in now_table.route_changes(before) {
+            if change.old.or(change.new).is_some_and(|(router, _)| is_retimed(router)) {
+                continue;
+            }
+            change.new.into_iter().for_each(|(router, route)| self.add(route, (router, &now_table.endpoints), now));
+            change.old.into_iter().for_each(|(router, route)| self.remove(route, (router, &before.endpoints)));
+        }
     }
 
     /// Due time of the next check.
@@ -145,12 +143,8 @@ impl Schedule {
         due
     }
 
-    fn add_all(&mut self, router: &RouterTable, now: Instant) {
-        router.routes.values().for_each(|route| self.add(route, router, now));
-    }
-
-    fn add(&mut self, route: &ResolvedRoute, router: &RouterTable, now: Instant) {
-        let Some((interval, addresses)) = checked(route, router) else { return };
+    fn add(&mut self, route: &ResolvedRoute, of: (&RouterTable, &Endpoints), now: Instant) {
+        let Some((interval, addresses)) = checked(route, of) else { return };
         for address in addresses {
             let watched = self.watched.entry(address).or_insert_with(|| {
                 // Random phase: otherwise all addresses of a new table would be due at the same time.
@@ -168,8 +162,8 @@ impl Schedule {
         }
     }
 
-    fn remove(&mut self, route: &ResolvedRoute, router: &RouterTable) {
-        let Some((interval, addresses)) = checked(route, router) else { return };
+    fn remove(&mut self, route: &ResolvedRoute, of: (&RouterTable, &Endpoints)) {
+        let Some((interval, addresses)) = checked(route, of) else { return };
         for address in addresses {
             let Some(watched) = self.watched.get_mut(&address) else { continue };
             if let Some(count) = watched.intervals.get_mut(&interval) {
@@ -189,16 +183,16 @@ impl Schedule {
 /// The checked addresses of a route and their interval; `None` for a route with a single endpoint.
 fn checked<'r>(
     route: &'r ResolvedRoute,
-    router: &RouterTable,
+    (router, endpoints): (&RouterTable, &'r Endpoints),
 ) -> Option<(Duration, impl Iterator<Item = SocketAddr> + use<'r>)> {
     let services = &route.cluster.services;
     let active: usize =
-        services.iter().filter(|service| service.weight > 0).map(|service| service.endpoints.len()).sum();
+        services.iter().filter(|service| service.weight > 0).map(|service| endpoints.of(service).len()).sum();
     let interval = route.policy.health_check.unwrap_or(interval_of(router)).max(SHORTEST);
     // Backends with their own health check are left to `probes`.
     let has_own = |service: &&ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
     let plain = services.iter().filter(move |service| !has_own(service));
-    let addresses = plain.flat_map(|service| service.endpoints.iter().map(|endpoint| endpoint.address));
+    let addresses = plain.flat_map(|service| endpoints.of(service)).map(|endpoint| endpoint.address);
     (active > 1).then_some((interval, addresses))
 }
 

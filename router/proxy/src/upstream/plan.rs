@@ -1,4 +1,4 @@
-//! What choosing needs to know of a route, worked out once per version of it.
+//! What choosing needs to know of a route, worked out once per version of it and of its endpoints.
 
 mod extra;
 
@@ -10,11 +10,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderValue};
 use router_access_log::Totals;
 use router_model::one_or_many::OneOrMany;
 use router_table::policy::{Balance, RoutePolicy, SourceLimits};
-use router_table::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, StandsFor};
 use super::hashing::{Hashed, Key, score};
@@ -26,9 +27,31 @@ use extra::Extra;
 
 pub use extra::{Member, Mirrored, RouteState};
 
+/// What is worked out from a version of a route when it is first asked for.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// The plan for its present endpoints, as soon as it is known.
+    pub plan: ArcSwapOption<Plan>,
+    /// What the route has served on its router, as soon as it is known.
+    totals: OnceLock<Arc<Totals>>,
+}
+
+impl Prepared {
+    /// That of a route; always there.
+    pub fn of(route: &ResolvedRoute) -> Option<&Self> {
+        route.derived.get_or_init(Prepared::default)
+    }
+
+    /// What the route has served; `find` is asked for it once.
+    pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Arc<Totals> {
+        self.totals.get_or_init(find)
+    }
+}
+
 /// Members that stand beside each other and have the same weight: those of one service.
 #[derive(Debug)]
 pub struct Span {
+    endpoints: Arc<[Endpoint]>,
     first: u32,
     members: u32,
     /// Share of each of its endpoints; 0: only for clients whose cookie names one.
@@ -79,8 +102,6 @@ pub struct Share {
 pub struct Plan {
     /// One for each service.
     spans: OneOrMany<Span>,
-    /// What the route has served on its router, as soon as it is known.
-    totals: OnceLock<Arc<Totals>>,
     /// There if the route asks for it.
     extra: Option<Box<Extra>>,
     /// Sum of all weights: how many tickets there are.
@@ -96,19 +117,20 @@ pub struct Plan {
 const _: () = assert!(size_of::<Plan>() == 64);
 
 impl Plan {
-    /// The plan of a route; `state` gives what outlives it.
-    pub fn new(route: &ResolvedRoute, state: impl FnOnce() -> Arc<RouteState>) -> Self {
+    /// The plan of a route for the endpoints that its services have in this table; `state` gives what outlives it.
+    pub fn new(route: &ResolvedRoute, endpoints: &Endpoints, state: impl FnOnce() -> Arc<RouteState>) -> Self {
         let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| Mirrored {
-            plan: Plan::of(route, &mirror.cluster, &RoutePolicy::default(), Arc::default),
+            plan: Plan::of(route, (&mirror.cluster, endpoints), &RoutePolicy::default(), Arc::default),
             portion: Portion::new(mirror.share.0, mirror.share.1),
         });
         let mirrors: Box<[Mirrored]> = mirrors.collect();
         let cookie = Cookie::of(route);
         let state = LazyCell::new(state);
-        let mut plan = Plan::of(route, &route.cluster, &route.policy, || Arc::clone(&state));
+        let mut plan = Plan::of(route, (&route.cluster, endpoints), &route.policy, || Arc::clone(&state));
         let mirror_turns = mirrors.iter().any(|mirror| !mirror.portion.is_all()).then(|| Arc::clone(&state));
         if cookie.is_some() || !mirrors.is_empty() {
-            let extra = plan.extra.get_or_insert_with(|| Box::new(Extra::of(route, &route.cluster, &HashMap::new())));
+            let cluster = (&route.cluster, endpoints);
+            let extra = plan.extra.get_or_insert_with(|| Box::new(Extra::of(route, cluster, &HashMap::new())));
             (extra.mirrors, extra.mirror_turns, extra.cookie) = (mirrors, mirror_turns, cookie);
         }
         plan
@@ -116,15 +138,15 @@ impl Plan {
 
     fn of(
         route: &ResolvedRoute,
-        cluster: &Cluster,
+        (cluster, endpoints): (&Cluster, &Endpoints),
         policy: &RoutePolicy,
         state: impl FnOnce() -> Arc<RouteState>,
     ) -> Self {
         let services = &cluster.services;
-        let weights = cluster.endpoint_weights();
+        let weights = cluster.endpoint_weights(endpoints);
         let shares = || services.iter().filter(|service| service.weight > 0);
         let by_share = route.keeps_shares(cluster);
-        let active = shares().filter(|service| service.is_usable()).count();
+        let active = shares().filter(|service| service.is_usable(endpoints)).count();
         let default = if active > 1 || by_share { Balance::RoundRobin } else { Balance::Random };
         let balance = policy.balance.unwrap_or(default);
         let own = |service: &ServiceEndpoints| service.policy.as_ref().and_then(|policy| policy.balance);
@@ -138,19 +160,18 @@ impl Plan {
         let sources = state.as_ref().filter(|_| is_limited).map(|state| state.sources.get_or_init(Arc::default));
         let sources = sources.map(|sources| (Arc::clone(sources), limits));
         let occupancies = match &state {
-            Some(state) if is_counted => {
-                state.occupancies(services.iter().flat_map(|service| service.endpoints.iter()))
-            }
+            Some(state) if is_counted => state.occupancies(services.iter().flat_map(|service| endpoints.of(service))),
             _ => HashMap::new(),
         };
         occupancies.values().for_each(|occupancy| occupancy.set_limit(limit));
 
         let mut first = 0;
         let spans = services.iter().zip(weights).map(|(service, weight)| {
-            let members = usable(service).len() as u32;
+            let endpoints = usable(endpoints, service);
+            let members = endpoints.len() as u32;
             let (share, failure) = (service.weight, service.failure());
             first += members;
-            Span { first: first - members, members, weight, share, failure }
+            Span { endpoints, first: first - members, members, weight, share, failure }
         });
         let spans: OneOrMany<Span> = spans.collect();
         let total = spans.iter().map(|span| span.members * span.weight).sum();
@@ -163,17 +184,9 @@ impl Plan {
         let extra = (state.is_some() || is_scored).then(|| {
             let turns = has_turns.then(turns).unwrap_or_default();
             let balances = balances.iter().any(|own| *own != balance).then_some(balances);
-            Box::new(Extra { state, turns, sources, balances, ..Extra::of(route, cluster, &occupancies) })
+            Box::new(Extra { state, turns, sources, balances, ..Extra::of(route, (cluster, endpoints), &occupancies) })
         });
-        Plan {
-            spans,
-            totals: OnceLock::new(),
-            extra,
-            total,
-            balance,
-            by_share,
-            modifies_requests: services.iter().any(modifies),
-        }
+        Plan { spans, extra, total, balance, by_share, modifies_requests: services.iter().any(modifies) }
     }
 
     /// Whose share the next connection or request is, which has this key; `None` where endpoints alone are chosen between.
@@ -216,16 +229,10 @@ impl Plan {
         self.spans.get(share.service)
     }
 
-    /// What the route has served; `find` is asked for it once.
-    pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Arc<Totals> {
-        self.totals.get_or_init(find)
-    }
-
     /// The plan of nothing.
     pub fn none() -> Self {
         Plan {
             spans: OneOrMany::default(),
-            totals: OnceLock::new(),
             extra: None,
             total: 0,
             balance: Balance::Random,
@@ -250,10 +257,12 @@ impl Plan {
     }
 
     /// The endpoint that a member is, in the cluster that the plan was made from.
-    pub fn target<'r>(&self, member: usize, cluster: &'r Cluster) -> Option<Target<'r>> {
+    pub fn target<'r>(&'r self, member: usize, cluster: &'r Cluster) -> Option<Target<'r>> {
         let mut of_services = self.spans.iter().zip(&cluster.services);
-        let (service, number) = of_services.find_map(|(span, service)| Some((service, span.number_of(member)?)))?;
-        let endpoint = service.endpoints.get(number)?;
+        let of_member = |(span, service): (&'r Span, &'r ServiceEndpoints)| {
+            Some((service, span.endpoints.get(span.number_of(member)?)?))
+        };
+        let (service, endpoint) = of_services.find_map(of_member)?;
         Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
     }
 
@@ -339,8 +348,9 @@ impl Plan {
 }
 
 /// A service's endpoints, unless it cannot be used.
-fn usable(service: &ServiceEndpoints) -> &[Endpoint] {
-    if service.failure().is_some() { &[] } else { &service.endpoints }
+fn usable(endpoints: &Endpoints, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
+    let key = service.key.as_ref().filter(|_| service.failure().is_none());
+    key.and_then(|key| endpoints.list(key)).map(Arc::clone).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -7,14 +7,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode};
 use router_table::rule::{BackendPolicy, HealthCheck, HealthRequest};
-use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouterTable, RoutingTable};
+use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute, RoutingTable};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -71,26 +70,15 @@ impl Drop for ProbeHandle {
 impl Probes {
     /// Applies the changes between two tables. Cost is proportional to the change.
     fn follow(&mut self, before: &RoutingTable, newer: &RoutingTable) {
-        let routes = |router: &Arc<RouterTable>| router.routes.values().cloned().collect::<Vec<_>>();
-        for router in &before.routers {
-            match newer.router(&router.name) {
-                Some(newer) => {
-                    for change in newer.routes.changes_since(&router.routes) {
-                        // Additions first, so that an unchanged endpoint keeps its state.
-                        change.new.into_iter().for_each(|route| self.add(route));
-                        change.old.into_iter().for_each(|route| self.remove(route));
-                    }
-                }
-                None => routes(router).iter().for_each(|route| self.remove(route)),
-            }
-        }
-        for router in newer.routers.iter().filter(|router| before.router(&router.name).is_none()) {
-            routes(router).iter().for_each(|route| self.add(route));
+        for change in newer.route_changes(before) {
+            // Additions first, so that an unchanged endpoint keeps its state.
+            change.new.into_iter().for_each(|(_, route)| self.add(route, &newer.endpoints));
+            change.old.into_iter().for_each(|(_, route)| self.remove(route, &before.endpoints));
         }
     }
 
-    fn add(&mut self, route: &ResolvedRoute) {
-        for (checked, endpoint, policy) in checked(route) {
+    fn add(&mut self, route: &ResolvedRoute, endpoints: &Endpoints) {
+        for (checked, endpoint, policy) in checked(route, endpoints) {
             match self.asked.entry(checked) {
                 Entry::Occupied(mut known) => known.get_mut().count += 1,
                 Entry::Vacant(new) => {
@@ -103,8 +91,8 @@ impl Probes {
         }
     }
 
-    fn remove(&mut self, route: &ResolvedRoute) {
-        for (checked, ..) in checked(route) {
+    fn remove(&mut self, route: &ResolvedRoute, endpoints: &Endpoints) {
+        for (checked, ..) in checked(route, endpoints) {
             if let Entry::Occupied(mut known) = self.asked.entry(checked) {
                 known.get_mut().count -= 1;
                 if known.get().count == 0 {
@@ -116,12 +104,14 @@ impl Probes {
 }
 
 /// The probed endpoints of a route and of its mirrors; none for a single endpoint.
-fn checked(route: &ResolvedRoute) -> impl Iterator<Item = (Checked, Endpoint, Arc<BackendPolicy>)> {
-    let mirrors = route.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
-    let clusters = iter::once(&route.cluster).chain(mirrors);
-    let several = |cluster: &&Cluster| cluster.services.iter().map(|it| it.endpoints.len()).sum::<usize>() > 1;
-    clusters.filter(several).flat_map(|cluster| cluster.services.iter()).flat_map(|service| {
-        service.endpoints.iter().filter_map(|endpoint| {
+fn checked(
+    route: &ResolvedRoute,
+    endpoints: &Endpoints,
+) -> impl Iterator<Item = (Checked, Endpoint, Arc<BackendPolicy>)> {
+    let count = |cluster: &Cluster| cluster.services.iter().map(|service| endpoints.of(service).len()).sum::<usize>();
+    let clusters = route.clusters().filter(move |cluster| count(cluster) > 1);
+    clusters.flat_map(|cluster| cluster.services.iter()).flat_map(|service| {
+        endpoints.of(service).iter().filter_map(|endpoint| {
             let policy = service.policy.as_ref()?;
             let checked = Checked::of(Target { service: &service.service, endpoint, policy: Some(policy) })?;
             Some((checked, endpoint.clone(), Arc::clone(policy)))

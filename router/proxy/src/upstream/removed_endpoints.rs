@@ -1,31 +1,22 @@
 //! Endpoints that a new table lacks, and requests that still refer to them.
 
 use std::collections::HashSet;
-use std::iter;
 use std::net::SocketAddr;
 
 use router_model::names::RouteId;
-use router_table::table::{ResolvedRoute, RoutingTable};
+use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
 use crate::snapshot::Snapshot;
 
 /// The endpoints that a route had in `before` and lacks in `now`. Cost is proportional to the change. The result may
 /// contain an endpoint that another route still has; that endpoint loses only its idle connections.
-pub fn gone(before: &Snapshot, now: &RoutingTable) -> HashSet<SocketAddr> {
+pub fn gone(before: &RoutingTable, now: &RoutingTable) -> HashSet<SocketAddr> {
     let mut gone = HashSet::new();
-    for (name, served) in &before.routers {
-        let then = &served.table;
-        match now.router(name) {
-            None => gone.extend(then.routes.values().flat_map(|route| addresses(route))),
-            Some(now) => {
-                for change in now.routes.changes_since(&then.routes) {
-                    let Some(old) = change.old else { continue };
-                    let still: HashSet<SocketAddr> =
-                        change.new.into_iter().flat_map(|route| addresses(route)).collect();
-                    gone.extend(addresses(old).filter(|address| !still.contains(address)));
-                }
-            }
-        }
+    for change in now.route_changes(before) {
+        let Some((_, old)) = change.old else { continue };
+        let still: HashSet<SocketAddr> =
+            change.new.into_iter().flat_map(|(_, route)| addresses(route, &now.endpoints)).collect();
+        gone.extend(addresses(old, &before.endpoints).filter(|address| !still.contains(address)));
     }
     gone
 }
@@ -33,14 +24,12 @@ pub fn gone(before: &Snapshot, now: &RoutingTable) -> HashSet<SocketAddr> {
 /// Whether the route has the endpoint on any router.
 pub fn is_there(now: &Snapshot, route: &RouteId, endpoint: SocketAddr) -> bool {
     let mut versions = now.routers.values().filter_map(|served| served.table.routes.get(route));
-    versions.any(|route| addresses(route).any(|address| address == endpoint))
+    versions.any(|route| addresses(route, &now.endpoints).any(|address| address == endpoint))
 }
 
 /// Endpoints of a route and of its mirrors.
-fn addresses(route: &ResolvedRoute) -> impl Iterator<Item = SocketAddr> + '_ {
-    let mirrors = route.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
-    let services = iter::once(&route.cluster).chain(mirrors).flat_map(|cluster| cluster.services.iter());
-    services.flat_map(|service| service.endpoints.iter().map(|endpoint| endpoint.address))
+fn addresses<'e>(route: &'e ResolvedRoute, endpoints: &'e Endpoints) -> impl Iterator<Item = SocketAddr> + 'e {
+    route.services().flat_map(|service| endpoints.of(service)).map(|endpoint| endpoint.address)
 }
 
 #[cfg(test)]
@@ -51,25 +40,26 @@ mod tests {
 
     use super::*;
     use crate::snapshot::ServedRouter;
-    use crate::upstream::testing::{address, route, router};
+    use crate::upstream::testing::{self, address, route, router};
 
     /// Routers with `shop/cart`, each with endpoints at these ports.
     fn table(routers: &[(&str, &[u16])]) -> RoutingTable {
         let router = |(name, ports): &(&str, &[u16])| {
             router(name, &[Arc::new(route(&[(1, ports)], RoutePolicy::default()))], Timeouts::default())
         };
-        RoutingTable { revision: 1, routers: routers.iter().map(router).collect() }
+        testing::table(routers.iter().map(router).collect())
     }
 
     fn snapshot(table: &RoutingTable) -> Snapshot {
         let serve = |table: &Arc<_>| Arc::new(ServedRouter { table: Arc::clone(table), tls: None, spelling: None });
-        Snapshot { routers: table.routers.iter().map(|router| (router.name.clone(), serve(router))).collect() }
+        let routers = table.routers.iter().map(|router| (router.name.clone(), serve(router)));
+        Snapshot { routers: routers.collect(), endpoints: table.endpoints.clone() }
     }
 
     #[test]
     fn what_is_gone_is_not_there() {
         let (before, now) = (table(&[("default", &[1, 2])]), table(&[("default", &[2, 3])]));
-        assert_eq!(gone(&snapshot(&before), &now), HashSet::from([address(1)]));
+        assert_eq!(gone(&before, &now), HashSet::from([address(1)]));
         let cart = RouteId::of_route("shop", "cart");
         let there =
             |id: &RouteId, table: &RoutingTable| [1, 2, 3].map(|port| is_there(&snapshot(table), id, address(port)));
@@ -77,13 +67,13 @@ mod tests {
         assert_eq!(there(&cart, &now), [false, true, true]);
         assert_eq!(there(&RouteId::of_route("shop", "pay"), &now), [false; 3]);
         assert_eq!(there(&cart, &RoutingTable::default()), [false; 3]);
-        assert_eq!(gone(&snapshot(&now), &RoutingTable::default()), HashSet::from([address(2), address(3)]));
+        assert_eq!(gone(&now, &RoutingTable::default()), HashSet::from([address(2), address(3)]));
     }
 
     #[test]
     fn what_another_router_has_is_there() {
         let (before, now) = (table(&[("a", &[1]), ("b", &[1])]), table(&[("a", &[]), ("b", &[1])]));
-        assert_eq!(gone(&snapshot(&before), &now), HashSet::from([address(1)]), "it loses its idle connections");
+        assert_eq!(gone(&before, &now), HashSet::from([address(1)]), "it loses its idle connections");
         assert!(is_there(&snapshot(&now), &RouteId::of_route("shop", "cart"), address(1)));
     }
 }

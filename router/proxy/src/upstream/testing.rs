@@ -8,8 +8,12 @@ use router_model::names::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_table::policy::{RoutePolicy, RouterPolicy, Timeouts};
 use router_table::rule::BackendPolicy;
 use router_table::table::{
-    Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, ServiceEndpoints,
+    Cluster, Endpoint, Endpoints, EndpointsKey, HttpTls, InsecurePolicy, PortChoice, ResolvedRoute, RouteKind,
+    RouterTable, RoutingTable, ServiceEndpoints,
 };
+
+use crate::upstream::balancer::Balancer;
+use crate::upstream::plan::Plan;
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
@@ -18,7 +22,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
         port: None,
         weight: u32::from(*weight),
         policy: None,
-        endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
+        key: Some(key(index, ports)),
     });
     ResolvedRoute {
         id: RouteId::of_route("shop", "cart"),
@@ -45,7 +49,7 @@ pub fn rule(services: &[(u32, &[u16], Option<u16>)], policy: RoutePolicy) -> Res
         port: None,
         weight: *weight,
         policy: failure.map(|status| Arc::new(BackendPolicy { failure: Some(status), ..BackendPolicy::default() })),
-        endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
+        key: Some(key(index, ports)),
     });
     let mut rule = route(&[], policy);
     rule.id.kind = Kind::HttpRoute;
@@ -78,6 +82,38 @@ pub fn router(name: &str, routes: &[Arc<ResolvedRoute>], timeouts: Timeouts) -> 
 /// The address of the endpoint at a port.
 pub fn address(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
+}
+
+/// A table of these routers, with the endpoints of their routes.
+pub fn table(routers: Vec<Arc<RouterTable>>) -> RoutingTable {
+    let mut endpoints = Endpoints::default();
+    endpoints.follow(&[], &routers, found);
+    RoutingTable { revision: 1, routers, endpoints }
+}
+
+/// The endpoints of one route.
+pub fn endpoints(route: &ResolvedRoute) -> Endpoints {
+    let keys = route.services().filter_map(|service| service.key.as_ref());
+    keys.map(|key| (Arc::clone(key), found(key))).collect()
+}
+
+/// The plan of a route, whose endpoints are those of the newest table.
+pub fn plan(balancer: &Balancer, route: &ResolvedRoute) -> Arc<Plan> {
+    balancer.bind(&endpoints(route));
+    balancer.plan(route)
+}
+
+/// A key says itself which ports its endpoints have.
+fn key(service: usize, ports: &[u16]) -> Arc<EndpointsKey> {
+    let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    let ports = PortChoice::Target(Some(ports.join(" ").into()));
+    Arc::new(EndpointsKey { namespace: "shop".into(), service: format!("service-{service}").into(), ports })
+}
+
+/// The endpoints of such a key.
+pub fn found(key: &EndpointsKey) -> Arc<[Endpoint]> {
+    let PortChoice::Target(Some(ports)) = &key.ports else { return Arc::default() };
+    ports.split_whitespace().map(|port| endpoint(port.parse().unwrap())).collect()
 }
 
 fn endpoint(port: u16) -> Endpoint {

@@ -48,7 +48,7 @@ pub fn without_programs(reason: &str) -> Vec<Value> {
 pub fn leading_back(table: &RoutingTable, is_own: impl Fn(SocketAddr) -> bool) -> Option<Value> {
     let (mut asked, mut names) = (HashMap::new(), BTreeSet::new());
     for route in table.routers.iter().flat_map(|router| router.routes.values()) {
-        for endpoint in route.cluster.services.iter().flat_map(|service| service.endpoints.iter()) {
+        for endpoint in route.cluster.services.iter().flat_map(|service| table.endpoints.of(service)) {
             if *asked.entry(endpoint.address).or_insert_with(|| is_own(endpoint.address)) {
                 names.insert(format!("{} of {}", endpoint.address, route.id));
             }

@@ -93,9 +93,10 @@ fn parts<'t>(router: &'t RouterTable, object: &ObjectRef) -> impl Iterator<Item 
 /// Services of an object's resolved routes, each once.
 fn services(published: &Published, object: &ObjectRef) -> Vec<Value> {
     let mut services = BTreeMap::new();
+    let known = &published.table.endpoints;
     for router in &published.table.routers {
         for service in parts(router, object).flat_map(|route| &route.cluster.services) {
-            services.entry(service.service.clone()).or_insert((service.weight, service.endpoints.len()));
+            services.entry(service.service.clone()).or_insert((service.weight, known.of(service).len()));
         }
     }
     let shown = |(name, (weight, endpoints))| json!({"name": name, "weight": weight, "endpoints": endpoints});

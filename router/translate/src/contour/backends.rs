@@ -12,7 +12,7 @@ use router_table::host_pattern::HostPattern;
 use router_table::policy::{Affinity, Balance, RoutePolicy};
 use router_table::rule::backend_tls::SubjectName;
 use router_table::rule::{BackendPolicy, BackendTls};
-use router_table::table::{Endpoint, ServiceEndpoints};
+use router_table::table::ServiceEndpoints;
 
 use super::tls;
 use crate::endpoints::services::Services;
@@ -109,19 +109,14 @@ impl Backends<'_> {
     pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
         let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(Problem::Port)?;
         let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
-        let endpoints = self.services.endpoints(&key, port).map_err(|_| Problem::Missing)?;
         let protocol = match &*service.protocol {
             "" => self.annotated(&key, port),
             written => Some(written),
         };
+        let endpoints = self.services.key(&key, port, protocol == Some("h2c")).map_err(|_| Problem::Missing)?;
         let tls = match protocol {
             Some("tls" | "h2") => Some(self.verification(vertex, service)?),
             _ => None,
-        };
-        let endpoints = if protocol == Some("h2c") && endpoints.iter().any(|endpoint| !endpoint.h2c) {
-            endpoints.iter().map(|endpoint| Endpoint { h2c: true, ..endpoint.clone() }).collect()
-        } else {
-            endpoints
         };
         let policy = BackendPolicy {
             request_headers: own(&service.request_headers),
@@ -138,7 +133,7 @@ impl Backends<'_> {
             service: Arc::clone(&service.name),
             port: Some(port),
             weight: service.weight,
-            endpoints,
+            key: Some(endpoints),
             policy: (!is_plain).then(|| Arc::new(policy)),
         })
     }

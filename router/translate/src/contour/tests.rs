@@ -22,7 +22,7 @@ use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::lookup;
 use router_table::rule::{Action, PathChange, Rule};
-use router_table::table::{ResolvedRoute, VirtualHost};
+use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints, VirtualHost};
 use serde_json::{Value, json};
 
 use super::Model;
@@ -94,6 +94,7 @@ fn to(service: &str) -> Value {
 /// A set of objects and their translation.
 struct World {
     resources: Resources,
+    endpoints: EndpointIndex,
     settled: ApiTranslation,
 }
 
@@ -128,7 +129,12 @@ impl World {
                 "not claimed: {host:?}"
             );
         }
-        World { resources, settled }
+        World { resources, endpoints, settled }
+    }
+
+    /// The endpoints of a service.
+    fn found(&self, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
+        self.endpoints.find(service.key.as_ref().expect("a key"))
     }
 
     fn told(&self, kind: Kind, id: &str) -> &Value {
@@ -256,7 +262,7 @@ fn text(value: &Value) -> String {
 
 fn target(route: &ResolvedRoute) -> String {
     let services = &route.cluster.services;
-    assert!(services.iter().all(|service| service.weight > 0 && !service.endpoints.is_empty()));
+    assert!(services.iter().all(|service| service.weight > 0 && service.key.is_some()));
     let names: Vec<String> = match &**services {
         [only] => vec![only.service.to_string()],
         many => many.iter().map(|service| format!("{}={}", service.service, service.weight)).collect(),

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use router_api::kubernetes::endpoints::{EndpointSlice, ServicePort};
+use router_api::kubernetes::endpoints::EndpointSlice;
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
+use router_table::table::PortChoice;
 
-use crate::endpoints::PortChoice;
+use crate::endpoints::is_chosen;
 
 /// Slices by namespace and name of their Service.
 pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;
@@ -22,9 +23,14 @@ pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     all
 }
 
-/// Why a service has no usable endpoint for these ports, and the fix. The caller has checked that there is none; so if
-/// nothing else is wrong, all addresses were filtered out.
-pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey, choice: &PortChoice) -> String {
+/// Why a service has no usable endpoint for these ports, and the fix; `number` is that of the Service's port. The caller
+/// has checked that there is none; so if nothing else is wrong, all addresses were filtered out.
+pub fn absence(
+    resources: &Resources,
+    slices: &SlicesOf<'_>,
+    service: &ObjectKey,
+    (choice, number): (&PortChoice, Option<u16>),
+) -> String {
     let known = resources.services.get(service);
     if known.is_some_and(|known| known.is_external) {
         return format!(
@@ -56,21 +62,21 @@ pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey
         };
     }
     let ports = || able().flat_map(|slice| &slice.ports);
-    if !ports().any(|port| choice.matches(port)) {
+    if !ports().any(|port| is_chosen(choice, port)) {
         let numbers: BTreeSet<(u16, &str)> = ports().map(|port| (port.number, &*port.name)).collect();
         let list: Vec<String> =
             numbers.iter().map(|(number, name)| format!("{number} {name}").trim().to_owned()).collect();
         let list = if list.is_empty() { "no TCP port".to_owned() } else { list.join(", ") };
         return match choice {
             PortChoice::Target(target) => {
-                let target = target.as_ref().map_or("of TCP", |target| &*target.0);
+                let target = target.as_deref().unwrap_or("of TCP");
                 format!("Service {service} has no port {target}; its ports are {list}: correct spec.port.targetPort")
             }
-            PortChoice::Service { port, .. } => {
+            PortChoice::Service { name, target, .. } => {
                 format!(
                     "{} of Service {service} is none of its EndpointSlices', which have {list}: {}",
-                    named(port),
-                    hint(port)
+                    named(number.unwrap_or_default(), name, target.as_deref()),
+                    hint(name)
                 )
             }
         };
@@ -82,18 +88,16 @@ pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey
 }
 
 /// The port as slices refer to it.
-fn named(port: &ServicePort) -> String {
-    match &port.target {
-        _ if !port.name.is_empty() => format!("port {} (name {:?})", port.number, &*port.name),
-        Some(target) if *target.0 != *port.number.to_string() => {
-            format!("port {} (targetPort {})", port.number, target.0)
-        }
-        _ => format!("port {}", port.number),
+fn named(number: u16, name: &str, target: Option<&str>) -> String {
+    match target {
+        _ if !name.is_empty() => format!("port {number} (name {name:?})"),
+        Some(target) if *target != *number.to_string() => format!("port {number} (targetPort {target})"),
+        _ => format!("port {number}"),
     }
 }
 
-fn hint(port: &ServicePort) -> &'static str {
-    if port.name.is_empty() {
+fn hint(name: &str) -> &'static str {
+    if name.is_empty() {
         "correct its targetPort, or the slices' port"
     } else {
         "give the port of the Service and that of its slices one name"

@@ -7,9 +7,9 @@ use router_api::kubernetes::endpoints::ServicePort;
 use router_api::kubernetes::endpoints::protocol::AppProtocol;
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
-use router_table::table::Endpoint;
+use router_table::table::{EndpointsKey, PortChoice};
 
-use crate::endpoints::{EndpointIndex, PortChoice};
+use crate::endpoints::EndpointIndex;
 
 /// Services and their endpoints.
 #[derive(Clone, Copy, Debug)]
@@ -41,22 +41,16 @@ impl<'r> Services<'r> {
         Services { resources, endpoints }
     }
 
-    /// Usable endpoints of a Service's port, found by the port's name (`EndpointSlice.ports[].name`), in order of
-    /// address; empty if none is usable. Callers share the slice. Endpoints speak HTTP/2 without TLS if the port's
-    /// `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else if the slice says so.
+    /// The key of the endpoints of a Service's port. They are found by the port's name (`EndpointSlice.ports[].name`). They
+    /// speak HTTP/2 without TLS if the port's `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else if the slice says so;
+    /// with `http2` all of them do, whatever port and slice say.
     ///
     /// # Errors
     /// See [`ServiceError`].
-    pub fn endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
-        self.find(service, port, false)
-    }
-
-    /// Like [`Self::endpoints`], but all endpoints speak HTTP/2 without TLS, whatever port and slice say.
-    ///
-    /// # Errors
-    /// See [`ServiceError`].
-    pub fn http2_endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
-        self.find(service, port, true)
+    pub fn key(&self, service: &ObjectKey, port: u16, http2: bool) -> Result<Arc<EndpointsKey>, ServiceError> {
+        let ports = choice(self.port(service, port)?, http2);
+        let (namespace, service) = (service.namespace.clone(), service.name.clone());
+        Ok(Arc::new(EndpointsKey { namespace, service, ports }))
     }
 
     /// Protocols of a port's endpoints: the Service's `appProtocol`, or else those of its slices. Empty if unknown.
@@ -67,7 +61,7 @@ impl<'r> Services<'r> {
         let found = self.port(service, port)?;
         Ok(match &found.protocol {
             Some(own) => BTreeSet::from([own.clone()]),
-            None => self.endpoints.protocols(service, found),
+            None => self.endpoints.protocols(service, &choice(found, false)),
         })
     }
 
@@ -77,22 +71,19 @@ impl<'r> Services<'r> {
         service.ports.iter().find(|known| known.number == port).map(|known| known.name.clone())
     }
 
-    fn find(&self, key: &ObjectKey, number: u16, http2: bool) -> Result<Arc<[Endpoint]>, ServiceError> {
-        let choice = choice(self.resources, key, number, http2)?;
-        Ok(self.endpoints.of_service(key.clone(), choice))
-    }
-
     fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
         port(self.resources, key, number)
     }
 }
 
-/// The ports of slices that belong to the Service's port of this number.
-///
-/// # Errors
-/// See [`ServiceError`].
-pub fn choice(resources: &Resources, key: &ObjectKey, number: u16, http2: bool) -> Result<PortChoice, ServiceError> {
-    Ok(PortChoice::Service { port: port(resources, key, number)?.clone(), http2 })
+/// The ports of slices that belong to this port of a Service.
+fn choice(port: &ServicePort, http2: bool) -> PortChoice {
+    let own = port.protocol.as_ref().map(AppProtocol::is_h2c);
+    PortChoice::Service {
+        name: port.name.clone(),
+        target: port.target.as_ref().map(|target| target.0.clone()),
+        h2c: if http2 { Some(true) } else { own },
+    }
 }
 
 fn port<'r>(resources: &'r Resources, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {

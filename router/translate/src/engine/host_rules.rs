@@ -65,7 +65,8 @@ pub fn are_wanted(resources: &Resources) -> bool {
     for_kinds!(any)
 }
 
-/// Whether anything differs that sites are made of; Routes are not.
+/// Whether anything differs that sites are made of. Routes are not, and EndpointSlices bear on what they say of
+/// protocols alone ([`EndpointIndex::replace`](crate::endpoints::EndpointIndex::replace)).
 pub fn may_differ(new: &Resources, old: &Resources) -> bool {
     macro_rules! any {
         ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
@@ -73,6 +74,7 @@ pub fn may_differ(new: &Resources, old: &Resources) -> bool {
             $(any!(@$collection new.$collection, old.$collection))||*
         };
         (@routes $new:expr, $old:expr) => { false };
+        (@endpoint_slices $new:expr, $old:expr) => { false };
         (@$other:ident $new:expr, $old:expr) => { $new.changes_since(&$old).next().is_some() };
     }
     for_kinds!(any)

@@ -13,7 +13,6 @@ use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
 use super::members::{Member, has_routes, routes_of};
-use crate::endpoints::EndpointIndex;
 use crate::engine::change::RouteChange;
 use crate::engine::route_conditions::RouteConditions;
 use crate::openshift::claims::cross_api::OtherApiClaims;
@@ -157,15 +156,13 @@ impl Served {
         }
     }
 
-    /// Takes over changed routes and what other kinds want, and decides every group anew that these or the `affected`
-    /// routes (whose endpoints changed) are in. Adds the routes whose verdict may have changed to `touched`. Returns what
-    /// changes of the table; `None`: nothing.
+    /// Takes over changed routes and what other kinds want, and decides every group anew that these are in. Adds the routes
+    /// whose verdict may have changed to `touched`. Returns what changes of the table; `None`: nothing.
     pub fn follow(
         &mut self,
         changes: &[RouteChange<'_>],
-        affected: &[&Arc<Route>],
         foreign: &Arc<OtherApiClaims>,
-        (resources, endpoints): (&Resources, &EndpointIndex),
+        resources: &Resources,
         touched: &mut Vec<ObjectKey>,
     ) -> Option<ChangedRoutes> {
         self.meet_namespaces(changes, resources);
@@ -191,7 +188,6 @@ impl Served {
         joining.sort_unstable();
         dirty.extend(joining.iter().map(|member| member.group.clone()));
         self.members.extend(joining.into_iter().map(|member| (member, ())));
-        dirty.extend(affected.iter().filter(|route| self.selects(route)).map(|route| self.group_of(route)));
         let older = std::mem::replace(&mut self.foreign, Arc::clone(foreign));
         if !Arc::ptr_eq(&older, foreign) {
             let contested = foreign.changed_since(&older).filter_map(|host| self.group_of_host(host));
@@ -199,7 +195,7 @@ impl Served {
         }
         dirty.sort_unstable();
         dirty.dedup();
-        if dirty.is_empty() { None } else { Some(self.decide(dirty, gone, resources, endpoints, touched)) }
+        if dirty.is_empty() { None } else { Some(self.decide(dirty, gone, resources, touched)) }
     }
 
     /// Looks at the namespaces of new routes. Namespaces do not change during the life of `self`.
@@ -293,7 +289,6 @@ impl Served {
         dirty: Vec<Arc<str>>,
         gone: Vec<RouteId>,
         resources: &Resources,
-        endpoints: &EndpointIndex,
         touched: &mut Vec<ObjectKey>,
     ) -> ChangedRoutes {
         let mut changed = ChangedRoutes { gone, ..ChangedRoutes::default() };
@@ -310,8 +305,7 @@ impl Served {
                 self.won.insert(group, won);
             }
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
-            let resolved: Vec<_> =
-                admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
+            let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic))).collect();
             let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
             let seniority = |shadow: &Shadow<'_>| {
                 let meta = |id: &RouteId| {

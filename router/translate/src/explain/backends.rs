@@ -3,13 +3,10 @@
 use std::borrow::Cow;
 
 use router_api::resources::Resources;
-use router_model::kind::Kind;
 use router_model::object::ObjectKey;
-use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_table::table::{Endpoint, EndpointsKey, ResolvedRoute, RoutingTable, ServiceEndpoints};
 
-use crate::endpoints::PortChoice;
 use crate::endpoints::absence::{SlicesOf, absence, slices_of};
-use crate::endpoints::services::choice;
 use crate::explain::explanation::Service;
 use crate::explain::facts::Facts;
 use crate::status::object_status::faults;
@@ -22,7 +19,7 @@ pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {
             None => service.service.to_string(),
         },
         weight: service.weight,
-        endpoints: service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect(),
+        endpoints: facts.table.endpoints.of(service).iter().map(|endpoint| endpoint.address.to_string()).collect(),
         problem: problem(facts, route, service).unwrap_or_default(),
         troubles: troubles(facts, route, service),
     };
@@ -34,7 +31,7 @@ fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints)
         let trouble = facts.live?.trouble(route, service, endpoint)?;
         Some(format!("{}: {trouble}", endpoint.address))
     };
-    service.endpoints.iter().filter_map(of).collect()
+    facts.table.endpoints.of(service).iter().filter_map(of).collect()
 }
 
 /// What is wrong with a service of a route, and the fix; `None` if it has usable endpoints.
@@ -47,31 +44,19 @@ fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) 
         let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
         return Some(format!("cannot be used, its share is answered {status}: {why}"));
     }
-    missing(facts.resources, || Cow::Owned(slices_of(facts.resources)), route, service)
+    missing((facts.table, facts.resources), || Cow::Owned(slices_of(facts.resources)), service)
 }
 
-/// Why a service of a route has no usable endpoint; `None` if it has one.
+/// Why a service has no usable endpoint; `None` if it has one, or cannot have any.
 pub fn missing<'s>(
-    resources: &'s Resources,
+    (table, resources): (&RoutingTable, &'s Resources),
     slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
-    route: &ResolvedRoute,
     service: &ServiceEndpoints,
 ) -> Option<String> {
-    if !service.endpoints.is_empty() {
-        return None;
-    }
-    let key = key(route, service);
-    let choice = match service.port {
-        Some(port) => choice(resources, &key, port, route.id.kind == Kind::GrpcRoute),
-        None => {
-            let target = resources.routes.get(&route.id.object_key()).and_then(|route| route.target_port.clone());
-            Ok(PortChoice::Target(target))
-        }
-    };
-    Some(match choice {
-        Ok(choice) => absence(resources, &slices(), &key, &choice),
-        Err(error) => format!("Service {key}: {error}"),
-    })
+    let EndpointsKey { namespace, service: name, ports } = &**service.key.as_ref()?;
+    let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
+    let is_missing = table.endpoints.of(service).is_empty();
+    is_missing.then(|| absence(resources, &slices(), &key, (ports, service.port)))
 }
 
 /// Key of the Service.

@@ -155,7 +155,7 @@ fn forward(
     out: &mut Explanation,
 ) {
     let mut all = host_rules::settings(route, found.rule().map(|rule| &*rule.prefix));
-    all.extend(settings::settings(context.router, route));
+    all.extend(settings::settings(&facts.table.endpoints, context.router, route));
     push_settings(all, out);
     let services = backends::services(facts, route);
     let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use router_table::decide::grpc_has_words_for;
 use router_table::flag::Flag;
-use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
+use router_table::table::{Endpoint, Endpoints, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 use serde::{Deserialize, Serialize};
 
 use super::request::QueryRequest;
@@ -132,20 +132,22 @@ impl QueryContext<'_> {
         let is_well = |service: &ServiceEndpoints, endpoint: &Endpoint| {
             self.facts.live.and_then(|live| live.trouble(route, service, endpoint)).is_none()
         };
-        let well = endpoints(shares().filter(is_verified), is_well);
+        let known = &self.facts.table.endpoints;
+        let well = endpoints(known, shares().filter(is_verified), is_well);
         let has_well = well.is_some();
         // Unhealthy endpoints are tried if no other is left.
-        all.extend(well.or_else(|| endpoints(shares().filter(is_verified), |_, _| true)).map(Outcome::from));
+        all.extend(well.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(Outcome::from));
         if !all.is_empty() && !has_well {
             let down = Outcome::from(self.refused(503, Flag::BackendsDown));
             all.push(down.when("none of them connects at once: all have failed lately"));
         }
-        if shares().any(|service| service.is_usable() && !is_verified(&service)) {
+        if shares().any(|service| service.is_usable(known) && !is_verified(&service)) {
             let refused = Outcome::from(self.refused(503, Flag::NoDestinationCa));
             let is_all = all.is_empty();
             all.push(if is_all { refused } else { refused.when("all that are tried have no CA to be verified with") });
         }
-        let lacks = shares().filter_map(ServiceEndpoints::lack).filter(|_| route.keeps_shares(&route.cluster));
+        let lacks = shares().filter_map(|service| service.lack(known));
+        let lacks = lacks.filter(|_| route.keeps_shares(&route.cluster));
         for (status, flag) in lacks {
             let refused = self.refused(status, flag).into();
             if !all.contains(&refused) {
@@ -156,7 +158,9 @@ impl QueryContext<'_> {
             all.push(self.refused(NO_ENDPOINTS, Flag::NoEndpoints).into());
         }
         let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
-        all.extend(endpoints(kept, |_, _| true).map(|kind| Outcome::from(kind).when("its cookie names one of them")));
+        all.extend(
+            endpoints(known, kept, |_, _| true).map(|kind| Outcome::from(kind).when("its cookie names one of them")),
+        );
         self.limited(route, &mut all);
         all
     }
@@ -184,11 +188,12 @@ impl QueryContext<'_> {
 
 /// Endpoints of these services that pass the filter, each once.
 fn endpoints<'s>(
+    known: &'s Endpoints,
     services: impl Iterator<Item = &'s ServiceEndpoints>,
     passes: impl Fn(&ServiceEndpoints, &Endpoint) -> bool,
 ) -> Option<OutcomeKind> {
-    let usable = services.filter(|service| service.is_usable());
-    let all = usable.flat_map(|service| service.endpoints.iter().map(move |endpoint| (service, endpoint)));
+    let usable = services.filter(|service| service.is_usable(known));
+    let all = usable.flat_map(|service| known.of(service).iter().map(move |endpoint| (service, endpoint)));
     let addresses: BTreeSet<_> =
         all.filter(|(service, endpoint)| passes(service, endpoint)).map(|(_, endpoint)| endpoint.address).collect();
     let endpoints: Vec<String> = addresses.iter().map(ToString::to_string).collect();

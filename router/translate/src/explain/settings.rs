@@ -7,7 +7,7 @@ use router_table::path_form::PathForm;
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::header_actions::HeaderActions;
 use router_table::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
-use router_table::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
+use router_table::table::{Endpoints, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
 use serde::{Deserialize, Serialize};
 
 /// A setting of a route.
@@ -22,14 +22,14 @@ pub struct Setting {
 }
 
 /// Settings of a route on a router, most important first. Features that are off by default appear only if enabled.
-pub fn settings(router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
+pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
     let mut list = List(Vec::new());
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
-    list.add("balance", balance(route), route.policy.balance.is_some());
+    list.add("balance", balance(endpoints, route), route.policy.balance.is_some());
     if is_passthrough {
         if route.relay_only {
             list.add("carried by", "the proxy, as the kernel does not keep this balance or these limits", true);
-        } else if route.needs_relay() {
+        } else if route.needs_relay(endpoints) {
             list.add(
                 "carried by",
                 "the proxy, as the kernel would give the share of a service without endpoints to others",
@@ -61,13 +61,13 @@ impl List {
     }
 }
 
-fn balance(route: &ResolvedRoute) -> String {
+fn balance(endpoints: &Endpoints, route: &ResolvedRoute) -> String {
     let services = &route.cluster.services;
     let own = services.iter().filter_map(|service| Some((service, service.policy.as_ref()?.balance?)));
     let own: Vec<String> = own.map(|(service, own)| format!("{} in {}", word(own, route), service.service)).collect();
     let all = match route.policy.balance {
         Some(balance) => word(balance, route),
-        None => default(route).to_owned(),
+        None => default(endpoints, route).to_owned(),
     };
     if own.is_empty() { all } else { format!("{all} between services, {}", own.join(", ")) }
 }
@@ -93,10 +93,10 @@ fn word(balance: Balance, route: &ResolvedRoute) -> String {
     }
 }
 
-fn default(route: &ResolvedRoute) -> &'static str {
+fn default(endpoints: &Endpoints, route: &ResolvedRoute) -> &'static str {
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     let is_active =
-        |service: &&router_table::table::ServiceEndpoints| service.weight > 0 && !service.endpoints.is_empty();
+        |service: &&router_table::table::ServiceEndpoints| service.weight > 0 && !endpoints.of(service).is_empty();
     let is_in_turn = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
     if is_in_turn { "roundrobin" } else { "random" }
 }

@@ -152,10 +152,10 @@ impl<'a, 'r> Routes<'a, 'r> {
                 _ => policy.failure = Some(FAILED),
             }
         }
-        let mut endpoints: Arc<[_]> = Arc::default();
+        let mut key = None;
         match self.resolver.backend(route, &backend.object, backend.port, carried) {
-            Ok(found) if carried == Carried::AsItCame => endpoints = found.endpoints,
-            Ok(found) if !found.fails => (endpoints, policy.tls) = (found.endpoints, found.tls),
+            Ok(found) if carried == Carried::AsItCame => key = Some(found.key),
+            Ok(found) if !found.fails => (key, policy.tls) = (Some(found.key), found.tls),
             _ => policy.failure = Some(FAILED),
         }
         let BackendPolicy { namespace, failure, request_headers, response_headers, tls, balance: _, health_check: _ } =
@@ -169,7 +169,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             service: Arc::clone(&backend.object.name),
             port: backend.port,
             weight: backend.weight,
-            endpoints,
+            key,
             policy: (!is_plain).then(|| Arc::new(policy)),
         }
     }
@@ -226,7 +226,7 @@ impl<'a, 'r> Routes<'a, 'r> {
                         service: Arc::clone(&mirror.object.name),
                         port: mirror.port,
                         weight: 1,
-                        endpoints: found.endpoints,
+                        key: Some(found.key),
                         policy: has_policy.then(|| Arc::new(backend)),
                     };
                     let cluster = Cluster { services: vec![service].into() };

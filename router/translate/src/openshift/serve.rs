@@ -1,19 +1,21 @@
-//! Resolves an admitted Route to its endpoints and policy (docs/openshift.md#backends).
+//! Resolves an admitted Route to its services and policy (docs/openshift.md#backends).
 
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::RouteAnnotations;
+use router_api::openshift::route::backends::Backend;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
-use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_table::table::{
+    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, ResolvedRoute, RouteKind, ServiceEndpoints,
+};
 
-use crate::endpoints::EndpointIndex;
 use crate::openshift::claims::AdmittedRoute;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Resolves a Route: kind, endpoints, allow-list and policy.
-pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {
+/// Resolves a Route: kind, services, allow-list and policy.
+pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> ResolvedRoute {
     let route = admitted.route();
     let annotations = route.annotations.as_deref();
     let policy = policy(route, annotations);
@@ -28,7 +30,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
             service: backend.service.clone(),
             port: None,
             weight: u32::from(backend.weight),
-            endpoints: endpoints.endpoints(route, backend),
+            key: Some(Arc::new(key(route, backend))),
             policy: None,
         })
         .collect();
@@ -49,6 +51,16 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         policy,
         rule: None,
         derived: Derived::default(),
+    }
+}
+
+/// The key of a backend's endpoints.
+fn key(route: &Route, backend: &Backend) -> EndpointsKey {
+    let target = route.target_port.as_ref().map(|target| target.0.clone());
+    EndpointsKey {
+        namespace: route.meta.key.namespace.clone(),
+        service: backend.service.clone(),
+        ports: PortChoice::Target(target),
     }
 }
 

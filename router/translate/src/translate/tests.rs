@@ -74,7 +74,8 @@ fn a_folder_without_controllers_has_a_router_named_default() {
     let RequestMatch::Forward(found) = router.match_cleartext_request(&host("cart.apps.localhost"), "/") else {
         panic!("not served")
     };
-    let addresses: Vec<SocketAddr> = found.cluster.services[0].endpoints.iter().map(|e| e.address).collect();
+    let addresses: Vec<SocketAddr> =
+        translation.table.endpoints.of(&found.cluster.services[0]).iter().map(|e| e.address).collect();
     assert_eq!(addresses, ["10.0.0.1:8080".parse().unwrap(), "10.0.0.2:8080".parse().unwrap()]);
     let entry = &translation.report.routes[&ObjectKey::new("shop", "cart")].to_vec()[0];
     assert_eq!(entry.host, "cart.apps.localhost");

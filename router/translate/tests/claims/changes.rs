@@ -22,7 +22,7 @@ pub struct Seen {
 
 pub fn seen(world: &World, engine: &mut Engine, resources: &Resources) -> Seen {
     let (table, report) = engine.apply(resources);
-    Seen { table: Hosts(&world.certificates).table(&table), report }
+    Seen { table: Hosts(&world.certificates, &table.endpoints).table(&table), report }
 }
 
 /// The lines of the first that the second does not have.

@@ -57,7 +57,7 @@ pub fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Ve
     let now: Timestamp = NOW.parse().unwrap();
     let (table, report) = engine.apply(resources);
     let mut lines = said;
-    lines.extend(Hosts(&world.certificates).table(&table));
+    lines.extend(Hosts(&world.certificates, &table.endpoints).table(&table));
     lines.extend([String::new(), "statuses".to_owned()]);
     lines.extend(statuses(resources, &report, now).into_iter().map(|line| format!("  {line}")));
     lines.extend([String::new(), "warnings".to_owned()]);

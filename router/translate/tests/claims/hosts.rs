@@ -7,7 +7,8 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{
-    Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints, VirtualHost,
+    Cluster, Endpoints, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints,
+    VirtualHost,
 };
 
 use crate::certificates::Certificates;
@@ -15,11 +16,11 @@ use crate::policies;
 
 /// Tells tables; certificates have the names that the story gives them.
 #[derive(Clone, Copy)]
-pub struct Hosts<'c>(pub &'c Certificates);
+pub struct Hosts<'c>(pub &'c Certificates, pub &'c Endpoints);
 
 impl Hosts<'_> {
     pub fn table(self, table: &RoutingTable) -> Vec<String> {
-        let RoutingTable { revision: _, routers } = table;
+        let RoutingTable { revision: _, routers, endpoints: _ } = table;
         routers.iter().flat_map(|router| self.router(router)).collect()
     }
 
@@ -91,7 +92,7 @@ impl Hosts<'_> {
             ("request-work", *request_work),
             ("relay-only", *relay_only),
             ("plain", *is_plain),
-            ("needs-relay", route.needs_relay()),
+            ("needs-relay", route.needs_relay(self.1)),
             ("keeps-shares", route.keeps_shares(cluster)),
         ];
         let flags: Vec<&str> = flags.iter().filter(|(_, holds)| *holds).map(|(name, _)| *name).collect();
@@ -103,7 +104,7 @@ impl Hosts<'_> {
         if let Some(rule) = rule {
             lines.extend(policies::rule(rule, self).into_iter().map(|line| format!("  {line}")));
         }
-        let weights = route.weighted_endpoints();
+        let weights = route.weighted_endpoints(self.1);
         if weights.len() > 1 {
             let weights: Vec<String> =
                 weights.iter().map(|(endpoint, weight)| format!("{}×{weight}", endpoint.address)).collect();
@@ -136,9 +137,11 @@ impl Hosts<'_> {
     }
 
     fn service(self, service: &ServiceEndpoints) -> Vec<String> {
-        let ServiceEndpoints { service: name, port, weight, endpoints, policy } = service;
+        let ServiceEndpoints { service: name, port, weight, key: _, policy } = service;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        let endpoints: Vec<String> = endpoints
+        let endpoints: Vec<String> = self
+            .1
+            .of(service)
             .iter()
             .map(|endpoint| {
                 let target = endpoint.target.as_ref().map(|target| format!(" ({target})")).unwrap_or_default();

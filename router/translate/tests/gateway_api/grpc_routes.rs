@@ -104,7 +104,7 @@ fn weights_are_kept() {
     let ask = Ask::grpc("a.test/any.Service/Any");
     assert_eq!(world.http(80, &ask), "v1×70 v2×30");
     let route = world.route(80, &ask).unwrap();
-    let mut endpoints = route.cluster.services.iter().flat_map(|service| service.endpoints.iter());
+    let mut endpoints = route.cluster.services.iter().flat_map(|service| world.table.endpoints.of(service));
     assert!(endpoints.all(|endpoint| endpoint.h2c));
 }
 

@@ -306,7 +306,8 @@ spec:
     assert_eq!(world.parents("HTTPRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
     for (path, address) in [("first", "10.1.0.1:3000"), ("second", "10.1.0.1:4000"), ("manual", "[2001:db8::1]:3000")] {
         let route = world.route(80, &Ask::get(&format!("a.test/{path}"))).unwrap();
-        let endpoints: Vec<_> = route.cluster.services[0].endpoints.iter().map(|e| e.address.to_string()).collect();
+        let endpoints = world.table.endpoints.of(&route.cluster.services[0]).iter();
+        let endpoints: Vec<_> = endpoints.map(|endpoint| endpoint.address.to_string()).collect();
         assert_eq!(endpoints, [address], "{path}");
     }
 }

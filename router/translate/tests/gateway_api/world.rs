@@ -14,7 +14,7 @@ use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_table::lookup::{Request, RequestMatch, SniMatch, joined};
 use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RulePolicy};
-use router_table::table::{Cluster, ResolvedRoute, RouterTable, RoutingTable};
+use router_table::table::{Cluster, Endpoints, ResolvedRoute, RouterTable, RoutingTable};
 use router_translate::engine::Engine;
 use router_translate::settings::Settings;
 use router_translate::status::report::StatusReport;
@@ -36,7 +36,7 @@ const SERVICES: [(&str, &str); 7] = [
 pub struct World {
     resources: Resources,
     engine: Engine,
-    table: RoutingTable,
+    pub table: RoutingTable,
     report: StatusReport,
 }
 
@@ -204,24 +204,28 @@ impl World {
     /// What is done with a clear-text request to a port.
     pub fn http(&self, port: u16, ask: &Ask) -> String {
         let Some(table) = self.table(|table| table.http_port == Some(port)) else { return "refused".to_owned() };
+        let endpoints = &self.table.endpoints;
         let host = Hostname::parse(&ask.host).ok();
-        answer(&table.match_cleartext_request(&host, ask))
+        answer(endpoints, &table.match_cleartext_request(&host, ask))
     }
 
     /// What is done with a request that comes over TLS with its own host as SNI.
     pub fn https(&self, port: u16, ask: &Ask) -> String {
         let Some(table) = self.table(|table| table.https_port == Some(port)) else { return "refused".to_owned() };
+        let endpoints = &self.table.endpoints;
         let host = Hostname::parse(&ask.host).ok();
         match table.match_sni(host.as_ref()) {
-            SniMatch::Passthrough(route) => format!("passthrough {}", shares(&route.cluster)),
+            SniMatch::Passthrough(route) => format!("passthrough {}", shares(endpoints, &route.cluster)),
             SniMatch::Terminate(host)
                 if host.site.as_ref().and_then(|site| site.tls.as_ref()?.tcp.as_ref()).is_some() =>
             {
                 let site = host.site.as_ref().and_then(|site| site.tls.as_ref()?.tcp.clone());
-                format!("tcp {}", site.map(|route| shares(&route.cluster)).unwrap_or_default())
+                format!("tcp {}", site.map(|route| shares(endpoints, &route.cluster)).unwrap_or_default())
             }
-            SniMatch::Terminate(_) => answer(&table.match_tls_request(&host, ask)),
-            SniMatch::Default => format!("default certificate, {}", answer(&table.match_tls_request(&host, ask))),
+            SniMatch::Terminate(_) => answer(endpoints, &table.match_tls_request(&host, ask)),
+            SniMatch::Default => {
+                format!("default certificate, {}", answer(endpoints, &table.match_tls_request(&host, ask)))
+            }
         }
     }
 
@@ -333,7 +337,7 @@ pub fn verdict(owner: &Value, kind: &str) -> String {
 }
 
 /// What is done with a request, in short: the services that share it, a status, or where it is sent.
-fn answer(found: &RequestMatch<'_>) -> String {
+fn answer(endpoints: &Endpoints, found: &RequestMatch<'_>) -> String {
     let rule = match found {
         RequestMatch::Rule(rule) => rule,
         RequestMatch::Closed => return "404".to_owned(),
@@ -342,7 +346,7 @@ fn answer(found: &RequestMatch<'_>) -> String {
     let policy = rule.route.rule.as_deref().cloned().unwrap_or_default();
     match policy.action {
         Action::Answer(status) | Action::Direct(status) => status.to_string(),
-        Action::Forward => shares(&rule.route.cluster),
+        Action::Forward => shares(endpoints, &rule.route.cluster),
         Action::Redirect(to) => {
             let path = match &to.path {
                 Some(PathChange::Full(path)) => format!(" path={path}"),
@@ -362,14 +366,14 @@ fn answer(found: &RequestMatch<'_>) -> String {
 }
 
 /// `namespace/service×weight` of each; the namespace only where it is not the route's, `!500` what fails.
-fn shares(cluster: &Cluster) -> String {
+fn shares(endpoints: &Endpoints, cluster: &Cluster) -> String {
     let one = |service: &router_table::table::ServiceEndpoints| {
         let policy = service.policy.as_deref();
         let namespace =
             policy.and_then(|policy| policy.namespace.as_ref()).map(|ns| format!("{ns}/")).unwrap_or_default();
         let weight = if cluster.services.len() > 1 { format!("×{}", service.weight) } else { String::new() };
         let failure = policy.and_then(|policy| policy.failure).map(|status| format!("!{status}")).unwrap_or_default();
-        let idle = if service.endpoints.is_empty() && failure.is_empty() { "(idle)" } else { "" };
+        let idle = if endpoints.of(service).is_empty() && failure.is_empty() { "(idle)" } else { "" };
         format!("{namespace}{}{weight}{failure}{idle}", service.service)
     };
     let all: Vec<_> = cluster.services.iter().map(one).collect();

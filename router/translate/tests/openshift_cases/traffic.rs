@@ -16,10 +16,14 @@ use crate::world::{World, manifest};
 const PREFIX: &str = "haproxy.router.openshift.io";
 
 /// The router of a world with these objects.
-fn router(objects: impl IntoIterator<Item = Value>) -> Arc<RouterTable> {
+fn world(objects: impl IntoIterator<Item = Value>) -> World {
     let mut world = World::new(&json!({ "wildcardPolicy": "WildcardsAllowed" }));
     objects.into_iter().for_each(|object| world.insert(object));
-    world.router()
+    world
+}
+
+fn router(objects: impl IntoIterator<Item = Value>) -> Arc<RouterTable> {
+    world(objects).router()
 }
 
 /// The one route with these annotations.
@@ -56,11 +60,12 @@ pub fn service_weights(case: &Value, _: &[Value]) -> Vec<String> {
             }));
         }
     }
-    let router = router(objects);
+    let world = world(objects);
+    let (router, endpoints) = (world.router(), world.endpoints());
     let cluster = &router.routes.values().next().unwrap().cluster;
-    let shares = cluster.services.iter().zip(cluster.endpoint_weights());
+    let shares = cluster.services.iter().zip(cluster.endpoint_weights(endpoints));
     let found: BTreeMap<String, u64> = shares
-        .filter(|(service, _)| !service.endpoints.is_empty())
+        .filter(|(service, _)| !endpoints.of(service).is_empty())
         .map(|(service, weight)| (format!("ns/{}", service.service), weight.into()))
         .collect();
     let expected = case["expect"]["per_endpoint_weight"].as_object().unwrap();
@@ -131,9 +136,10 @@ pub fn app_protocol(case: &Value, _: &[Value]) -> Vec<String> {
         "endpoints": [{ "addresses": ["10.0.0.1"] }],
         "ports": [port],
     });
-    let router = router([manifest(&json!({ "host": "h.test", "tls": case["objects"][0]["tls"] })), slice]);
+    let world = world([manifest(&json!({ "host": "h.test", "tls": case["objects"][0]["tls"] })), slice]);
+    let router = world.router();
     let route = router.routes.values().next().unwrap();
-    let h2c = route.cluster.services[0].endpoints[0].h2c;
+    let h2c = world.endpoints().of(&route.cluster.services[0])[0].h2c;
     differ("h2c", Some(h2c), case["expect"]["upstream_cleartext_http2"].as_bool())
 }
 

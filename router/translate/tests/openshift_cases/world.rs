@@ -10,7 +10,7 @@ use router_api::resources::{Refused, Resources};
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, Origin};
-use router_table::table::{RouterTable, RoutingTable};
+use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use router_translate::engine::Engine;
 use router_translate::settings::Settings;
 use router_translate::status::report::StatusReport;
@@ -118,6 +118,11 @@ impl World {
         resources.insert(&good(controller(policy)));
         let (table, report) = engine.apply(&resources);
         World { engine, resources, table, report }
+    }
+
+    /// The endpoints of its routes.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.table.endpoints
     }
 
     /// The router as it stands in the table.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use router_api::object::Object;
+use router_translate::engine::Engine;
+
 use super::*;
 
 /// A table whose routers are made of the first route's by `others`.
@@ -13,7 +16,7 @@ fn routers(others: &[fn(&mut RouterTable)]) -> RoutingTable {
         change(&mut router);
         Arc::new(router)
     };
-    RoutingTable { revision: 1, routers: others.iter().map(of).collect() }
+    RoutingTable { revision: 1, routers: others.iter().map(of).collect(), endpoints: plain.endpoints.clone() }
 }
 
 #[test]
@@ -88,4 +91,36 @@ fn a_new_agent_goes_on_with_the_ids_of_routes() {
     ids.adopt(&BTreeMap::new(), 2);
     ids.add(1, &RouteId::of_route("shop", "newest"));
     assert_eq!(of(&ids, "newest"), 11);
+}
+
+#[test]
+fn new_endpoints_change_the_slots_of_their_routes_alone() {
+    let tls = || Some(json!({"termination": "passthrough"}));
+    let mut other = route("other", "other.test", tls(), json!({}));
+    other["spec"]["to"]["name"] = json!("api");
+    let mut objects = vec![route("pass", "pass.test", tls(), json!({})), other];
+    objects.extend(service("web", &["10.0.0.1"]));
+    objects.extend(service("api", &["10.0.0.9"]));
+    let mut present = resources(&objects);
+    let mut engine = Engine::new(Settings::default());
+    let (old, _) = engine.apply(&present);
+    let (mut ids, mut pools) = (RouteIds::default(), pools());
+    ids.assign(&old);
+    let whole = lower(&old, &[], &[], &ids, &mut pools);
+    let [_, slice] = service("web", &["10.0.0.2", "10.0.0.3"]);
+    for slice in resources(&[slice]).endpoint_slices.iter() {
+        present.insert(&Object::EndpointSlice(Arc::clone(slice)));
+    }
+    let (new, _) = engine.apply(&present);
+    let (gone, come) = lower_changes(&old, &new, &mut ids, &mut pools).unwrap();
+    let pass = ids.of(new.routers[0].id, &RouteId::of_route("shop", "pass"));
+    let addresses =
+        |image: &MapImage| image.endpoints.values().map(|entry| entry.address.ip().to_string()).collect::<Vec<_>>();
+    for (image, expected) in [(&gone, vec!["10.0.0.1"]), (&come, vec!["10.0.0.2", "10.0.0.3"])] {
+        assert_eq!(image.pools.keys().copied().collect::<Vec<_>>(), [pass]);
+        assert_eq!(addresses(image), expected);
+        assert!(image.hosts.keys().all(|(_, _, host)| host == "pass.test") && image.routes.is_empty());
+    }
+    assert_eq!((gone.hosts == come.hosts, whole.pools.len()), (true, 2));
+    assert_eq!(dump(&lower(&new, &[], &[], &ids, &mut pools)).len(), dump(&whole).len());
 }

@@ -5,7 +5,7 @@ use router_table::policy::{RoutePolicy, Timeouts};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::upstream::testing::{address, route, router};
+use crate::upstream::testing::{self, address, route, router};
 
 const FIVE: Duration = Duration::from_secs(5);
 
@@ -18,7 +18,7 @@ fn named(name: &str, ports: &[u16], interval: Option<Duration>) -> Arc<ResolvedR
 /// A router with these routes and this interval.
 fn table(routes: &[Arc<ResolvedRoute>], interval: Duration) -> Arc<RoutingTable> {
     let timeouts = Timeouts { health_check: interval, ..Timeouts::default() };
-    Arc::new(RoutingTable { revision: 1, routers: vec![router("default", routes, timeouts)] })
+    Arc::new(testing::table(vec![router("default", routes, timeouts)]))
 }
 
 impl Schedule {

@@ -15,7 +15,7 @@ use router_table::table::ResolvedRoute;
 
 use super::*;
 use crate::upstream::health::Step;
-use crate::upstream::testing::{address, route, rule};
+use crate::upstream::testing::{address, plan as plan_of, route, rule};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(20);
@@ -31,7 +31,8 @@ fn limited(limit: u32) -> RoutePolicy {
 
 /// Ports in the order in which they are tried for a client, with what is due at the first.
 fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, NoEndpoint) {
-    let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
+    let plan = plan_of(balancer, route);
+    let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
     let mut ports = Vec::new();
     loop {
         match choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
@@ -42,7 +43,8 @@ fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16
 }
 
 fn first(balancer: &Balancer, route: &ResolvedRoute, sticky: Option<Tag>) -> Option<(u16, bool)> {
-    let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(CLIENT)), sticky);
+    let plan = plan_of(balancer, route);
+    let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(CLIENT)), sticky);
     let pick = choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait").ok()?;
     Some((pick.target.endpoint.address.port(), pick.set_cookie.is_some()))
 }
@@ -83,7 +85,8 @@ fn the_service_is_that_of_the_endpoint() {
     // The same address in two services: the name must be that of the one that was drawn.
     let balancer = Balancer::default();
     let route = route(&[(1, &[1]), (1, &[1])], RoutePolicy::default());
-    let mut choice = balancer.plan(&route).choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
+    let plan = plan_of(&balancer, &route);
+    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
     let mut names = BTreeSet::new();
     while let Ok(pick) = choice.next(&balancer, PATIENCE).now_or_never().unwrap() {
         names.insert(Arc::clone(pick.target.service));
@@ -132,7 +135,8 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
     let mut counts = BTreeMap::<u16, usize>::new();
     let heavy = route(&[(30, &[1]), (10, &[2])], balanced(Balance::LeastConnections));
     for _ in 0..40 {
-        let mut choice = balancer.plan(&heavy).choose(&heavy, &heavy.cluster, Some(Key::of_client(CLIENT)), None);
+        let plan = plan_of(&balancer, &heavy);
+        let mut choice = plan.choose(&heavy, &heavy.cluster, Some(Key::of_client(CLIENT)), None);
         let pick = choice.next(&balancer, PATIENCE).await.unwrap();
         *counts.entry(pick.target.endpoint.address.port()).or_default() += 1;
         held.push((pick.target.endpoint.address.port(), pick.place.unwrap()));
@@ -164,7 +168,8 @@ fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
     let balancer = Balancer::default();
     let times = |route: &ResolvedRoute| {
         let (mut left, mut times) = (Duration::from_secs(4), Vec::new());
-        let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(CLIENT)), None);
+        let plan = plan_of(&balancer, route);
+        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(CLIENT)), None);
         while choice.next(&balancer, PATIENCE).now_or_never().unwrap().is_ok() {
             times.push(choice.patience(left).as_millis());
             left -= choice.patience(left);
@@ -195,7 +200,8 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     assert!(first(&balancer, &both, Some(gone)).is_some_and(|(_, new)| new));
     assert!(first(&balancer, &both, None).is_some_and(|(_, new)| new));
     // It failed just now: another one, and a cookie that says so.
-    let mut choice = balancer.plan(&both).choose(&both, &both.cluster, Some(Key::of_client(CLIENT)), Some(two));
+    let plan = plan_of(&balancer, &both);
+    let mut choice = plan.choose(&both, &both.cluster, Some(Key::of_client(CLIENT)), Some(two));
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     let other = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     assert!(other.target.endpoint.address == address(1) && other.set_cookie.is_some());
@@ -205,7 +211,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     let off = RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() };
     let off = route(&[(1, &[1, 2])], off);
     assert!(first(&balancer, &off, None).is_some_and(|(_, new)| !new));
-    let value = balancer.plan(&both).cookie_for(1).unwrap();
+    let value = plan_of(&balancer, &both).cookie_for(1).unwrap();
     assert!(value.to_str().unwrap().contains(&format!("={:032x}; path=/", two.0)), "{value:?}");
 }
 
@@ -226,7 +232,7 @@ fn a_service_without_weight_serves_its_old_clients_only() {
 async fn who_finds_all_full_waits_for_one_who_ends() {
     let balancer = Balancer::default();
     let route = route(&[(1, &[1, 2])], limited(1));
-    let plan = balancer.plan(&route);
+    let plan = plan_of(&balancer, &route);
     let pick = async |patience| {
         plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None)
             .next(&balancer, patience)
@@ -252,7 +258,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
 async fn a_session_waits_for_its_endpoint_and_goes_elsewhere_in_the_end() {
     let balancer = Balancer::default();
     let route = route(&[(1, &[1, 2])], limited(1));
-    let plan = balancer.plan(&route);
+    let plan = plan_of(&balancer, &route);
     let two = Tag::of(&route.id, address(2));
     let held = plan
         .choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two))
@@ -288,8 +294,8 @@ fn no_endpoint_has_more_than_the_limit() {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
                     let one = |number: u8| async move {
                         let client = IpAddr::from([192, 0, thread, number]);
-                        let mut choice =
-                            balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
+                        let plan = plan_of(balancer, route);
+                        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
                         let pick = choice.next(balancer, Duration::from_secs(20)).await.unwrap();
                         let count = &active[usize::from(pick.target.endpoint.address.port())];
                         most.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -351,7 +357,8 @@ fn shares(route: &ResolvedRoute, clients: u32) -> BTreeMap<String, u32> {
     let mut got = BTreeMap::new();
     for client in 0..clients {
         let client = IpAddr::from((0x0a00_0000 + client).to_be_bytes());
-        let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
+        let plan = plan_of(&balancer, route);
+        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
         let what = match choice.next(&balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
             Ok(pick) => pick.target.endpoint.address.port().to_string(),
             Err(why) => format!("{why:?}"),
@@ -419,7 +426,7 @@ fn copies_are_made_of_their_share() {
     };
     let (route, changed) = (mirrored(), mirrored());
     let balancer = Balancer::default();
-    let plan = balancer.plan(&route);
+    let plan = plan_of(&balancer, &route);
     let due = || {
         let turns: Vec<u64> = (0..400).map(|_| plan.next_mirror_turn()).collect();
         [0, 1, 2].map(|number: usize| turns.iter().filter(|turn| plan.mirrors()[number].portion.has(**turn)).count())
@@ -429,7 +436,7 @@ fn copies_are_made_of_their_share() {
     let counts: Vec<usize> = std::thread::scope(|scope| {
         let workers = [0, 1, 2, 3].map(|_| {
             scope.spawn(|| {
-                let plan = balancer.plan(&changed);
+                let plan = plan_of(&balancer, &changed);
                 (0..251).filter(|_| plan.mirrors()[1].portion.has(plan.next_mirror_turn())).count()
             })
         });

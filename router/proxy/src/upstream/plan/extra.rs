@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderValue;
 use router_table::policy::{Balance, SourceLimits};
-use router_table::table::{Cluster, Endpoint, ResolvedRoute};
+use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute};
 
 use super::{Plan, usable};
 use crate::limits::Sources;
@@ -87,9 +87,14 @@ pub struct Extra {
 impl Extra {
     /// The members of a cluster of this route, and nothing else. A key means the same for every rule that hashes, so the
     /// clients of one stay with their endpoints in the others too.
-    pub fn of(route: &ResolvedRoute, cluster: &Cluster, occupancies: &HashMap<SocketAddr, Arc<Occupancy>>) -> Self {
+    pub fn of(
+        route: &ResolvedRoute,
+        (cluster, endpoints): (&Cluster, &Endpoints),
+        occupancies: &HashMap<SocketAddr, Arc<Occupancy>>,
+    ) -> Self {
         let hashes = !route.policy.hash.is_empty();
-        let members = cluster.services.iter().flat_map(usable).map(|endpoint| Member {
+        let lists: Vec<_> = cluster.services.iter().map(|service| usable(endpoints, service)).collect();
+        let members = lists.iter().flat_map(|list| list.iter()).map(|endpoint| Member {
             tag: if hashes {
                 Tag::of_text(&endpoint.address.to_string())
             } else {

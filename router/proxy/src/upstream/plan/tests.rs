@@ -6,10 +6,11 @@ use std::num::NonZeroU32;
 use router_table::policy::RoutePolicy;
 
 use super::*;
-use crate::upstream::testing::route;
+use crate::upstream::testing::{endpoints, route};
 
 fn plan(services: &[(u16, &[u16])], policy: RoutePolicy) -> Plan {
-    Plan::new(&route(services, policy), Arc::default)
+    let route = route(services, policy);
+    Plan::new(&route, &endpoints(&route), Arc::default)
 }
 
 fn balanced(balance: Balance) -> RoutePolicy {
@@ -46,7 +47,10 @@ fn weights_without_endpoints_give_no_tickets() {
 fn counts_outlive_versions_and_absences() {
     let state = Arc::<RouteState>::default();
     let limit = |limit| RoutePolicy { endpoint_connections: NonZeroU32::new(limit), ..RoutePolicy::default() };
-    let make = |services: &[(u16, &[u16])], policy| Plan::new(&route(services, policy), || Arc::clone(&state));
+    let make = |services: &[(u16, &[u16])], policy| {
+        let route = route(services, policy);
+        Plan::new(&route, &endpoints(&route), || Arc::clone(&state))
+    };
     let occupancy = |plan: &Plan, index: usize| Arc::clone(plan.kept()[index].occupancy.as_ref().unwrap());
 
     let first = make(&[(1, &[1, 2])], limit(2));

@@ -6,7 +6,7 @@ use router_table::policy::RoutePolicy;
 
 use super::*;
 use crate::upstream::bucket::{MAX_AGE, Wire};
-use crate::upstream::testing::{address, route};
+use crate::upstream::testing::{address, endpoints, route};
 
 fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -74,7 +74,7 @@ fn what_is_gone_is_let_go_of() {
     let key = |port| PoolKey { address: address(port), wire: Wire::Http1, keep: MAX_AGE };
     (1..=2).for_each(|port| drop(private.tie(&pool, key(port), || true)));
     let route = route(&[(1, &[5, 2, 1])], RoutePolicy::default());
-    let plan = Plan::new(&route, Arc::default);
+    let plan = Plan::new(&route, &endpoints(&route), Arc::default);
     let bound = |private: &Private| private.bound(&plan, &route).map(|bound| (bound.member, bound.is_alive));
     assert_eq!(bound(&private), Some((1, false)), "of two the one used last");
     drop(private.tied(&key(1)));

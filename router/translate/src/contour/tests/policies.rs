@@ -37,7 +37,7 @@ fn endpoints_are_spoken_to_as_the_protocol_says_and_else_in_http_1() {
             to["protocol"] = protocol;
         }
         let world = world(vec![root(json!([{ "services": [to] }]))]);
-        assert!(service(&world).endpoints.iter().all(|endpoint| endpoint.h2c == is_h2c), "{to}");
+        assert!(world.found(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{to}");
     }
 }
 
@@ -52,7 +52,7 @@ fn annotations_of_a_service_hold_for_the_ports_that_they_list() {
         [("80", true), ("http", true), ("443, 80", true), ("443", false), ("grpc", false), ("", false)]
     {
         let world = with("h2c", ports);
-        assert!(service(&world).endpoints.iter().all(|endpoint| endpoint.h2c == is_h2c), "{ports:?}");
+        assert!(world.found(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{ports:?}");
     }
     // TLS without a CA is rejected, so a valid annotation removes the route.
     assert_eq!(with("tls", "80").errors("a/root").len(), 1);

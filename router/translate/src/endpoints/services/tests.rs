@@ -1,6 +1,7 @@
 //! Ports of Services: with a name, without one, and invalid ones.
 
 use router_api::testing::{resources, service, slice};
+use router_table::table::Endpoint;
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,9 +19,8 @@ fn found(ports: Value, slice_ports: Value) -> Result<Vec<String>, ServiceError> 
     let index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
     let services = Services::new(&resources, &index);
     let text = |endpoint: &Endpoint| format!("{}{}", endpoint.address, if endpoint.h2c { " h2c" } else { "" });
-    let endpoints = services.endpoints(&key(), 80)?;
-    assert!(Arc::ptr_eq(&endpoints, &services.endpoints(&key(), 80)?), "found once");
-    assert!(services.http2_endpoints(&key(), 80)?.iter().all(|endpoint| endpoint.h2c));
+    let endpoints = index.find(&*services.key(&key(), 80, false)?);
+    assert!(index.find(&*services.key(&key(), 80, true)?).iter().all(|endpoint| endpoint.h2c));
     Ok(endpoints.iter().map(text).collect())
 }
 
@@ -74,6 +74,26 @@ fn what_leads_nowhere_says_why() {
     let resources = resources([external]);
     let index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
     let services = Services::new(&resources, &index);
-    assert_eq!(services.endpoints(&key(), 80), Err(ServiceError::ExternalName));
-    assert_eq!(services.endpoints(&ObjectKey::new("shop", "other"), 80), Err(ServiceError::NotFound));
+    assert_eq!(services.key(&key(), 80, false), Err(ServiceError::ExternalName));
+    assert_eq!(services.key(&ObjectKey::new("shop", "other"), 80, false), Err(ServiceError::NotFound));
+}
+
+#[test]
+fn an_answer_about_protocols_differs_only_where_it_was_asked_for() {
+    let with = |protocol: Value| {
+        let mut slice = slice("shop/web", &["10.0.0.1"], 0);
+        slice["ports"] = json!([{ "name": "web", "port": 1, "appProtocol": protocol }]);
+        let resources = resources([slice]);
+        resources.endpoint_slices.iter().next().cloned()
+    };
+    let (http, h2c) = (|| with(json!("http")), || with(json!("h2c")));
+    let resources = resources([service("shop/web", json!([{ "name": "web", "port": 80 }]))]);
+    let mut index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
+    let services = std::collections::BTreeSet::from([key()]);
+    assert_eq!(index.replace(None, http()), (services.clone(), false));
+    assert_eq!(Services::new(&resources, &index).protocols(&key(), 80).unwrap().len(), 1);
+    assert_eq!(index.replace(http(), http()), (services.clone(), false));
+    assert_eq!(index.replace(http(), h2c()), (services.clone(), true));
+    index.forget_asked();
+    assert_eq!(index.replace(h2c(), None), (services, false));
 }

@@ -10,7 +10,7 @@ use router_table::path_form::PathForm;
 use router_table::pattern::{Flags, Pattern};
 use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
-use router_table::table::{Cluster, Derived, Endpoint, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, Derived, EndpointsKey, PortChoice, RouteKind, ServiceEndpoints};
 
 use super::*;
 
@@ -18,10 +18,11 @@ fn host(name: &str) -> HostMatch {
     HostMatch::Exact(Hostname::parse(name).unwrap())
 }
 
-/// A route to this port of 10.0.0.1.
+/// A route to this port of a Service.
 fn route(name: &str, port: u16) -> Arc<ResolvedRoute> {
-    let endpoints = [Endpoint { address: ([10, 0, 0, 1], port).into(), target: None, h2c: false }].into();
-    let service = ServiceEndpoints { service: "web".into(), port: None, weight: 1, endpoints, policy: None };
+    let ports = PortChoice::Target(Some(port.to_string().into()));
+    let key = Some(Arc::new(EndpointsKey { namespace: "shop".into(), service: "web".into(), ports }));
+    let service = ServiceEndpoints { service: "web".into(), port: None, weight: 1, key, policy: None };
     Arc::new(ResolvedRoute {
         derived: Derived::default(),
         policy: RoutePolicy::shared_default(),
@@ -100,7 +101,7 @@ fn an_equal_host_is_the_earlier_one() {
 
     assert!(is_kept(virtual_host("a.test", &list("/a", 80), &shown)));
     assert!(!is_kept(virtual_host("a.test", &list("/b", 80), &shown)), "another path");
-    assert!(!is_kept(virtual_host("a.test", &list("/a", 81), &shown)), "another endpoint");
+    assert!(!is_kept(virtual_host("a.test", &list("/a", 81), &shown)), "another port");
     assert!(!is_kept(virtual_host("a.test", &list("/a", 80), &certificate("a.test"))), "another certificate");
     assert!(!is_kept(virtual_host("a.test", &Arc::default(), &shown)), "no rules");
     assert!(!is_kept(VirtualHost { site: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));

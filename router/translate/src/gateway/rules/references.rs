@@ -7,7 +7,7 @@ use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
-use router_table::table::Endpoint;
+use router_table::table::EndpointsKey;
 
 use crate::endpoints::services::{ServiceError, Services};
 use crate::gateway::backend_tls::BackendTlsPolicies;
@@ -29,8 +29,8 @@ pub struct Resolver<'r> {
 /// A usable backend.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its ready endpoints; may be empty.
-    pub endpoints: Arc<[Endpoint]>,
+    /// The key of its endpoints.
+    pub key: Arc<EndpointsKey>,
     /// TLS to the endpoints; `None` for clear text.
     pub tls: Option<BackendTls>,
     /// The BackendTLSPolicy is invalid: nothing may be sent to the endpoints.
@@ -68,7 +68,7 @@ pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<Obj
 }
 
 impl Resolver<'_> {
-    /// The endpoints of a backend. Without a grant, the message must not reveal whether the object exists.
+    /// A backend. Without a grant, the message must not reveal whether the object exists.
     ///
     /// # Errors
     /// Reason and message of `ResolvedRefs`.
@@ -109,17 +109,14 @@ impl Resolver<'_> {
         }
         // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
         let is_http2 = author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == Speaks::Http2);
-        let endpoints = match is_http2 {
-            true => self.services.http2_endpoints(&key, port),
-            false => self.services.endpoints(&key, port),
-        };
+        let endpoints = self.services.key(&key, port, is_http2).map_err(fault)?;
         let (tls, fails) = match policy {
             None => (None, false),
             Some(Ok(tls)) => (Some(tls), false),
             // The policy's own status reports the fault.
             Some(Err(_)) => (None, true),
         };
-        Ok(Found { endpoints: endpoints.map_err(fault)?, tls, fails })
+        Ok(Found { key: endpoints, tls, fails })
     }
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.

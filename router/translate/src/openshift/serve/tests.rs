@@ -8,13 +8,13 @@ use router_model::object::ObjectKey;
 use serde_json::json;
 
 use super::*;
+use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::{EndpointAddresses, is_usable};
-use crate::endpoints::{KEPT, PortChoice};
 
 fn endpoints(resources: &Resources, addresses: EndpointAddresses) -> Vec<String> {
     let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();
     let index = EndpointIndex::new(resources, addresses);
-    index.endpoints(route, &route.backends[0]).iter().map(|endpoint| endpoint.address.to_string()).collect()
+    index.find(&key(route, &route.backends[0])).iter().map(|endpoint| endpoint.address.to_string()).collect()
 }
 
 #[test]
@@ -31,17 +31,6 @@ fn endpoints_of_all_slices_and_families_are_used_once_in_order() {
     ]);
     let expected = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080", "[2001:db8::1]:8080"];
     assert_eq!(endpoints(&resources, EndpointAddresses::Filtered), expected);
-}
-
-#[test]
-fn what_was_found_is_shared_until_too_much_of_it_is_kept() {
-    let index = EndpointIndex::new(&Resources::default(), EndpointAddresses::Filtered);
-    let ask = |at: usize| index.of_service(ObjectKey::new("a", &format!("s{at}")), PortChoice::Target(None));
-    let first = ask(0);
-    (1..KEPT).for_each(|at| drop(ask(at)));
-    assert!(Arc::ptr_eq(&first, &ask(0)), "asked again, it is the same");
-    (KEPT..4 * KEPT).for_each(|at| drop(ask(at)));
-    assert!(index.known.borrow().len() <= KEPT + 1, "services that nobody has are forgotten");
 }
 
 #[test]
@@ -101,7 +90,7 @@ fn services_without_weight_stay_for_clients_with_a_cookie() {
         let resources = resources([route, slice("shop/web", &["10.0.0.1"], 80), slice("shop/b", &["10.0.0.2"], 80)]);
         let translation = crate::translate::translate(&resources, &crate::settings::Settings::default());
         let route = Arc::clone(translation.table.routers[0].routes.values().next().unwrap());
-        let chosen = route.weighted_endpoints();
+        let chosen = route.weighted_endpoints(&translation.table.endpoints);
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].0.address.to_string(), "10.0.0.2:80");
         route.cluster.services.iter().map(|s| (s.service.to_string(), s.weight)).collect::<Vec<_>>()
@@ -140,7 +129,7 @@ fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
         let resources = resources([route("shop/cart", 1, json!({})), slice]);
         let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();
         let index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
-        index.endpoints(route, &route.backends[0])[0].h2c
+        index.find(&key(route, &route.backends[0]))[0].h2c
     };
     for protocol in ["h2c", "kubernetes.io/h2c"] {
         assert!(h2c("http", json!(protocol)), "{protocol}");
@@ -154,18 +143,4 @@ fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
     for name in ["", "http", "h2", "grpcx", "http-grpc", "https"] {
         assert!(!h2c(name, json!(null)), "{name}");
     }
-}
-
-#[test]
-fn endpoints_are_shared_and_those_of_unused_services_are_evicted() {
-    let slices = ["a", "b", "c"].map(|name| router_api::testing::slice(&format!("shop/{name}"), &["10.0.0.1"], 80));
-    let index = EndpointIndex::new(&router_api::testing::resources(slices), EndpointAddresses::default());
-    let ask = |name: &str| index.of_service(ObjectKey::new("shop", name), PortChoice::Target(None));
-    assert!(Arc::ptr_eq(&ask("a"), &ask("a")), "all who use the same ones share them");
-    let mut most = 0;
-    for number in 0..4 * KEPT {
-        ask(&format!("gone-{number}"));
-        most = most.max(index.known.borrow().len());
-    }
-    assert_eq!(most, 2 * 3 + KEPT + 1, "two for each service that is there, and some more");
 }

@@ -1,0 +1,214 @@
+//! Endpoints by the service ports that routes name. Routes hold keys, and whoever serves a route looks its endpoints up
+//! here, so that endpoints come and go without any route being made anew.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_model::names::RouterName;
+use router_model::persistent::Sorted;
+
+use super::{ResolvedRoute, RouterTable, ServiceEndpoints};
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// Name of the pod, when the slice tells.
+    pub target: Option<Arc<str>>,
+    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (docs/openshift.md#backends); plain and edge
+    /// routes use it, re-encrypting ones negotiate.
+    pub h2c: bool,
+}
+
+/// Which endpoints: those of a Service behind some of its ports. It says all that they follow from, beside the slices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointsKey {
+    /// Namespace of the Service.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub service: Arc<str>,
+    /// Which ports of its slices.
+    pub ports: PortChoice,
+}
+
+/// Which ports of a service's slices are meant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PortChoice {
+    /// Those that a Route's `targetPort` is the name or the number of; `None`: every port.
+    Target(Option<Arc<str>>),
+    /// Those that belong to a port of the Service. Slices know it by its name; one without a name also by the number of
+    /// its `targetPort`, as slices that people write give their ports names.
+    Service {
+        /// `ServicePort.name`; may be empty.
+        name: Arc<str>,
+        /// `ServicePort.targetPort`, of a port without a name.
+        target: Option<Arc<str>>,
+        /// Whether the endpoints speak HTTP/2 without TLS; `None`: as the slice says.
+        h2c: Option<bool>,
+    },
+}
+
+/// The endpoints of all service ports that some route names, and who names them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Endpoints {
+    lists: Sorted<Arc<EndpointsKey>, Arc<[Endpoint]>>,
+    users: Sorted<User, ()>,
+}
+
+/// A route of a router that names a service port, for itself or for one of its mirrors.
+#[derive(Clone)]
+pub struct User {
+    /// What it names.
+    pub key: Arc<EndpointsKey>,
+    /// The router.
+    pub router: RouterName,
+    /// The route.
+    pub route: Arc<ResolvedRoute>,
+}
+
+impl Endpoints {
+    /// The usable endpoints of a service: ready ones, or where none is ready those that are draining; each address once,
+    /// in order.
+    pub fn of(&self, service: &ServiceEndpoints) -> &[Endpoint] {
+        service.key.as_ref().and_then(|key| self.list(key)).map_or(&[], |list| &**list)
+    }
+
+    /// The endpoints of a service port; `None`: no route names it.
+    pub fn list(&self, key: &EndpointsKey) -> Option<&Arc<[Endpoint]>> {
+        self.lists.get(key)
+    }
+
+    /// All service ports with their endpoints, in order.
+    pub fn lists(&self) -> impl Iterator<Item = (&EndpointsKey, &Arc<[Endpoint]>)> {
+        self.lists.entries().map(|(key, list)| (&**key, list))
+    }
+
+    /// Follows routers from one version to the next, and costs what differs. `find` gives the endpoints of what is named
+    /// for the first time; what is named no more is forgotten.
+    pub fn follow(
+        &mut self,
+        before: &[Arc<RouterTable>],
+        now: &[Arc<RouterTable>],
+        find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>,
+    ) {
+        if before.len() == now.len() && before.iter().zip(now).all(|(before, now)| Arc::ptr_eq(before, now)) {
+            return;
+        }
+        let nothing = Sorted::default();
+        let older: BTreeMap<&RouterName, &Arc<RouterTable>> = before.iter().map(|it| (&it.name, it)).collect();
+        let newer: BTreeSet<&RouterName> = now.iter().map(|router| &router.name).collect();
+        let gone = before.iter().filter(|router| !newer.contains(&router.name));
+        let gone = gone.map(|router| (&router.name, &router.routes, &nothing));
+        let kept = now.iter().map(|router| {
+            (&router.name, older.get(&router.name).map_or(&nothing, |older| &older.routes), &router.routes)
+        });
+        let (mut come, mut touched) = (Vec::new(), BTreeSet::new());
+        for (router, before, now) in gone.chain(kept) {
+            for changed in now.changes_since(before) {
+                for user in changed.old.into_iter().flat_map(|route| users(router, route)) {
+                    self.users.remove(&user);
+                    touched.insert(user.key);
+                }
+                come.extend(changed.new.into_iter().flat_map(|route| users(router, route)));
+            }
+        }
+        touched.extend(come.iter().map(|user| Arc::clone(&user.key)));
+        self.users.extend(come.into_iter().map(|user| (user, ())));
+        let mut found = Vec::new();
+        for key in touched {
+            let (is_named, is_known) = (self.users_of(&key).next().is_some(), self.list(&key).is_some());
+            if is_named && !is_known {
+                let list = find(&key);
+                found.push((key, list));
+            } else if is_known && !is_named {
+                self.lists.remove(&*key);
+            }
+        }
+        self.lists.extend(found);
+    }
+
+    /// Finds the endpoints of all named ports of a Service anew. Lists that say the same stay the same.
+    pub fn renew(&mut self, namespace: &str, service: &str, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
+        let order = |key: &Arc<EndpointsKey>| (&*key.namespace, &*key.service).cmp(&(namespace, service));
+        let named = self.lists.entries_from(|key| order(key).is_lt()).take_while(|(key, _)| order(key).is_eq());
+        let changed = differing(named, find);
+        self.lists.extend(changed);
+    }
+
+    /// Finds all endpoints anew.
+    pub fn renew_all(&mut self, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
+        let changed = differing(self.lists.entries(), find);
+        self.lists.extend(changed);
+    }
+
+    /// The routes that name a service port.
+    pub fn users_of<'e>(&'e self, key: &'e EndpointsKey) -> impl Iterator<Item = &'e User> {
+        let users = self.users.entries_from(|user| *user.key < *key).map(|(user, ())| user);
+        users.take_while(move |user| *user.key == *key)
+    }
+
+    /// The routes that name something whose endpoints differ from those of an older version, once for each such name.
+    pub fn changes_since<'e>(&'e self, older: &'e Self) -> impl Iterator<Item = &'e User> {
+        self.lists.changes_since(&older.lists).flat_map(|changed| self.users_of(changed.key))
+    }
+}
+
+impl FromIterator<(Arc<EndpointsKey>, Arc<[Endpoint]>)> for Endpoints {
+    /// These endpoints, which no route is known to name.
+    fn from_iter<I: IntoIterator<Item = (Arc<EndpointsKey>, Arc<[Endpoint]>)>>(lists: I) -> Self {
+        Endpoints { lists: lists.into_iter().collect(), users: Sorted::default() }
+    }
+}
+
+/// What is found for these keys and is not what is known.
+fn differing<'l>(
+    lists: impl Iterator<Item = (&'l Arc<EndpointsKey>, &'l Arc<[Endpoint]>)>,
+    find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>,
+) -> Vec<(Arc<EndpointsKey>, Arc<[Endpoint]>)> {
+    let found = lists.map(|(key, known)| (key, known, find(key)));
+    found.filter(|(_, known, found)| *known != found).map(|(key, _, found)| (Arc::clone(key), found)).collect()
+}
+
+fn users(router: &RouterName, route: &Arc<ResolvedRoute>) -> impl Iterator<Item = User> {
+    let keys = route.services().filter_map(|service| service.key.as_ref());
+    keys.map(|key| User { key: Arc::clone(key), router: router.clone(), route: Arc::clone(route) })
+}
+
+impl User {
+    fn order(&self) -> impl Ord {
+        (&self.key, &self.router, &self.route.id)
+    }
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("User").field(&self.key).field(&self.router).field(&self.route.id).finish()
+    }
+}
+
+impl Ord for User {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for User {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for User {}
+
+#[cfg(test)]
+mod tests;
