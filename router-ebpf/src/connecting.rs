@@ -14,6 +14,7 @@ use router_common::verdict::{DialCounter, FlowEndReason};
 use crate::connect;
 use crate::craft::compose;
 use crate::flow_end;
+use crate::log;
 use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
@@ -296,6 +297,7 @@ fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut 
         // Two CPUs may handle the acknowledgement and the answer at once.
         if maps::take_dialed_flight(&key) {
             maps::count(DialCounter::Confirmed);
+            log::carried();
         }
         return CARRY;
     }

@@ -20,6 +20,7 @@ use router_common::verdict::{DialCounter, Reason, Verdict};
 use crate::connect;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
+use crate::log;
 use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
@@ -226,6 +227,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     }
     settle(segment, listener, why == connect::ENTERED);
     if why == connect::ENTERED {
+        log::dialed();
         return connect::send(skb, segment);
     }
     match memory.decision.verdict() {

@@ -27,6 +27,7 @@ mod flow_end;
 mod fragments;
 mod handshake;
 mod icmp;
+mod log;
 mod maps;
 mod next_hop;
 mod odd;

@@ -108,6 +108,15 @@ pub fn next_verdict() -> Option<&'static mut Decided> {
     Some(unsafe { &mut *decided })
 }
 
+/// Entry `place` of this CPU's ring of verdicts.
+#[cfg(feature = "log")]
+#[inline(always)]
+pub fn verdict(place: u32) -> Option<&'static Decided> {
+    let decided = verdicts.get_ptr(place)?;
+    // SAFETY: as for `scratch_memory`.
+    Some(unsafe { &*decided })
+}
+
 /// Expiry (ns, coarse monotonic clock) of the permission to use `bpf_redirect_peer` on this interface; 0 = not permitted.
 #[inline(always)]
 pub fn peer_until(interface: u32) -> u64 {

@@ -115,11 +115,6 @@ fn parts(skb: &Skb, client: &Flow) -> u32 {
 pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, route: u32) -> u32 {
     let skb = Skb(TcContext::new(ctx));
     let (Some(memory), Some(segment)) = (maps::scratch_memory(), maps::segment_memory()) else { return UNFOLLOWED };
-    part(&skb, segment, memory, router, route)
-}
-
-#[inline(always)]
-fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: u32) -> u32 {
     let from = memory.later_at;
     if from >= segment.payload_len {
         return GOES_ON;

@@ -9,6 +9,7 @@ use router_common::verdict::{DialCounter, FlowEndReason};
 use crate::connect;
 use crate::craft::compose;
 use crate::flow_end;
+use crate::log;
 use crate::maps;
 use crate::next_hop;
 use crate::scratch::Scratch;
@@ -97,6 +98,7 @@ fn remember(memory: &mut Scratch, client: &Flow, backend: &Flow) {
 #[inline(always)]
 fn enter(skb: &Skb) -> u32 {
     if connect::enter(skb) == connect::ENTERED {
+        log::dialed();
         return ANOTHER;
     }
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };

@@ -9,6 +9,7 @@ use router_common::hostname::NAME_FIELD;
 use router_common::maps::{ConnVerdict, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT};
 use router_common::verdict::{DialCounter, Verdict};
 
+use crate::log;
 use crate::maps::{self, events, flow_ends, reason_stats, route_stats};
 use crate::words;
 
@@ -41,6 +42,7 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         decided.flow = *flow;
         decided.segments = read.segments;
         decided.verdict = verdict;
+        log::decided(read.host.is_some());
     }
     count_reason(decision.reason as u32);
     count_route(&decision);

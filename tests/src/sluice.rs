@@ -42,6 +42,8 @@ pub struct Options {
     pub kept: bool,
     /// Limit of open descriptors (`RLIMIT_NOFILE`); `None` for the default.
     pub descriptors: Option<u32>,
+    /// What is logged (`RUST_LOG`), if not what the tests' environment says.
+    pub log: Option<&'static str>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
@@ -49,12 +51,12 @@ pub struct Options {
 impl Options {
     /// For a folder with endpoints on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: true, kept: false, descriptors: None, arguments: Vec::new() }
+        Options { data_path, any_endpoint: true, kept: false, descriptors: None, log: None, arguments: Vec::new() }
     }
 
     /// For a folder with endpoints elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: false, kept: false, descriptors: None, arguments: Vec::new() }
+        Options { data_path, any_endpoint: false, kept: false, descriptors: None, log: None, arguments: Vec::new() }
     }
 }
 
@@ -76,6 +78,9 @@ impl Sluice {
         let state = TempDir::new()?;
         // `env` only executes the program.
         let mut command = netns.command("env")?;
+        if let Some(filter) = options.log {
+            command.args(["-u", "SLUICE_LOG"]).arg(format!("RUST_LOG={filter}"));
+        }
         if options.data_path == DataPath::Forbidden {
             command.args(["setpriv", "--bounding-set=-bpf,-sys_admin"]);
         }
@@ -248,7 +253,8 @@ fn build() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).context("a test is in target/<profile>/deps")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--locked", "--package", "router", "--bin", "sluice"]).current_dir(workspace());
+    cargo.args(["build", "--quiet", "--locked", "--package", "router", "--bin", "sluice", "--features", "kernel-log"]);
+    cargo.current_dir(workspace());
     if profile.file_name() == Some(OsStr::new("release")) {
         cargo.arg("--release");
     }

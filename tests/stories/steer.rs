@@ -27,6 +27,7 @@ mod ends;
 mod faults;
 mod full;
 mod hellos;
+mod kernel_log;
 mod leaks;
 mod memory;
 mod odd_clients;

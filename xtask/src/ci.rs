@@ -51,7 +51,7 @@ fn lints(root: &Path) -> Result<()> {
         command.env("CUSTOM_LIBFUZZER_PATH", target.join("libfuzzer.a")).env("CARGO_TARGET_DIR", &target);
         process::run(&mut command)
     };
-    lint(&["--workspace"])?;
+    lint(&[&["--workspace"][..], &process::TESTED_FEATURES].concat())?;
     install::for_lints()?;
     ebpf::lint(root)?;
     lint(&["--manifest-path", "router-common/fuzz/Cargo.toml"])
@@ -61,7 +61,7 @@ fn lints(root: &Path) -> Result<()> {
 fn documentation(root: &Path) -> Result<()> {
     let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
     let document = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
-    process::run(cargo(root).args(document).env("RUSTDOCFLAGS", flags))
+    process::run(cargo(root).args(document).args(process::TESTED_FEATURES).env("RUSTDOCFLAGS", flags))
 }
 
 /// Bans, licences and sources always; advisories where their database can be had.

@@ -69,12 +69,43 @@ impl Toolchain {
     }
 }
 
+/// What the kernel program is built as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// The one to run.
+    Plain,
+    /// The one with log lines (feature `log`), for `sluice run --kernel-log`.
+    Logging,
+}
+
+impl Object {
+    const ALL: [Object; 2] = [Object::Plain, Object::Logging];
+
+    /// Its file in `target/bpf`.
+    fn file(self) -> &'static str {
+        match self {
+            Object::Plain => "sluice.bpf.o",
+            Object::Logging => "sluice-log.bpf.o",
+        }
+    }
+
+    fn features(self) -> &'static [&'static str] {
+        match self {
+            Object::Plain => &[],
+            Object::Logging => &["--features", "log"],
+        }
+    }
+}
+
 /// Lints the kernel program for its target.
 ///
 /// # Errors
 /// When there is a warning, or no toolchain with clippy.
 pub fn lint(root: &Path) -> Result<()> {
-    process::run(Toolchain::find()?.cargo(root, "clippy").args(["--", "--deny", "warnings"]))
+    Object::ALL.into_iter().try_for_each(|object| {
+        let mut clippy = Toolchain::find()?.cargo(root, "clippy");
+        process::run(clippy.args(object.features()).args(["--", "--deny", "warnings"]))
+    })
 }
 
 /// Whether bpf-linker can be run.
@@ -87,15 +118,28 @@ pub fn linker_is_there() -> bool {
 /// # Errors
 /// When a tool is missing (with what to install), or the build fails.
 pub fn build(root: &Path) -> Result<PathBuf> {
+    build_as(root, Object::Plain)
+}
+
+/// Builds it as all that it can be built as, to a file each.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_all(root: &Path) -> Result<Vec<PathBuf>> {
+    Object::ALL.into_iter().map(|object| build_as(root, object)).collect()
+}
+
+fn build_as(root: &Path, object: Object) -> Result<PathBuf> {
     let toolchain = Toolchain::find()?;
     ensure!(linker_is_there(), "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`");
-    let status = toolchain.cargo(root, "build").status().context("cargo could not be started")?;
+    let status =
+        toolchain.cargo(root, "build").args(object.features()).status().context("cargo could not be started")?;
     ensure!(status.success(), "building the kernel program failed (toolchain: {toolchain:?})");
 
     let built = root.join("target/ebpf").join(TARGET).join("release/sluice");
+    let to = root.join("target/bpf").join(object.file());
     let object = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     let object = btf::mark_text(&object).context("marking text fields in the BTF failed")?;
-    let to = root.join("target/bpf/sluice.bpf.o");
     // An unchanged object keeps its time stamp, so that nothing that embeds it is built again.
     if fs::read(&to).is_ok_and(|old| old == object) {
         return Ok(to);

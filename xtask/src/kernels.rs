@@ -62,6 +62,7 @@ const TESTS: &[Tests] = &[
             "pods::all_clients_of_a_node_with_ipvlan_pods_are_answered",
             "keep::cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives",
             "steer::agent::a_killed_agents_connections_are_the_next_ones",
+            "steer::kernel_log::a_connection_is_logged_from_its_decision_to_its_end",
             // Over IPv4 and over IPv6.
             "steer::endpoints::in_the_kernel::one_endpoint_of_two_refuses",
         ],
@@ -77,8 +78,8 @@ pub fn run(root: &Path) -> Result<Tally> {
     ensure!(process::is_root(), "installing and unpacking kernels needs root: run it again with sudo");
     let missing = PROGRAMS.iter().filter(|(program, _)| !install::is_there(program)).map(|(_, package)| *package);
     install::packages(&missing.collect::<Vec<_>>())?;
-    ebpf::build(root)?;
-    let sluice = process::build_sluice(root, false)?;
+    ebpf::build_all(root)?;
+    let sluice = process::build_tested_sluice(root)?;
     let programs = build_tests(root)?;
     let folder = process::target(root).join("kernels");
     let mut base = Initramfs::new(folder.join("programs"))?;
@@ -147,6 +148,7 @@ fn expected(tcx: bool) -> u64 {
 fn build_tests(root: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut command = cargo(root);
     command.args(["test", "--locked", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
+    command.args(process::TESTED_FEATURES);
     let output = command.stderr(std::process::Stdio::piped()).output().context("cargo could not be started")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "building the tests failed:\n{said}");

@@ -42,7 +42,11 @@ enum Task {
         arguments: Vec<String>,
     },
     /// Build the kernel program to target/bpf/sluice.bpf.o.
-    BuildEbpf,
+    BuildEbpf {
+        /// Build the one with log lines too, to target/bpf/sluice-log.bpf.o: what the agent's feature `kernel-log` embeds.
+        #[arg(long)]
+        log: bool,
+    },
     /// Build the kernel program and load it into this kernel, with the verifier's statistics.
     Verify {
         /// Boot Debian's kernels in qemu instead, and run stories on each.
@@ -89,8 +93,9 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Run { example } => run::run(&root, example),
         Task::Test { arguments } => test::run(&root, &arguments),
-        Task::BuildEbpf => {
-            println!("{}", ebpf::build(&root)?.display());
+        Task::BuildEbpf { log } => {
+            let built = if log { ebpf::build_all(&root)? } else { vec![ebpf::build(&root)?] };
+            built.iter().for_each(|object| println!("{}", object.display()));
             Ok(())
         }
         Task::Verify { kernels: false } => test::verify(&root),

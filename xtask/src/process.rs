@@ -41,16 +41,21 @@ pub fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// Builds the `sluice` binary and returns where it is.
-pub fn build_sluice(root: &Path, release: bool) -> Result<PathBuf> {
-    let mut command = cargo(root);
-    command.args(["build", "--locked", "--package", "router", "--bin", "sluice"]);
-    if release {
-        command.arg("--release");
-    }
-    run(&mut command)?;
-    Ok(target(root).join(if release { "release" } else { "debug" }).join("sluice"))
+/// Builds the `sluice` binary to run and returns where it is.
+pub fn build_sluice(root: &Path) -> Result<PathBuf> {
+    run(cargo(root).args(BUILD_SLUICE).arg("--release"))?;
+    Ok(target(root).join("release/sluice"))
 }
+
+/// Builds the `sluice` binary that the tests run, which has the log of the kernel program too, and returns where it is.
+pub fn build_tested_sluice(root: &Path) -> Result<PathBuf> {
+    run(cargo(root).args(BUILD_SLUICE).args(TESTED_FEATURES))?;
+    Ok(target(root).join("debug/sluice"))
+}
+
+/// Arguments of cargo: what tests and lints have of the agent and a release has not. One set, so that no crate is compiled twice.
+pub const TESTED_FEATURES: [&str; 2] = ["--features", "router/kernel-log"];
+const BUILD_SLUICE: [&str; 6] = ["build", "--locked", "--package", "router", "--bin", "sluice"];
 
 /// Whether this process is root, and so may load kernel programs and install packages.
 pub fn is_root() -> bool {

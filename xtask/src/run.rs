@@ -39,7 +39,7 @@ pub fn run(root: &Path, example: Example) -> Result<()> {
             "xtask: not root: running in user space, without the kernel program; `sudo cargo xtask run` has both"
         );
     }
-    let sluice = process::build_sluice(root, true)?;
+    let sluice = process::build_sluice(root)?;
 
     process::leave_interrupts_to_children();
     let mut backends = Server::start("sluice demo-backends", Command::new(&sluice).arg("demo-backends"))?;

@@ -13,13 +13,13 @@ use crate::{ebpf, install, kernels};
 /// Runs every test. Being root is part of it: tests that need the kernel are never skipped.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     prepare(root)?;
-    ebpf::build(root)?;
+    ebpf::build_all(root)?;
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
-    process::build_sluice(root, false)?;
+    process::build_tested_sluice(root)?;
     let path = std::env::join_paths(process::search_path())?;
     let tests = ["test", "--locked", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
     let mut command = cargo(root);
-    command.args(tests).args(arguments).env("PATH", path).stdout(Stdio::piped());
+    command.args(tests).args(process::TESTED_FEATURES).args(arguments).env("PATH", path).stdout(Stdio::piped());
     let mut child = command.spawn().context("cargo could not be started")?;
     let mut total = Tally::default();
     for line in BufReader::new(child.stdout.take().context("cargo's output is not to be had")?).lines() {
@@ -57,8 +57,8 @@ pub fn prepare(root: &Path) -> Result<()> {
 pub fn verify(root: &Path) -> Result<()> {
     ensure!(process::is_root(), "loading kernel programs needs root: run it again with sudo");
     install::for_run(root)?;
-    ebpf::build(root)?;
-    let sluice = process::build_sluice(root, false)?;
+    ebpf::build_all(root)?;
+    let sluice = process::build_tested_sluice(root)?;
     process::run(Command::new(sluice).args(["bpf", "verify"]))
 }
 

@@ -2,6 +2,9 @@
 mod error;
 mod features;
 mod links;
+#[cfg(feature = "kernel-log")]
+mod log;
+mod object;
 mod pins;
 mod stack;
 
@@ -20,11 +23,9 @@ use super::pin_folder::PinFolder;
 use links::{Attached, Direction, Links};
 
 pub use error::KernelError;
+pub use object::{LOG_TARGET, LogLevel, Object};
 pub use pins::clean_up;
 pub use stack::LIMIT as STACK_LIMIT;
-
-/// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
-pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));
 
 /// Name of the ingress program.
 pub const INGRESS: &str = "sluice_ingress";
@@ -73,6 +74,7 @@ pub struct Kernel {
     /// Whether the maps are those of an earlier agent: they hold what it wrote, and connections may live in them.
     pub adopted: bool,
     object: Ebpf,
+    bytes: &'static [u8],
     pins: Option<PinFolder>,
     links: Links,
     attached: BTreeMap<(String, u32), Vec<Attached>>,
@@ -97,8 +99,8 @@ impl Kernel {
     ///
     /// # Errors
     /// See [`KernelError`].
-    pub fn load(log: VerifierLogLevel) -> Result<Self, KernelError> {
-        Kernel::load_with(EbpfLoader::new().verifier_log_level(log), None, false)
+    pub fn load(object: Object) -> Result<Self, KernelError> {
+        Kernel::load_with(&mut EbpfLoader::new(), object, None, false)
     }
 
     /// Loads the object, with its maps pinned in a folder; goes on with those that are pinned there already, whether
@@ -107,24 +109,21 @@ impl Kernel {
     ///
     /// # Errors
     /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it is handed over.
-    pub fn open(folder: PinFolder, log: VerifierLogLevel, successor: bool) -> Result<Self, KernelError> {
-        if OBJECT.is_empty() {
-            return Err(KernelError::NoObject);
-        }
+    pub fn open(folder: PinFolder, object: Object, successor: bool) -> Result<Self, KernelError> {
+        let bytes = object.bytes()?;
         let fail = |error| KernelError::of_pins(folder.path(), error);
         pins::mount_bpffs().map_err(fail)?;
         if !successor && let Some(pid) = folder.other_agent() {
             return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
         }
-        let wanted = pins::wanted(OBJECT)?;
+        let wanted = pins::wanted(bytes)?;
         let adopted = pins::adoptable(&folder, &wanted)?;
         fs::create_dir_all(folder.path()).map_err(fail)?;
         let mut loader = EbpfLoader::new();
-        loader.verifier_log_level(log);
         for name in wanted.keys() {
             loader.map_pin_path(name, folder.map(name));
         }
-        let kernel = Kernel::load_with(&mut loader, Some(folder.clone()), adopted);
+        let kernel = Kernel::load_with(&mut loader, object, Some(folder.clone()), adopted);
         if kernel.is_err() && !adopted {
             // The error is what counts.
             let _ = pins::unpin(&folder);
@@ -132,17 +131,21 @@ impl Kernel {
         kernel
     }
 
-    fn load_with(loader: &mut EbpfLoader<'_>, pins: Option<PinFolder>, adopted: bool) -> Result<Self, KernelError> {
-        if OBJECT.is_empty() {
-            return Err(KernelError::NoObject);
-        }
-        let mut object = loader.load(OBJECT).map_err(permission)?;
+    fn load_with(
+        loader: &mut EbpfLoader<'_>,
+        object: Object,
+        pins: Option<PinFolder>,
+        adopted: bool,
+    ) -> Result<Self, KernelError> {
+        let bytes = object.bytes()?;
+        object.configure(loader);
+        let mut object = loader.verifier_log_level(VerifierLogLevel::STATS).load(bytes).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             let program: &mut SchedClassifier = program.try_into()?;
             load(program).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
-        Ok(Kernel { adopted, object, pins, links, attached, failed, swept: false })
+        Ok(Kernel { adopted, object, bytes, pins, links, attached, failed, swept: false })
     }
 
     /// The maps that the agent fills.
@@ -159,6 +162,13 @@ impl Kernel {
     /// [`KernelError::Map`]; also when taken twice.
     pub fn take_events(&mut self) -> Result<RingBuf<MapData>, KernelError> {
         Ok(RingBuf::try_from(self.take(names::EVENTS)?)?)
+    }
+
+    /// Prints the programs' log lines until it is dropped; `None` for the object without them. The ring is not pinned: the
+    /// next agent's programs have one of their own, and until then lines that do not fit in this one are lost.
+    #[cfg(feature = "kernel-log")]
+    pub fn take_log(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+        log::printing(&mut self.object)
     }
 
     /// Any other map, by name.
@@ -196,7 +206,7 @@ impl Kernel {
     /// [`KernelError::Program`].
     pub fn programs(&mut self) -> Result<Vec<ProgramFacts>, KernelError> {
         let mut facts = Vec::new();
-        let stacks = stack::deepest(OBJECT)?;
+        let stacks = stack::deepest(self.bytes)?;
         for (name, program) in self.object.programs() {
             let info = program.info()?;
             facts.push(ProgramFacts {
@@ -207,6 +217,7 @@ impl Kernel {
                 stack: stacks.get(name).copied().unwrap_or_default(),
             });
         }
+        facts.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(facts)
     }
 

@@ -57,6 +57,8 @@ pub async fn run(
     programmed: watch::Sender<Arc<Programmed>>,
     mut mode: watch::Receiver<Mode>,
 ) -> Result<(), KernelError> {
+    #[cfg(feature = "kernel-log")]
+    let _printing = Reading(kernel.take_log().map(tokio::task::spawn_local));
     let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
     let flows = flows?;
@@ -327,7 +329,7 @@ impl Task {
     }
 }
 
-/// The task that reads the rings, while it is wanted.
+/// A task that reads rings, aborted when dropped.
 struct Reading(Option<tokio::task::JoinHandle<()>>);
 
 impl Drop for Reading {

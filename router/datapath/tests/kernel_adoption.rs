@@ -12,13 +12,12 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use aya::VerifierLogLevel;
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::{SchedClassifier, TcAttachType};
 use router_common::maps::{ABI, Meta, names};
 use router_datapath::PinFolder;
 use router_datapath::interfaces::Interfaces;
-use router_datapath::kernel::{Kernel, KernelError, clean_up};
+use router_datapath::kernel::{Kernel, KernelError, Object, clean_up};
 use router_sys::abi::Raw;
 
 use packets::own_network;
@@ -38,7 +37,7 @@ impl Instance {
     }
 
     fn open(&self) -> Result<Kernel, KernelError> {
-        Kernel::open(self.folder(), VerifierLogLevel::STATS, false)
+        Kernel::open(self.folder(), Object::Plain, false)
     }
 
     fn links(&self) -> Vec<String> {
@@ -229,7 +228,7 @@ fn a_folder_that_an_agent_uses_is_neither_taken_nor_cleaned_up_but_handed_over()
     let taken = instance.open().err().unwrap().to_string();
     assert!(taken.contains(&other.id().to_string()) && taken.contains("--instance"), "{taken}");
     assert!(matches!(clean_up(&instance.0), Err(KernelError::Taken { pid, .. }) if pid == other.id()));
-    assert!(Kernel::open(instance.folder(), VerifierLogLevel::STATS, true).unwrap().adopted);
+    assert!(Kernel::open(instance.folder(), Object::Plain, true).unwrap().adopted);
     other.wait().unwrap();
     assert!(instance.open().unwrap().adopted);
 }

@@ -6,7 +6,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use aya::VerifierLogLevel;
 use aya::maps::{HashMap, Map};
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
@@ -22,7 +21,9 @@ use router_datapath::flow_gc::Sweeper;
 use router_datapath::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
 };
-use router_datapath::kernel::Kernel;
+#[cfg(feature = "kernel-log")]
+use router_datapath::kernel::LogLevel;
+use router_datapath::kernel::{Kernel, Object};
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::kind::Kind;
 use router_model::names::RouteId;
@@ -31,7 +32,7 @@ use router_sys::batch::Walk;
 use rustix::time::ClockId;
 
 fn kernel() -> Kernel {
-    Kernel::load(VerifierLogLevel::STATS).expect("the kernel takes the program (are you root?)")
+    Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)")
 }
 
 /// One of everything, of both families.
@@ -262,14 +263,24 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
 
 #[test]
 fn the_verifier_has_room_to_spare() {
-    // Half of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`), and an eighth of
-    // the stack is left.
-    let programs = kernel().programs().unwrap();
+    has_room_to_spare(Object::Plain);
+}
+
+#[cfg(feature = "kernel-log")]
+#[test]
+fn the_verifier_has_room_to_spare_for_each_level_of_the_log() {
+    [LogLevel::Off, LogLevel::Debug, LogLevel::Trace].map(Object::Logging).into_iter().for_each(has_room_to_spare);
+}
+
+/// Half of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`), and an eighth of the
+/// stack is left.
+fn has_room_to_spare(object: Object) {
+    let programs = Kernel::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
     assert_eq!(programs.len(), 2);
     for program in programs {
         let (name, verified, stack) = (&program.name, program.verified, program.stack);
-        println!("margin: {name}: {verified} of 1000000 instructions, {stack} of 512 bytes of stack");
-        assert!((1..=500_000).contains(&program.verified), "{} instructions of {}", program.verified, program.name);
-        assert!((32..=448).contains(&program.stack), "{} bytes of stack of {}", program.stack, program.name);
+        println!("margin: {name}, {object:?}: {verified} of 1000000 instructions, {stack} of 512 bytes of stack");
+        assert!((1..=500_000).contains(&verified), "{verified} instructions of {name}");
+        assert!((32..=448).contains(&stack), "{stack} bytes of stack of {name}");
     }
 }

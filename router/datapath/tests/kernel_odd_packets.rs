@@ -8,7 +8,6 @@ mod packets;
 
 use std::net::IpAddr;
 
-use aya::VerifierLogLevel;
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::http::Content;
@@ -19,7 +18,7 @@ use router_common::maps::{
 use router_common::packet::segment;
 use router_common::verdict::{DialCounter, FlowEndReason};
 use router_datapath::address::sixteen;
-use router_datapath::kernel::Kernel;
+use router_datapath::kernel::{Kernel, Object};
 use router_sys::abi::Raw;
 
 use packets::{Client, fragments, own_network, with};
@@ -38,7 +37,7 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         own_network();
-        let mut kernel = Kernel::load(VerifierLogLevel::STATS).expect("the kernel takes the program (are you root?)");
+        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
         let flows = HashMap::try_from(kernel.take(names::FLOWS).unwrap()).unwrap();
         let counters = PerCpuArray::try_from(kernel.take(names::DIAL_STATS).unwrap()).unwrap();
         Rig { kernel, flows, counters }

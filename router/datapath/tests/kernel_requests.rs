@@ -12,7 +12,6 @@ mod streams;
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use aya::VerifierLogLevel;
 use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::hostname::HostBuilder;
@@ -26,7 +25,7 @@ use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;
 use router_datapath::image::{HostEntry, MapImage, RouteMap};
-use router_datapath::kernel::Kernel;
+use router_datapath::kernel::{Kernel, Object};
 use router_datapath::maps::reconcile;
 use router_sys::abi::Raw;
 use rustix::time::ClockId;
@@ -49,7 +48,7 @@ struct Rig {
 impl Rig {
     fn new() -> RefCell<Rig> {
         own_network();
-        let mut kernel = Kernel::load(VerifierLogLevel::STATS).expect("the kernel takes the program (are you root?)");
+        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
         let flows = HashMap::try_from(kernel.take(names::FLOWS).unwrap()).unwrap();
         let mut image = MapImage::default();
         for (host, route, reason) in [(OWN, ROUTE, Reason::Cleartext), (OTHER, 9, Reason::Cleartext)] {

@@ -10,14 +10,13 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use aya::VerifierLogLevel;
 use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::maps::{ConnVerdict, Event, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
-use router_datapath::kernel::Kernel;
+use router_datapath::kernel::{Kernel, Object};
 use router_datapath::maps::write::Maps;
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::names::RouteId;
@@ -42,7 +41,7 @@ struct Rig {
 impl Rig {
     fn new(image: MapImage) -> Rig {
         own_network();
-        let mut kernel = Kernel::load(VerifierLogLevel::STATS).expect("the kernel takes the program (are you root?)");
+        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
         let events = kernel.take_events().unwrap();
         let mut maps = kernel.take_maps().unwrap();
         let mut now = MapImage::default();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use aya::VerifierLogLevel;
 use router_datapath::kernel::{Kernel, KernelError, Mode};
 use router_datapath::reconciler::inputs::Inputs;
 use router_datapath::reconciler::programmed::Programmed;
@@ -25,7 +24,7 @@ pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<K
     let pins = PinFolder::of(&options.instance);
     let opened = ports::choose(options.snat_ports, &pins)
         .map_err(KernelError::from)
-        .and_then(|_| Kernel::open(pins, VerifierLogLevel::STATS, successor));
+        .and_then(|_| Kernel::open(pins, options.object, successor));
     match opened {
         Ok(kernel) => Ok(Ok(kernel)),
         Err(error) if options.data_path == DataPath::Kernel => Err(error.into()),

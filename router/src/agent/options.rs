@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use router_access_log::AccessLogForm;
 use router_datapath::DataPath;
+use router_datapath::kernel::Object;
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -28,6 +29,8 @@ pub struct Options {
     pub peer_redirect: PeerRedirect,
     /// Whether connections in the kernel respect the host's firewall.
     pub host_firewall: HostFirewall,
+    /// Which of the kernel objects to load.
+    pub object: Object,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
     /// Settings of translation.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use aya::VerifierLogLevel;
 use clap::{Args, Subcommand};
 use router_datapath::PinFolder;
 use router_datapath::dump::{MAPS, dump, stats};
-use router_datapath::kernel::{self, Kernel};
+use router_datapath::kernel::{self, Kernel, LogLevel, Object};
 use serde_json::{Value, json};
 
 use super::table;
@@ -159,16 +158,20 @@ fn clean_up(instance: &str) -> anyhow::Result<()> {
 }
 
 fn verify() -> anyhow::Result<()> {
-    let mut kernel = Kernel::load(VerifierLogLevel::STATS)?;
-    let rows: Vec<_> = kernel
-        .programs()?
-        .into_iter()
-        .map(|program| {
-            json!({"program": program.name, "instructions": program.instructions, "verified": program.verified,
-                "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0), "jited": program.jited_bytes,
-                "stack": format!("{} of {}", program.stack, kernel::STACK_LIMIT)})
-        })
-        .collect();
+    let mut objects = vec![("", Object::Plain)];
+    if Object::can_log() {
+        let levels =
+            [(" (log: off)", LogLevel::Off), (" (log: debug)", LogLevel::Debug), (" (log: trace)", LogLevel::Trace)];
+        objects.extend(levels.map(|(name, level)| (name, Object::Logging(level))));
+    }
+    let mut rows = Vec::new();
+    for (as_what, object) in objects {
+        rows.extend(Kernel::load(object)?.programs()?.into_iter().map(|program| {
+            json!({"program": format!("{}{as_what}", program.name), "instructions": program.instructions,
+                "verified": program.verified, "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0),
+                "jited": program.jited_bytes, "stack": format!("{} of {}", program.stack, kernel::STACK_LIMIT)})
+        }));
+    }
     table::print(
         &rows,
         &[

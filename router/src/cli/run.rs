@@ -10,6 +10,7 @@ use clap::Args;
 use router_access_log::AccessLogForm;
 use router_access_log::log_writer::LogWriter;
 use router_datapath::DataPath;
+use router_datapath::kernel::{KernelError, LOG_TARGET, LogLevel, Object};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -55,6 +56,10 @@ pub struct RunArgs {
     /// `respect` relays connections that a rule may drop, reject, translate or change; `bypass` ignores the rules.
     #[arg(long, value_enum, default_value_t)]
     host_firewall: HostFirewall,
+    /// Log what the kernel program decides, dials and ends, for debugging: `RUST_LOG=sluice::kernel=debug`, or `trace`. Needs
+    /// a build with the feature `kernel-log`.
+    #[arg(long)]
+    kernel_log: bool,
     /// Address to listen on; repeatable. The IngressControllers define the ports. [default: every address]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<IpAddr>,
@@ -103,8 +108,12 @@ fn instance_name(text: &str) -> Result<String, String> {
 
 /// Runs the agent.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    if args.kernel_log && !Object::can_log() {
+        return Err(KernelError::NoLog).context("--kernel-log");
+    }
     // For example `SLUICE_LOG=kernel=debug,access=info`; the access log is on by default.
-    let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = ["SLUICE_LOG", "RUST_LOG"].into_iter().find_map(|name| EnvFilter::try_from_env(name).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
     if args.log_json {
         log.json().init();
@@ -143,6 +152,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
         host_firewall: args.host_firewall,
+        object: if args.kernel_log { logging() } else { Object::Plain },
         listen,
         settings: args.translation.settings(),
         service_ca: args.translation.service_ca()?,
@@ -155,6 +165,15 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(agent::run(options, inherited))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The kernel object with log lines, at the level of the filter.
+fn logging() -> Object {
+    let level = LogLevel::of_filter();
+    if level == LogLevel::Off {
+        tracing::warn!("--kernel-log has no effect: set RUST_LOG=info,{LOG_TARGET}=debug");
+    }
+    Object::Logging(level)
 }
 
 /// The default soft limit of 1,024 descriptors is for programs that call `select(2)`; raises it to the hard limit.

@@ -99,6 +99,8 @@ pub struct Setup {
     pub annotations: &'static str,
     /// Whether `sluice keep` runs the router.
     pub kept: bool,
+    /// What the router logs (`RUST_LOG`), if not what the tests' environment says.
+    pub log: Option<&'static str>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
@@ -116,6 +118,7 @@ impl Setup {
             other: None,
             annotations: "",
             kept: false,
+            log: None,
             arguments: Vec::new(),
         }
     }

@@ -86,6 +86,7 @@ impl Stage {
     pub fn on(data_path: DataPath, machines: [Netns; 3], address: SocketAddr, setup: Setup) -> Result<Stage> {
         let mut options = Options::network(data_path);
         options.kept = setup.kept;
+        options.log = setup.log;
         options.arguments = setup.arguments;
         options.arguments.extend(DRAIN.map(str::to_owned));
         let manifests = TempDir::new()?;

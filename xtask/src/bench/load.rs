@@ -40,7 +40,7 @@ pub fn run(root: &Path) -> Result<()> {
     ensure!(process::is_root(), "the benchmark measures the kernel path too: run it again with sudo");
     install::for_tests(root)?;
     ebpf::build(root)?;
-    let sluice = process::build_sluice(root, true)?;
+    let sluice = process::build_sluice(root)?;
     let work = Work::new()?;
     let results = measure(&sluice, &work)?;
     let text = report(&results)?;

@@ -39,7 +39,7 @@ impl Tools {
             None => {
                 install::for_tests(root)?;
                 ebpf::build(root)?;
-                (process::build_sluice(root, true)?, "the release build".to_owned())
+                (process::build_sluice(root)?, "the release build".to_owned())
             }
         };
         eprintln!("xtask: measuring {build}");

@@ -15,6 +15,12 @@ pub enum KernelError {
     /// The binary was built without the program.
     #[error("this build has no kernel program; build it with `cargo xtask build-ebpf`, then build the agent again")]
     NoObject,
+    /// The binary was built without the program that logs.
+    #[error(
+        "this build has no kernel program that logs; build it with `cargo xtask build-ebpf --log`, then the agent with \
+         `cargo build --release -p router --features kernel-log`"
+    )]
+    NoLog,
     /// The kernel does not let this process load programs.
     #[error("loading kernel programs needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: run as root or grant them ({0})")]
     NotPermitted(io::Error),

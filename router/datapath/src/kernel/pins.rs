@@ -50,15 +50,18 @@ impl Attributes {
     }
 }
 
-/// The maps that an object wants, but for its own constants and variables.
+/// The ring of log lines (aya-log), which each agent makes anew.
+const LOG_RING: &str = "AYA_LOGS";
+
+/// The maps that an object wants, but for its own constants and variables, and its log.
 ///
 /// # Errors
 /// When the object cannot be parsed.
 pub fn wanted(object: &[u8]) -> Result<BTreeMap<String, Attributes>, KernelError> {
     let object = Object::parse(object).map_err(aya::EbpfError::from)?;
-    let maps = object.maps.into_iter().filter(|(_, map)| {
+    let maps = object.maps.into_iter().filter(|(name, map)| {
         let data = [EbpfSectionKind::Bss, EbpfSectionKind::Data, EbpfSectionKind::Rodata];
-        !data.contains(&map.section_kind())
+        !data.contains(&map.section_kind()) && name != LOG_RING
     });
     let page = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
     let attributes = maps.map(|(name, map)| {

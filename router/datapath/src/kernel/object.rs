@@ -1,0 +1,89 @@
+//! The two builds of the kernel program: without and with log lines.
+
+use aya::EbpfLoader;
+
+use super::error::KernelError;
+
+/// The object, compiled by `cargo xtask build-ebpf`; empty in a build without it.
+static PLAIN: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));
+/// The object with log lines, likewise.
+#[cfg(feature = "kernel-log")]
+static LOGGING: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice-log.bpf.o"));
+#[cfg(not(feature = "kernel-log"))]
+static LOGGING: &[u8] = &[];
+
+/// Constant of the object with log lines: the highest level that is on. The verifier removes the others.
+const LOG_LEVEL: &str = "AYA_LOG_LEVEL";
+
+/// Which of the two objects to load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Object {
+    /// Without log lines.
+    #[default]
+    Plain,
+    /// With log lines up to this level.
+    Logging(LogLevel),
+}
+
+impl Object {
+    /// Whether this build has the object with log lines.
+    pub fn can_log() -> bool {
+        !LOGGING.is_empty()
+    }
+
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// [`KernelError::NoObject`], [`KernelError::NoLog`] if this build does not have it.
+    pub(super) fn bytes(self) -> Result<&'static [u8], KernelError> {
+        match self {
+            Object::Plain if PLAIN.is_empty() => Err(KernelError::NoObject),
+            Object::Plain => Ok(PLAIN),
+            Object::Logging(_) if LOGGING.is_empty() => Err(KernelError::NoLog),
+            Object::Logging(_) => Ok(LOGGING),
+        }
+    }
+
+    /// Sets its constants.
+    pub(super) fn configure(self, loader: &mut EbpfLoader<'_>) {
+        if let Object::Logging(level) = self {
+            loader.override_global(LOG_LEVEL, level.constant(), true);
+        }
+    }
+}
+
+/// Levels of the kernel program's log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// None.
+    Off,
+    /// Decisions, dials, ends.
+    Debug,
+    /// Also the first acknowledgement of each endpoint.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level that the process' filter lets through for [`LOG_TARGET`].
+    pub fn of_filter() -> LogLevel {
+        if tracing::enabled!(target: LOG_TARGET, tracing::Level::TRACE) {
+            LogLevel::Trace
+        } else if tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
+            LogLevel::Debug
+        } else {
+            LogLevel::Off
+        }
+    }
+
+    /// Value of [`LOG_LEVEL`] (`Level` of aya-log-common).
+    fn constant(self) -> &'static u8 {
+        match self {
+            LogLevel::Off => &0,
+            LogLevel::Debug => &4,
+            LogLevel::Trace => &5,
+        }
+    }
+}
+
+/// Target of the kernel program's log lines.
+pub const LOG_TARGET: &str = "sluice::kernel";
