@@ -80,8 +80,7 @@ fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
 }
 
 /// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone, and
-/// of those whose endpoints changed.
-/// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
+/// of the hosts whose endpoints changed. `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
 /// get ids; those that went keep theirs until [`forget_gone`].
 pub fn lower_changes(
     old_table: &RoutingTable,
@@ -133,7 +132,7 @@ pub fn lower_changes(
     Some((gone, come))
 }
 
-/// The hosts of a router that are as they were, and whose endpoints are not: as they were and as they are.
+/// Unchanged hosts of a router whose endpoints changed, as entries of the older and the newer table.
 fn rebound_hosts<'t>(
     rebound: &[&'t User],
     old: &'t RouterTable,

@@ -157,7 +157,7 @@ struct Serve {
     snapshots: Snapshots,
     /// The newest table.
     current: Arc<RoutingTable>,
-    /// That of it.
+    /// Its snapshot.
     snapshot: Snapshot,
 }
 
@@ -166,7 +166,7 @@ impl Serve {
         let common = &self.workers.common;
         let gone = removed_endpoints::gone(&self.current, table);
         common.log.follow(table);
-        // Before any request can know a route of the table.
+        // Before the workers serve any route of the table.
         common.balancer.bind(&table.endpoints);
         self.snapshot = self.snapshots.make(table, &self.snapshot);
         for Worker { shared, .. } in self.workers.iter() {
@@ -177,7 +177,7 @@ impl Serve {
         }
         common.upstream_tls.retain();
         common.balancer.health.forget(&gone, Instant::now());
-        // Where only endpoints differ, nothing else has gone.
+        // Skipped if only endpoints changed.
         let (now, before) = (&table.routers, &self.current.routers);
         if now.len() != before.len() || now.iter().zip(before).any(|(now, before)| !Arc::ptr_eq(now, before)) {
             common.counters.retain(table);

@@ -27,22 +27,22 @@ use extra::Extra;
 
 pub use extra::{Member, Mirrored, RouteState};
 
-/// What is worked out from a version of a route when it is first asked for.
+/// State of the proxy for one version of a route.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The plan for its present endpoints, as soon as it is known.
+    /// The plan for its current endpoints; empty until it is made.
     pub plan: ArcSwapOption<Plan>,
-    /// What the route has served on its router, as soon as it is known.
+    /// Traffic totals of the route on its router.
     totals: OnceLock<Arc<Totals>>,
 }
 
 impl Prepared {
-    /// That of a route; always there.
+    /// The state of a route, created on first use. `None` only if the route has derived state of another type.
     pub fn of(route: &ResolvedRoute) -> Option<&Self> {
         route.derived.get_or_init(Prepared::default)
     }
 
-    /// What the route has served; `find` is asked for it once.
+    /// Traffic totals of the route; `find` is called once.
     pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Arc<Totals> {
         self.totals.get_or_init(find)
     }

@@ -1,5 +1,5 @@
-//! Endpoints by the service ports that routes name. Routes hold keys, and whoever serves a route looks its endpoints up
-//! here, so that endpoints come and go without any route being made anew.
+//! Endpoints by service port. Routes hold keys and their endpoints are looked up here, so that a change of endpoints
+//! rebuilds no route.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub struct Endpoint {
     pub h2c: bool,
 }
 
-/// Which endpoints: those of a Service behind some of its ports. It says all that they follow from, beside the slices.
+/// Identifies the endpoints of a Service behind some of its ports. With the EndpointSlices it determines them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointsKey {
     /// Namespace of the Service.
@@ -35,34 +35,34 @@ pub struct EndpointsKey {
     pub ports: PortChoice,
 }
 
-/// Which ports of a service's slices are meant.
+/// Selects ports of a Service's slices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PortChoice {
-    /// Those that a Route's `targetPort` is the name or the number of; `None`: every port.
+    /// Ports whose name or number is a Route's `targetPort`; `None` for every port.
     Target(Option<Arc<str>>),
-    /// Those that belong to a port of the Service. Slices know it by its name; one without a name also by the number of
-    /// its `targetPort`, as slices that people write give their ports names.
+    /// Ports that belong to a port of the Service. Slices refer to it by name. A port without a name also matches the
+    /// number of its `targetPort`, since hand-written slices name their ports.
     Service {
         /// `ServicePort.name`; may be empty.
         name: Arc<str>,
         /// `ServicePort.targetPort`, of a port without a name.
         target: Option<Arc<str>>,
-        /// Whether the endpoints speak HTTP/2 without TLS; `None`: as the slice says.
+        /// Whether the endpoints speak HTTP/2 without TLS; `None`: as the slice's port says.
         h2c: Option<bool>,
     },
 }
 
-/// The endpoints of all service ports that some route names, and who names them. Cheap to clone.
+/// Endpoints of all service ports that routes refer to, and the routes that refer to them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
     lists: Sorted<Arc<EndpointsKey>, Arc<[Endpoint]>>,
     users: Sorted<User, ()>,
 }
 
-/// A route of a router that names a service port, for itself or for one of its mirrors.
+/// A route that refers to a service port, for itself or for one of its mirrors.
 #[derive(Clone)]
 pub struct User {
-    /// What it names.
+    /// The service port.
     pub key: Arc<EndpointsKey>,
     /// The router.
     pub router: RouterName,
@@ -77,7 +77,7 @@ impl Endpoints {
         service.key.as_ref().and_then(|key| self.list(key)).map_or(&[], |list| &**list)
     }
 
-    /// The endpoints of a service port; `None`: no route names it.
+    /// The endpoints of a service port; `None` if no route refers to it.
     pub fn list(&self, key: &EndpointsKey) -> Option<&Arc<[Endpoint]>> {
         self.lists.get(key)
     }
@@ -87,8 +87,8 @@ impl Endpoints {
         self.lists.entries().map(|(key, list)| (&**key, list))
     }
 
-    /// Follows routers from one version to the next, and costs what differs. `find` gives the endpoints of what is named
-    /// for the first time; what is named no more is forgotten.
+    /// Applies the changes between two versions of the routers. Cost is proportional to the change. `find` gives the
+    /// endpoints of a service port that becomes referred to; those no longer referred to are removed.
     pub fn follow(
         &mut self,
         before: &[Arc<RouterTable>],
@@ -131,7 +131,7 @@ impl Endpoints {
         self.lists.extend(found);
     }
 
-    /// Finds the endpoints of all named ports of a Service anew. Lists that say the same stay the same.
+    /// Looks up the endpoints of all ports of a Service again. Equal lists keep their `Arc`.
     pub fn renew(&mut self, namespace: &str, service: &str, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
         let order = |key: &Arc<EndpointsKey>| (&*key.namespace, &*key.service).cmp(&(namespace, service));
         let named = self.lists.entries_from(|key| order(key).is_lt()).take_while(|(key, _)| order(key).is_eq());
@@ -139,32 +139,32 @@ impl Endpoints {
         self.lists.extend(changed);
     }
 
-    /// Finds all endpoints anew.
+    /// Looks up all endpoints again. Equal lists keep their `Arc`.
     pub fn renew_all(&mut self, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
         let changed = differing(self.lists.entries(), find);
         self.lists.extend(changed);
     }
 
-    /// The routes that name a service port.
+    /// The routes that refer to a service port.
     pub fn users_of<'e>(&'e self, key: &'e EndpointsKey) -> impl Iterator<Item = &'e User> {
         let users = self.users.entries_from(|user| *user.key < *key).map(|(user, ())| user);
         users.take_while(move |user| *user.key == *key)
     }
 
-    /// The routes that name something whose endpoints differ from those of an older version, once for each such name.
+    /// The routes whose endpoints differ from those of an older version, once for each service port that differs.
     pub fn changes_since<'e>(&'e self, older: &'e Self) -> impl Iterator<Item = &'e User> {
         self.lists.changes_since(&older.lists).flat_map(|changed| self.users_of(changed.key))
     }
 }
 
 impl FromIterator<(Arc<EndpointsKey>, Arc<[Endpoint]>)> for Endpoints {
-    /// These endpoints, which no route is known to name.
+    /// These endpoints, without users.
     fn from_iter<I: IntoIterator<Item = (Arc<EndpointsKey>, Arc<[Endpoint]>)>>(lists: I) -> Self {
         Endpoints { lists: lists.into_iter().collect(), users: Sorted::default() }
     }
 }
 
-/// What is found for these keys and is not what is known.
+/// Lists for which `find` returns other endpoints.
 fn differing<'l>(
     lists: impl Iterator<Item = (&'l Arc<EndpointsKey>, &'l Arc<[Endpoint]>)>,
     find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>,

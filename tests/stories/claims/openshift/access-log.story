@@ -42,15 +42,15 @@ $ log 1
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.logging.access.destination.container.maxLength
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/unknown
+  domain: unknown.test
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.logging.access.httpLogFormat
-  domain: unknown.test
 
 == validate
   warning: IngressController openshift-ingress-operator/default: spec.logging.access.destination.container.maxLength: has no effect: Sluice does not act on this field yet

@@ -89,12 +89,12 @@ $ curl --cert "{{cert alice by clients}}" --key "{{key alice by clients}}" https
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=False
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/missing
+  domain: missing.test
   Admitted=True Valid
   Available=False ClientCAUnusable: ConfigMap "gone" of spec.clientTLS.clientCA is not in openshift-config; until it is there TLS is refused
   Degraded=True ClientCAUnusable: ConfigMap "gone" of spec.clientTLS.clientCA is not in openshift-config; until it is there TLS is refused
-  domain: missing.test

@@ -52,12 +52,12 @@ $ curl http://shop.test/
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=False
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/missing
+  domain: missing.test
   Admitted=True Valid
   Available=True
   Degraded=True ErrorPagesUnusable: ConfigMap "gone" of spec.httpErrorCodePages is not in openshift-config; the router's own pages are sent
-  domain: missing.test

@@ -52,10 +52,10 @@ $ curl -H 'X-Long: {{filler 40000}}' http://shop.test:8080/
 
 == status
 ingresscontroller openshift-ingress-operator/large
+  domain: large.test
   Admitted=True Valid
   Available=True
   Degraded=True HeaderLimitReduced: spec.tuningOptions.headerBufferBytes: less headerBufferMaxRewriteBytes it is 57344, and the head of a request may have 32768 bytes at most; that is the limit
-  domain: large.test
 
 == validate
   warning: IngressController openshift-ingress-operator/large: HeaderLimitReduced: spec.tuningOptions.headerBufferBytes: less headerBufferMaxRewriteBytes it is 57344, and the head of a request may have 32768 bytes at most; that is the limit

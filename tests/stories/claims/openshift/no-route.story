@@ -89,12 +89,12 @@ $ curl http://10.0.0.1/
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=False
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/missing
+  domain: missing.test
   Admitted=True Valid
   Available=True
   Degraded=True DefaultCertificateUnusable: Secret "gone" of spec.defaultCertificate is neither in openshift-ingress nor in openshift-ingress-operator, or cannot be used; a generated certificate is served
-  domain: missing.test

@@ -53,15 +53,15 @@ $ curl https://shop.test/
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.tuningOptions.serverFinTimeout, metadata.annotations[ingress.operator.openshift.io/default-enable-http2], metadata.annotations[ingress.operator.openshift.io/hard-stop-after], spec.unsupportedConfigOverrides
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/fine
+  domain: fine.test
   Admitted=True Valid
   Available=True
   Degraded=False
-  domain: fine.test
 
 == validate
   warning: IngressController openshift-ingress-operator/default: metadata.annotations[ingress.operator.openshift.io/default-enable-http2]: has no effect: Sluice does not act on this field yet

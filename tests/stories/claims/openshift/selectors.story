@@ -105,19 +105,16 @@ route shop/inside
 route blog/theirs
   no status
 ingresscontroller openshift-ingress-operator/default
-  Admitted=True Valid
-  Available=True
-  Degraded=False
   domain: apps.test
   routeSelector:
     matchExpressions:
       key: shard
       operator: NotIn
       values:
-ingresscontroller openshift-ingress-operator/inside
   Admitted=True Valid
   Available=True
-  Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.endpointPublishingStrategy.hostNetwork.statsPort
+  Degraded=False
+ingresscontroller openshift-ingress-operator/inside
   domain: inside.test
   namespaceSelector:
     matchLabels:
@@ -125,15 +122,18 @@ ingresscontroller openshift-ingress-operator/inside
   routeSelector:
     matchLabels:
       shard: inside
+  Admitted=True Valid
+  Available=True
+  Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.endpointPublishingStrategy.hostNetwork.statsPort
 ingresscontroller openshift-ingress-operator/same-port
+  domain: other.test
   Admitted=True Valid
   Available=False PortConflict: port 8080 is that of IngressController "inside", which is older; set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort
   Degraded=True PortConflict: port 8080 is that of IngressController "inside", which is older; set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort
-  domain: other.test
 ingresscontroller openshift-ingress-operator/same-domain
+  domain: apps.test
   Admitted=False Invalid: domain "apps.test" is that of IngressController "default", which is older; a domain cannot be changed: delete this one and create it anew with another
   Available=False NotAdmitted: the IngressController is not admitted
-  domain: apps.test
 
 == validate
   warning: IngressController openshift-ingress-operator/inside: spec.endpointPublishingStrategy.hostNetwork.statsPort: has no effect: Sluice does not act on this field yet

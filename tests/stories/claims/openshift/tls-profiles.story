@@ -123,22 +123,22 @@ $ curl https://shop.test:11443/
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=False
-  domain: apps.test
 ingresscontroller openshift-ingress-operator/old
+  domain: old.test
   Admitted=True Valid
   Available=True
   Degraded=True TLSProfileReduced: spec.tlsSecurityProfile: not offered, as they are not safe any more or not in the TLS library: DHE-RSA-AES128-GCM-SHA256, DHE-RSA-AES256-GCM-SHA384, DHE-RSA-CHACHA20-POLY1305, ECDHE-ECDSA-AES128-SHA256, ECDHE-RSA-AES128-SHA256, ECDHE-ECDSA-AES128-SHA, ECDHE-RSA-AES128-SHA, ECDHE-ECDSA-AES256-SHA384, ECDHE-RSA-AES256-SHA384, ECDHE-ECDSA-AES256-SHA, ECDHE-RSA-AES256-SHA, DHE-RSA-AES128-SHA256, DHE-RSA-AES256-SHA256, AES128-GCM-SHA256, AES256-GCM-SHA384, AES128-SHA256, AES256-SHA256, AES128-SHA, AES256-SHA, DES-CBC3-SHA, VersionTLS10, VersionTLS11
-  domain: old.test
 ingresscontroller openshift-ingress-operator/custom
+  domain: custom.test
   Admitted=True Valid
   Available=True
   Degraded=True TLSProfileReduced: spec.tlsSecurityProfile: not offered, as they are not safe any more or not in the TLS library: DHE-RSA-AES128-GCM-SHA256
-  domain: custom.test
 ingresscontroller openshift-ingress-operator/nothing
+  domain: nothing.test
   Admitted=True Valid
   Available=False TLSProfileUnusable: spec.tlsSecurityProfile: no cipher suite of the TLS profile is available; name at least one of TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-CHACHA20-POLY1305; until then TLS is refused
   Degraded=True TLSProfileUnusable: spec.tlsSecurityProfile: no cipher suite of the TLS profile is available; name at least one of TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-CHACHA20-POLY1305; until then TLS is refused
-  domain: nothing.test

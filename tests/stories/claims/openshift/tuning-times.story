@@ -78,10 +78,10 @@ $ send 443 tls through.test
 
 == status
 ingresscontroller openshift-ingress-operator/default
+  domain: apps.test
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.tuningOptions.serverFinTimeout
-  domain: apps.test
 
 == validate
   warning: IngressController openshift-ingress-operator/default: spec.tuningOptions.serverFinTimeout: has no effect: Sluice does not act on this field yet

@@ -37,10 +37,10 @@ $ curl http://shop.test:8080/
 
 == status
 ingresscontroller openshift-ingress-operator/unknown
+  domain: unknown.test
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.httpHeaders.uniqueId.format
-  domain: unknown.test
 
 == validate
   warning: IngressController openshift-ingress-operator/unknown: spec.httpHeaders.uniqueId.format: %[rand(5)] cannot be written here, so the header is not sent; use %ci, %cp, %fi, %fp, %Ts, %ms, %rt, %pid and %[uuid]
