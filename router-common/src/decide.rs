@@ -1,11 +1,11 @@
-//! What a complete first flight leads to: the same function in the kernel and in user space.
+//! The decision about a complete first flight: the same function in the kernel and in user space.
 
 use crate::http::{Framing, Head, HeadHost, TargetForm};
 use crate::maps::{HostRoute, PROTOCOL_TLS, ROUTE_ALLOW_LIST};
 use crate::tls::{Hello, Sni};
 use crate::verdict::{Reason, Verdict};
 
-/// Which of the two keys that a name gives.
+/// Selects one of the two map keys of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// The name itself.
@@ -14,26 +14,26 @@ pub enum Candidate {
     Wildcard,
 }
 
-/// The route maps, as seen by a decision about one name of one router.
+/// The entries of the route maps for one name on one router.
 pub trait Tables {
-    /// `sni_passthrough`.
+    /// Whether `sni_passthrough` has the host.
     fn is_passthrough(&self, candidate: Candidate) -> bool;
-    /// `tcp_be`.
+    /// The host's entry in `tcp_be`.
     fn tcp_be(&self, candidate: Candidate) -> Option<HostRef>;
-    /// `edge_reencrypt`.
+    /// The host's entry in `edge_reencrypt`.
     fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef>;
-    /// `http_be`.
+    /// The host's entry in `http_be`.
     fn http_be(&self, candidate: Candidate) -> Option<HostRef>;
-    /// Whether `allowlists` has the client for this route.
+    /// Whether `allowlists` admits the client's address to this route.
     fn source_allowed(&self, route: u32) -> bool;
 }
 
-/// What a decision needs of a [`HostRoute`].
+/// The fields of a [`HostRoute`] that a decision needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRef {
     /// Route id.
     pub route: u32,
-    /// Reason code that a match gives.
+    /// Reason code of a match.
     pub reason: u16,
     /// `ROUTE_*` bits.
     pub flags: u16,
@@ -49,14 +49,14 @@ impl From<&HostRoute> for HostRef {
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Why; the verdict follows from it.
+    /// The reason; it determines the verdict.
     pub reason: Reason,
     /// Route id, 0 for none.
     pub route: u32,
 }
 
 impl Decision {
-    /// A decision that concerns no route.
+    /// A decision without a route.
     #[inline(always)]
     pub const fn of(reason: Reason) -> Self {
         Decision { reason, route: 0 }
@@ -69,7 +69,8 @@ impl Decision {
     }
 }
 
-/// Decides a TLS connection by its hello. The most specific host that has a TLS route wins, whatever its termination.
+/// Decides a TLS connection by its ClientHello. The most specific host that has a TLS route wins, whatever its
+/// termination.
 #[inline(always)]
 pub fn tls(hello: Hello, tables: &impl Tables) -> Decision {
     match hello.sni {
@@ -83,7 +84,7 @@ pub fn tls(hello: Hello, tables: &impl Tables) -> Decision {
     }
 }
 
-/// Decides a clear-text connection by its first request. `received` bytes were there when its head was complete.
+/// Decides a clear-text connection by its first request. `received`: bytes received when the head was complete.
 #[inline(always)]
 pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
     if head.form as u8 != TargetForm::Origin as u8 {
@@ -100,7 +101,7 @@ pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
     };
     match found {
         None => Decision::of(Reason::UnknownHost),
-        // A refusal in HTTP is a 403, which the proxy writes.
+        // Over HTTP a rejection is a 403, which the proxy writes.
         Some(route) if refused(&route, tables) => Decision { reason: Reason::NeedsProxy, route: route.route },
         Some(route) if route.reason == Reason::Cleartext as u16 => {
             let reason = if received > head.len {
@@ -116,7 +117,7 @@ pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
     }
 }
 
-/// The reason for a first flight that can be no hello or request.
+/// The reason for a first flight that is not a valid ClientHello or request head.
 #[inline(always)]
 pub const fn malformed(protocol: u8) -> Reason {
     if protocol == PROTOCOL_TLS { Reason::BadHello } else { Reason::BadHead }
@@ -130,7 +131,7 @@ pub const fn too_long(protocol: u8) -> Reason {
 
 #[inline(always)]
 fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision> {
-    // The backend first: it is written first and deleted last, so most names take one look-up.
+    // `tcp_be` first: its entry is written first and deleted last, so most names take one look-up.
     if let Some(route) = tables.tcp_be(candidate) {
         let reason = if refused(&route, tables) {
             Reason::SourceNotAllowed
@@ -142,7 +143,7 @@ fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision>
         return Some(Decision { reason, route: route.route });
     }
     if tables.is_passthrough(candidate) {
-        // Listed without a backend: between two map writes, and the agent knows.
+        // In `sni_passthrough` without a backend: the agent is between two map writes, and decides.
         return Some(Decision::of(Reason::UnknownSni));
     }
     let route = tables.edge_reencrypt(candidate)?;

@@ -1,8 +1,8 @@
-//! What may stand between the headers of IP and TCP: IPv4 options (RFC 791 §3.1), IPv6 extension headers (RFC 8200 §4),
-//! and what makes a packet a fragment.
+//! Headers between IP and TCP: IPv4 options (RFC 791 §3.1), IPv6 extension headers (RFC 8200 §4), and what makes a
+//! packet a fragment.
 //!
-//! A host goes past options and extension headers, and TCP hears nothing of them; so a packet of a connection can be
-//! carried without. What a host refuses on its way past is not carried either.
+//! A host skips most options and extension headers, and TCP does not see them, so packets of a connection are carried
+//! without them. A packet with one that a host rejects is not carried.
 
 use crate::packet::{ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Packet, TCP};
 use crate::translate::{PacketMut, ip4_checksum};
@@ -19,51 +19,51 @@ const LOOSE_SOURCE_ROUTE: u8 = 131;
 const STRICT_SOURCE_ROUTE: u8 = 137;
 /// Padding of one byte, in options of IPv6.
 const PAD1: u8 = 0;
-/// What a host does about an option of IPv6 that it does not know is in these bits; without them it goes past (RFC 8200
-/// §4.2). Of those that Linux knows, the ones with them are no padding: jumbo payloads and home addresses.
+/// Bits of an IPv6 option's type that select the action of a host that does not know it; 0 means skip (RFC 8200 §4.2).
+/// Of the options that Linux knows, those with such bits are not padding: jumbo payload and home address.
 const NOT_SKIPPED: u8 = 0xc0;
-/// Types of routing headers that mean something at the end of the route as well: mobile IPv6, RPL, segment routing. By
-/// default Linux takes none.
+/// Types of routing headers that also matter at the destination: mobile IPv6, RPL, segment routing. Linux rejects them
+/// by default.
 const ROUTING_TYPES: core::ops::RangeInclusive<u8> = 2..=4;
-/// Longest of all together that is read.
+/// Most bytes of options and extension headers that are read.
 const LONGEST: u32 = 2048;
 
-/// Most steps of [`Extensions::step`]: what a host takes by default (Linux: eight options of IPv6 in each header) fits.
+/// Most calls of [`Extensions::step`]; enough for what a host accepts by default (Linux: eight options per IPv6
+/// header).
 pub const EXTENSION_STEPS: u32 = 64;
 
-/// A reader, one header or option at a time, so that the kernel can do it in a loop that its verifier need not walk
-/// through.
+/// Reads one header or option per step, so that the kernel can call it in a loop that the verifier does not unroll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Extensions {
-    /// Where the next header or option is: in the end, TCP, or what a fragment has of it.
+    /// Offset of the next header or option; at the end, of TCP or of the fragment's data.
     pub at: u32,
-    /// Where the options end that are being read.
+    /// End of the options that are being read.
     options_end: u32,
     /// Protocol number of the next header.
     next: u32,
     /// 1: IPv6.
     pub v6: u32,
-    /// 1: a fragment, not all of the packet.
+    /// 1: a fragment.
     pub fragment: u32,
-    /// Identification of the packet that it is one of.
+    /// Identification of the fragmented packet.
     pub id: u32,
-    /// Where its data begins in that, in bytes.
+    /// Fragment offset, in bytes.
     pub offset: u32,
-    /// 1: more come behind it.
+    /// 1: more fragments follow (MF or M flag).
     pub more: u32,
-    /// Bytes of the fragment header, which stays.
+    /// Bytes of the IPv6 fragment header, which is kept.
     kept: u32,
-    /// Bytes to take out from behind the IP header, or IPv4's first 20 bytes of it.
+    /// Bytes to remove after the IP header (IPv4: after its first 20 bytes).
     pub extra: u32,
-    /// 1: a host does not take it.
+    /// 1: a host rejects the packet.
     pub refused: u32,
     /// 1: TCP was found.
     pub found: u32,
 }
 
 impl Extensions {
-    /// Reads the IP header. `false`: no TCP.
+    /// Reads the IP header. `false`: not TCP.
     #[inline(always)]
     pub fn begin(&mut self, packet: &impl Packet) -> bool {
         *self = Extensions::default();
@@ -105,7 +105,7 @@ impl Extensions {
         self.more = more;
     }
 
-    /// Reads one header or option. `false`: that was all.
+    /// Reads one header or option. `false`: all are read.
     #[inline(always)]
     pub fn step(&mut self, packet: &impl Packet) -> bool {
         if self.at > ETHERNET + 40 + LONGEST {
@@ -118,7 +118,7 @@ impl Extensions {
             self.found = 1;
             return false;
         }
-        // What follows in a later fragment is anything.
+        // In a later fragment, arbitrary data follows.
         self.v6 != 0 && self.offset == 0 && self.header(packet)
     }
 
@@ -151,7 +151,7 @@ impl Extensions {
         let Some([next, len, third, fourth, i0, i1, i2, i3]) = packet.load::<8>(self.at) else { return false };
         let begin = self.at;
         let end = begin + (len as u32 + 1) * 8;
-        // What is in a fragment cannot be taken out: its parts would not fit together.
+        // Headers inside a fragment cannot be removed: the fragments' offsets would no longer match.
         let within = self.fragment != 0;
         match self.next {
             HOP_BY_HOP if begin == ETHERNET + 40 => self.at = begin + 2,
@@ -182,14 +182,14 @@ impl Extensions {
         true
     }
 
-    /// Whether there is anything: a packet without is what [`crate::packet::segment`] reads.
+    /// Whether there is neither a fragment nor anything to remove: [`crate::packet::segment`] reads such a packet.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.fragment == 0 && self.extra == 0
     }
 
-    /// Takes everything out that is not needed. What is left is read by [`crate::packet::segment`], or is a fragment
-    /// with nothing but that to be said of it. False leaves a broken packet.
+    /// Removes options and extension headers. [`crate::packet::segment`] reads the rest, unless it is a fragment, which
+    /// then has no other headers. `false`: the packet is left broken.
     #[inline(always)]
     pub fn take_out(&self, packet: &mut impl PacketMut) -> bool {
         if self.extra == 0 {
@@ -202,7 +202,7 @@ impl Extensions {
             let Some([l0, l1]) = packet.load::<2>(ETHERNET + 4) else { return false };
             let [l0, l1] = self.shorter([l0, l1]);
             let next = if self.kept != 0 { FRAGMENT as u8 } else { TCP };
-            // The hop limit stays; stored with it, the bytes are of an even number.
+            // The hop limit is stored unchanged, for an even number of bytes.
             let Some([hops]) = packet.load::<1>(ETHERNET + 7) else { return false };
             return packet.store_counted(ETHERNET + 4, &[l0, l1, next, hops]);
         }
@@ -214,7 +214,7 @@ impl Extensions {
         packet.store_counted(ETHERNET, &ip)
     }
 
-    /// 0 is what offload has for packets above 64 KiB.
+    /// The length field without the removed bytes; 0 is kept, as offload uses it for packets above 64 KiB.
     #[inline(always)]
     fn shorter(&self, length: [u8; 2]) -> [u8; 2] {
         let length = u16::from_be_bytes(length);

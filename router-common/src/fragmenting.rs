@@ -1,16 +1,18 @@
-//! For how long a client's connections are relayed because packets of one came in fragments that the kernel path cannot
-//! carry. Each attempt to steer such a client again costs it a connection, so the time doubles with each failure.
+//! Time for which a client's connections are relayed after one of its packets arrived in fragments that the kernel path
+//! cannot carry. Each further attempt to steer such a client costs it a connection, so the time doubles with each
+//! failure.
 
-/// Relay time after the first failure, and the longest one, in nanoseconds.
+/// Relay time after the first failure, and its upper limit, in nanoseconds.
 const FIRST: u64 = 4_000_000_000;
 const LONGEST: u64 = 60_000_000_000;
-/// A client without fragments for so many nanoseconds after its relay time begins with [`FIRST`] again.
+/// After this many nanoseconds without fragments since the end of its relay time, a client starts with [`FIRST`] again.
 const FORGOTTEN: u64 = 600_000_000_000;
-/// The low bits of an entry count its failures; the clock is not that precise.
+/// The low bits of an entry count the failures; the clock's precision does not reach them.
 const COUNT: u64 = 7;
 
-/// Entry of a client, `before` being its entry so far, after a fragment at `now`: coarse monotonic nanoseconds until which
-/// its connections are relayed, with the number of its failures in the low bits.
+/// The `fragmenting` entry of a client after a fragment at `now`; `before` is its previous entry. The entry is the
+/// coarse monotonic time in nanoseconds until which the client's connections are relayed, with the number of failures
+/// in the low bits.
 #[must_use]
 #[inline(always)]
 pub const fn relayed_until(before: Option<u64>, now: u64) -> u64 {
@@ -32,7 +34,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const NOW: u64 = 4_000_000 * SECOND;
 
-    /// Seconds for which a client is relayed, rounded.
+    /// Remaining relay time, in seconds, rounded.
     fn seconds(until: u64, now: u64) -> u64 {
         (until - now + SECOND / 2) / SECOND
     }

@@ -1,14 +1,14 @@
-//! The one host normalisation: SNI, `Host`, `:authority`, route hosts and certificate names all go through it.
+//! Host name normalisation, shared by SNI, `Host`, `:authority`, route hosts and certificate names.
 //!
-//! A normal name is lower-case ASCII letters, digits, `-` and `_` in labels of 1 – 63 bytes, at most 253 bytes in
-//! all, without the trailing dot that an absolute name may carry (RFC 1034 §3.1, RFC 1123 §2.1). `_` is no host
-//! character, but it occurs in the wild: it is read, and matches no route, because routes cannot have it.
+//! A normalised name is lower-case ASCII letters, digits, `-` and `_` in labels of 1 – 63 bytes, at most 253 bytes in
+//! all, without the trailing dot of an absolute name (RFC 1034 §3.1, RFC 1123 §2.1). `_` is not a host name character,
+//! but it occurs in practice. It is accepted and matches no route, because routes cannot contain it.
 
-/// Longest normal name, in bytes (RFC 1035 §2.3.4: 255 octets on the wire, 253 as text).
+/// Longest normalised name, in bytes (RFC 1035 §2.3.4: 255 octets on the wire, 253 as text).
 pub const MAX_NAME: usize = 253;
 /// Longest label, in bytes (RFC 1035 §2.3.4).
 pub const MAX_LABEL: u8 = 63;
-/// Size of a name field in map keys: a power of two, so that `index & 255` is a bound the verifier accepts.
+/// Size of a name field in map keys: a power of two, so that `index & 255` is a bound that the verifier accepts.
 pub const NAME_FIELD: usize = 256;
 
 /// Why bytes are not a host name.
@@ -23,14 +23,14 @@ pub enum HostError {
     LongLabel,
     /// More than [`MAX_NAME`] bytes.
     LongName,
-    /// A byte that no host name has: controls, space, `*`, `/`, `@`, `,`, non-ASCII …
+    /// A byte that no host name contains: controls, space, `*`, `/`, `@`, `,`, non-ASCII …
     BadByte,
-    /// A port that is not a number of at most 65535, or stands where no port may stand.
+    /// A port that is not a number of at most 65535, or where no port is allowed.
     BadPort,
 }
 
 impl HostError {
-    /// What is wrong, in words for an error message.
+    /// Description for an error message.
     pub const fn describe(self) -> &'static str {
         match self {
             HostError::Empty => "the name is empty",
@@ -43,30 +43,30 @@ impl HostError {
     }
 }
 
-/// What a finished name is.
+/// Kind of a complete name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
-    /// A DNS name: look it up.
+    /// A DNS name.
     Name,
-    /// An IPv4 or IPv6 literal: no route has one (RFC 6066 §3 forbids them in SNI).
+    /// An IPv4 or IPv6 literal, which no route has (RFC 6066 §3 forbids literals in SNI).
     IpLiteral,
 }
 
 const PORT: u8 = 1; // in the port part
-const ALPHA_LABEL: u8 = 2; // the current label has a byte that is no digit
+const ALPHA_LABEL: u8 = 2; // the current label has a byte other than a digit
 const BRACKET: u8 = 4; // inside `[` … `]`
 const BRACKETED: u8 = 8; // after `]`
-const COLONS: u8 = 16; // a colon where no port is allowed: an IPv6 literal, or nothing
-const NO_HEX: u8 = 32; // a byte that no IPv6 literal has
+const COLONS: u8 = 16; // a colon where no port is allowed: an IPv6 literal, or invalid
+const NO_HEX: u8 = 32; // a byte that no IPv6 literal contains
 
 /// Normalises a name byte by byte into two map-key fields: the name itself and the wildcard `*.<parent>` that would
-/// cover it. Unused bytes are zero. `repr(C)` and free of padding, because it lives in map values; aligned, so that
-/// the kernel program copies it in words.
+/// cover it. Unused bytes are zero. `repr(C)` without padding, because it is stored in map values; aligned, so that the
+/// kernel program copies it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HostBuilder {
-    /// The normal name, zero-filled.
+    /// The normalised name, zero-filled.
     pub exact: [u8; NAME_FIELD],
     /// `*.` and everything after the first dot, zero-filled; all zero for a name without a dot.
     pub wildcard: [u8; NAME_FIELD],
@@ -103,13 +103,13 @@ impl HostBuilder {
         }
     }
 
-    /// Bytes of the normal name so far.
+    /// Bytes of the normalised name so far.
     #[inline(always)]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether no byte was taken.
+    /// Whether the name is empty so far.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -120,17 +120,17 @@ impl HostBuilder {
         if self.port_digits > 0 { Some(self.port as u16) } else { None }
     }
 
-    /// Takes one byte of an SNI `host_name` or a route's host.
+    /// Consumes one byte of an SNI `host_name` or of a route's host.
     ///
     /// # Errors
-    /// The first rule that the name breaks. A builder that has failed must not be used further.
+    /// The first rule that the name violates. A builder that has failed must not be used further.
     #[inline(always)]
     pub fn push(&mut self, byte: u8) -> Result<(), HostError> {
         if byte == b'.' {
             return self.dot();
         }
         if byte == b':' {
-            // Only an IPv6 literal has colons here, never after a dot. It is not looked up; `finish` says so.
+            // Only an IPv6 literal has colons here, never after a dot; `finish` reports it.
             if self.pending_dot != 0 {
                 return Err(HostError::BadByte);
             }
@@ -158,7 +158,7 @@ impl HostBuilder {
         self.put(lower)
     }
 
-    /// Takes one byte of a `Host` field or an authority: `uri-host [ ":" port ]` (RFC 9110 §7.2).
+    /// Consumes one byte of a `Host` field or an authority: `uri-host [ ":" port ]` (RFC 9110 §7.2).
     ///
     /// # Errors
     /// As [`HostBuilder::push`], and [`HostError::BadPort`].
@@ -209,7 +209,7 @@ impl HostBuilder {
     /// Ends the name.
     ///
     /// # Errors
-    /// [`HostError::Empty`] for no name, [`HostError::BadByte`] for colons that make no IPv6 literal.
+    /// [`HostError::Empty`] without a name, [`HostError::BadByte`] for colons outside an IPv6 literal.
     #[inline(always)]
     pub fn finish(&mut self) -> Result<HostKind, HostError> {
         if self.flags & BRACKET != 0 {
@@ -219,11 +219,11 @@ impl HostBuilder {
             return Err(HostError::Empty);
         }
         if self.flags & COLONS != 0 {
-            // `a.test:443`, for one, is a name with a port where none may stand.
+            // For example `a.test:443`, where no port is allowed.
             let hex = self.flags & NO_HEX == 0;
             return if hex { Ok(HostKind::IpLiteral) } else { Err(HostError::BadByte) };
         }
-        // A last label of digits only makes the whole an IPv4 literal or nothing (RFC 1123 §2.1).
+        // If the last label is all digits, the name is an IPv4 literal or invalid (RFC 1123 §2.1).
         if self.flags & ALPHA_LABEL == 0 {
             return Ok(HostKind::IpLiteral);
         }
@@ -232,7 +232,7 @@ impl HostBuilder {
 
     #[inline(always)]
     fn dot(&mut self) -> Result<(), HostError> {
-        // One trailing dot is dropped, so a dot counts only when a byte follows it.
+        // One trailing dot is dropped, so a dot is appended only when a byte follows it.
         if self.label_len == 0 || self.pending_dot != 0 {
             return Err(HostError::EmptyLabel);
         }
@@ -267,16 +267,16 @@ impl HostBuilder {
     }
 }
 
-/// The text of a zero-filled field.
+/// The text of a zero-filled field; empty if it is not UTF-8.
 pub fn field_text(field: &[u8]) -> &str {
     let len = field.iter().position(|b| *b == 0).unwrap_or(field.len());
     field.get(..len).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or("")
 }
 
-/// Normalises a whole name, as [`HostBuilder::push`] does.
+/// Normalises a whole name with [`HostBuilder::push`].
 ///
 /// # Errors
-/// The first rule that the name breaks.
+/// The first rule that the name violates.
 pub fn normalise(name: &[u8]) -> Result<(HostBuilder, HostKind), HostError> {
     let mut builder = HostBuilder::new();
     for byte in name {
@@ -286,10 +286,10 @@ pub fn normalise(name: &[u8]) -> Result<(HostBuilder, HostKind), HostError> {
     Ok((builder, kind))
 }
 
-/// Normalises a whole `Host` field value or authority, as [`HostBuilder::push_authority`] does.
+/// Normalises a whole `Host` field value or authority with [`HostBuilder::push_authority`].
 ///
 /// # Errors
-/// The first rule that the value breaks.
+/// The first rule that the value violates.
 pub fn normalise_authority(value: &[u8]) -> Result<(HostBuilder, HostKind), HostError> {
     let mut builder = HostBuilder::new();
     for byte in value {
@@ -299,7 +299,7 @@ pub fn normalise_authority(value: &[u8]) -> Result<(HostBuilder, HostKind), Host
     Ok((builder, kind))
 }
 
-/// What a byte is in a name in normal form; 0: in none.
+/// Class of each byte in a normalised name; 0 if it cannot occur.
 static PARTS: [u8; 256] = {
     let mut parts = [0; 256];
     let mut byte = 0;
@@ -319,15 +319,15 @@ const PART_DOT: u8 = 1;
 const PART_DIGIT: u8 = 2;
 const PART_OTHER: u8 = 4;
 
-/// A name in normal form, part of a text that has it.
+/// A normalised name, borrowed from the text that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormalName<'t>(&'t str);
 
 impl<'t> NormalName<'t> {
-    /// The name of a `Host` field value or authority that has it in normal form, as nearly all have; `None` where
-    /// [`normalise_authority`] is to be asked, which costs much more.
+    /// The name of a `Host` field value or authority, if it is already normalised, as nearly all are. `None`:
+    /// [`normalise_authority`] has to decide, at a much higher cost.
     pub fn of_authority(value: &'t [u8]) -> Option<Self> {
-        // Where the label begins, and what it has been made of.
+        // Where the label begins, and the classes of its bytes.
         let (mut length, mut begin, mut parts) = (0, 0, 0);
         for byte in value {
             let part = PARTS[*byte as usize];
@@ -343,7 +343,7 @@ impl<'t> NormalName<'t> {
             parts |= part;
             length += 1;
         }
-        // A number may be of an address; nor is an empty label one.
+        // An all-digit last label may belong to an address; an empty one is invalid.
         if parts & PART_OTHER == 0 || length - begin > MAX_LABEL as usize || length > MAX_NAME {
             return None;
         }

@@ -1,7 +1,7 @@
 //! HTTP/1 request head → method, path and Host, as bytes arrive (RFC 9112 §2 – §5, RFC 9110 §5, §7.2).
 //!
-//! As strict as the RFC lets a server be: what one reader may take for another message than the next reader does is
-//! an error. The parser keeps positions, no bytes, so a head may be split anywhere.
+//! As strict as the RFC permits a server to be: input that two readers may interpret differently is an error. The
+//! parser stores positions and no bytes, so a head may be split anywhere.
 
 mod content;
 mod framing;
@@ -19,7 +19,7 @@ pub use host::{HostReader, UnreadHost};
 use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 use token::is_token;
 
-/// Longest request head that is ever read, in bytes; OpenShift's `headerBufferBytes` default.
+/// Longest request head, in bytes; OpenShift's `headerBufferBytes` default.
 pub const MAX_HEAD: u32 = 32 * 1024;
 
 /// Longest method, in bytes.
@@ -46,9 +46,9 @@ const FLAG_HOST_NAME: u8 = 2;
 const FLAG_HOST_LITERAL: u8 = 4;
 const FLAG_HTTP11: u8 = 8;
 const FLAG_CONNECT: u8 = 16;
-const FLAG_NO_USE: u8 = 32; // of a method that has no use for content
+const FLAG_NO_USE: u8 = 32; // of a method without defined semantics for content
 
-/// Reads one request head. `repr(C)` and free of padding, because it lives in map values.
+/// Reads one request head. `repr(C)` without padding, because it is stored in map values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -74,7 +74,7 @@ impl Default for HeadParser {
 }
 
 impl HeadParser {
-    /// A parser at the first byte of a connection: all zero, so that zeroed map memory is one.
+    /// A parser at the first byte of a connection; all zero, so zeroed map memory is a valid parser.
     pub const fn new() -> Self {
         HeadParser {
             acc: 0,
@@ -92,7 +92,7 @@ impl HeadParser {
         }
     }
 
-    /// What was read; meaningful after [`Progress::Complete`].
+    /// The result; valid after [`Progress::Complete`].
     #[inline(always)]
     pub fn head(&self) -> Head {
         Head {
@@ -121,24 +121,24 @@ impl HeadParser {
         }
     }
 
-    /// What says where the content ends, if it does so in exactly one way for every reader.
+    /// How the end of the content is determined; `Unclear` unless every reader finds the same end.
     #[inline(always)]
     fn framing(&self) -> Framing {
         let (framing, content) = (self.framing.framing(), self.framing.has_content());
         let is_old_chunked = framing as u8 == Framing::Chunked as u8 && self.flags & FLAG_HTTP11 == 0;
-        // There are servers that take content for the next request where the method has no use for it, or where they have
-        // answered an expectation in the place of reading on; and what is behind CONNECT may be a tunnel.
+        // Some servers parse content as the next request if the method does not define content, or if they answered an
+        // expectation instead of reading on. Bytes after CONNECT may be a tunnel.
         let is_unread = content && (self.flags & FLAG_NO_USE != 0 || self.framing.expects());
         if is_old_chunked || is_unread || self.flags & FLAG_CONNECT != 0 { Framing::Unclear } else { framing }
     }
 
-    /// Whether nothing was read, or nothing but empty lines.
+    /// Whether nothing but empty lines was read.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.state == START
     }
 
-    /// Takes all of `bytes`, or as many as the head needs.
+    /// Consumes all of `bytes`, or as many as the head needs.
     pub fn feed<H: HostReader>(&mut self, host: &mut H, bytes: &[u8]) -> Progress {
         let mut left = bytes;
         while let [byte, rest @ ..] = left {
@@ -151,7 +151,7 @@ impl HeadParser {
         Progress::Incomplete
     }
 
-    /// Takes bytes that [`HeadParser::step`] would do the same with, one after the other, and says how many.
+    /// Consumes a run of bytes on which [`HeadParser::step`] would act alike; returns their number.
     fn skip<H: HostReader>(&mut self, bytes: &[u8]) -> usize {
         let room = MAX_HEAD.saturating_sub(self.offset) as usize;
         let bytes = bytes.get(..room).unwrap_or(bytes);
@@ -164,7 +164,7 @@ impl HeadParser {
                 self.acc = last_eight(bytes, run).fold(self.acc, |acc, byte| acc << 8 | (*byte | 0x20) as u64);
                 run
             }
-            // Of other forms every byte says something.
+            // In other forms every byte matters.
             TARGET if self.form == TargetForm::Origin as u8 => {
                 let run = run(bytes, IN_TARGET);
                 self.target_len += run as u16;
@@ -185,7 +185,7 @@ impl HeadParser {
         taken
     }
 
-    /// Takes one byte.
+    /// Consumes one byte.
     #[inline(always)]
     pub fn step<H: HostReader>(&mut self, host: &mut H, byte: u8) -> Progress {
         if self.offset >= MAX_HEAD {
@@ -238,7 +238,7 @@ impl HeadParser {
     #[inline(always)]
     fn method(&mut self, byte: u8) -> Progress {
         if byte == b' ' {
-            // In every case: there are servers that do not tell them apart.
+            // In upper and lower case: some servers ignore the case of methods.
             match (self.method_len, self.acc) {
                 (7, CONNECT) => self.flags |= FLAG_CONNECT,
                 (3, GET) | (4, HEAD) | (5, TRACE) => self.flags |= FLAG_NO_USE,
@@ -259,7 +259,7 @@ impl HeadParser {
         self.form = match byte {
             b'/' => TargetForm::Origin as u8,
             b'*' => TargetForm::Asterisk as u8,
-            // What has `://` in it is absolute; without, it is an authority. Decided when the target ends.
+            // A target with `://` is absolute, any other an authority. Decided when the target ends.
             _ if byte.is_ascii_alphanumeric() || byte == b'[' => TargetForm::Authority as u8,
             _ => return Progress::Invalid(HeadError::Target),
         };
@@ -278,7 +278,7 @@ impl HeadParser {
             self.acc = 0;
             return self.go(VERSION);
         }
-        // RFC 3986 has neither controls nor non-ASCII in a URI, and `#` only begins a fragment, never sent.
+        // RFC 3986 allows neither controls nor non-ASCII in a URI, and `#` only begins a fragment, which is never sent.
         if byte <= b' ' || byte >= 0x7f || byte == b'#' {
             return Progress::Invalid(HeadError::Target);
         }
@@ -303,7 +303,7 @@ impl HeadParser {
         if byte == b'\n' {
             return Progress::Invalid(HeadError::LineEnd);
         }
-        // Eight bytes are in already, and no version has nine; leading NULs would not show in `acc`.
+        // `acc` already has eight bytes, and no version has nine; leading NULs would not be visible in it.
         if self.acc >> 56 != 0 || byte <= b' ' {
             return Progress::Invalid(HeadError::Version);
         }
@@ -337,7 +337,7 @@ impl HeadParser {
             if !is_token(byte) {
                 return Progress::Invalid(HeadError::HeaderName);
             }
-            // `| 0x20` lower-cases letters; what else it changes cannot become a letter of "host".
+            // `| 0x20` lower-cases letters; no other byte that it changes becomes a letter of "host".
             self.acc = self.acc << 8 | (byte | 0x20) as u64;
             self.name_len += 1;
             self.framing.name(byte);

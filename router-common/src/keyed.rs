@@ -1,9 +1,9 @@
-//! A keyed hash of a connection: the part of sequence numbers and timestamps that others cannot guess (RFC 6528 §3).
+//! A keyed hash of a connection: the unpredictable part of sequence numbers and timestamps (RFC 6528 §3).
 
 use crate::maps::FlowKey;
 
-/// SipHash-2-4 (Aumasson, Bernstein 2012) of addresses and ports. Written out, because the one in `core` hashes byte
-/// by byte through a buffer, which the kernel's verifier cannot follow in reasonable time.
+/// SipHash-2-4 (Aumasson, Bernstein 2012) of addresses and ports. Implemented here, because the one in `core` hashes
+/// byte by byte through a buffer, which takes the kernel's verifier too long.
 #[inline(always)]
 pub fn hash(secret: [u64; 2], flow: &FlowKey) -> u64 {
     let mut state = [
@@ -15,7 +15,7 @@ pub fn hash(secret: [u64; 2], flow: &FlowKey) -> u64 {
     let [s0, s1] = halves(&flow.source);
     let [d0, d1] = halves(&flow.destination);
     let ports = (flow.source_port as u64) | (flow.destination_port as u64) << 16;
-    // The last word has the length in bytes in its highest byte.
+    // The highest byte of the last word is the length in bytes.
     for word in [s0, s1, d0, d1, ports | (36 << 56)] {
         state[3] ^= word;
         round(&mut state);

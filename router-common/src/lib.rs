@@ -1,15 +1,15 @@
-//! What the kernel programs and the agent share: one parser per wire format, one host normalisation, the layouts of
-//! map keys and values, and one list of verdicts and reasons.
+//! Code that the kernel programs and the agent share: one parser per wire format, one host name normalisation, the
+//! layouts of map keys and values, and one list of verdicts and reasons.
 //!
-//! Everything here is `no_std`, allocates nothing and never panics on input: parsers are state machines that take
-//! bytes as they arrive, so the same code runs in the kernel (one byte a verifier-checked step), in the agent, in the
+//! Everything here is `no_std`, does not allocate and never panics on input. Parsers are state machines that consume
+//! bytes as they arrive, so the same code runs in the kernel (one byte per verifier-checked step), in the agent, in the
 //! fuzz targets and in the tests.
 #![no_std]
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
-// The tests' shared code names this crate as users do.
+// The tests' shared code refers to this crate by its external name.
 #[cfg(test)]
 extern crate self as router_common;
 #[cfg(test)]

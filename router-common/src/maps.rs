@@ -1,8 +1,8 @@
 //! Names, keys and values of the kernel maps: the ABI between the programs, the agent and `bpftool`.
 //!
-//! Every struct is `repr(C)`, has no implicit padding (its size is asserted to be the sum of its fields': user space may
-//! read and write it as bytes) and holds addresses as 16 bytes, IPv4 in its IPv4-mapped form, and ports in host order, so
-//! that a dump reads as it is meant.
+//! Every struct is `repr(C)` and has no implicit padding, so user space may read and write it as bytes: its size is
+//! asserted to be the sum of its fields' sizes. Addresses are 16 bytes, IPv4 in its IPv4-mapped form. Ports are in host
+//! byte order, so that dumps are readable.
 
 mod decisions;
 mod endpoints;
@@ -19,47 +19,48 @@ pub use flows::*;
 pub use key::*;
 pub use routes::*;
 
-/// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
-/// share maps.
+/// Version of this module's layouts. Pins are under `…/v<ABI>/`: programs and agents of different versions never share
+/// maps.
 pub const ABI: u32 = 6;
 
-/// Mark of packets that the programs send: egress lets them pass. Nothing else may use it.
+/// `skb->mark` of packets that the programs send: the egress program lets them pass. Reserved for this.
 pub const OURS: u32 = 0x51ce_0001;
 
-/// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
+/// Most entries of each host map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;
 /// Most allow-list entries of all routes together.
 pub const MAX_ALLOW: usize = 1 << 18;
 /// Most listening addresses.
 pub const MAX_LISTENERS: usize = 1024;
-/// Connections whose handshake is remembered.
+/// Most tracked handshakes.
 pub const MAX_HANDSHAKES: usize = 1 << 16;
-/// First flights gathered or not yet acknowledged at a time; beyond, connections are passed up.
+/// Most first flights that are being gathered or are not acknowledged yet; further connections are passed to the stack.
 pub const MAX_HELLOS: usize = 1 << 12;
-/// Later requests of clear text whose heads have begun and not ended. Not preallocated; beyond, what begins one is dropped,
-/// and its client sends it again.
+/// Most later requests of clear-text connections whose heads are incomplete. Not preallocated. Beyond this, a segment
+/// that begins a head is dropped, and the client retransmits it.
 pub const MAX_LATER_HEADS: usize = 1 << 16;
-/// Entries of `flows`: two a connection. Not preallocated.
+/// Most entries of `flows`, two per connection. Not preallocated.
 pub const MAX_FLOWS: usize = 1 << 19;
-/// Packets in fragments that are on their way; the oldest gives way, and is sent again as a whole.
+/// Most fragmented packets in transit. The oldest is evicted; its sender retransmits the whole packet.
 pub const MAX_FRAGMENTED: usize = 1 << 12;
-/// Interfaces with another end that is reached at once. Not preallocated.
+/// Most interfaces that permit `bpf_redirect_peer`. Not preallocated.
 pub const MAX_PEERS: usize = 1 << 12;
-/// Addresses and ports of other connections that dials leave alone. Not preallocated.
+/// Most entries of `taken`: addresses and ports of other connections, which dials must not use. Not preallocated.
 pub const MAX_TAKEN: usize = 1 << 16;
-/// Connections of others that have begun with addresses and ports of carried ones and that the agent has not seen yet.
+/// Most entries of `clashes`: connection attempts of other programs with the addresses and ports of a carried
+/// connection, until the agent has processed them.
 pub const MAX_CLASHES: usize = 1 << 10;
-/// Endpoints, and slots of all pools together. Not preallocated.
+/// Most endpoints, and most slots of all pools together. Not preallocated.
 pub const MAX_ENDPOINTS: usize = 1 << 18;
-/// Verdicts that each CPU remembers; a power of two.
+/// Recent verdicts recorded per CPU; a power of two.
 pub const MAX_VERDICTS: usize = 1 << 12;
-/// Bytes of the ring of decisions, a power of two and a multiple of the page size.
+/// Size of the `events` ring in bytes; a power of two and a multiple of the page size.
 pub const EVENT_RING: usize = 1 << 22;
-/// Bytes of the ring of ends, likewise: room for 120,000, which is as long as an agent needs to come back when thirty
-/// thousand connections a second end.
+/// Size of the `flow_ends` ring in bytes, likewise. It holds 120,000 records: 30,000 ended connections a second for as
+/// long as an agent takes to restart.
 pub const END_RING: usize = 1 << 24;
 const _: () = {
-    // What the kernel, the programs' masks and a connection in `flows` want of them.
+    // Required by the kernel, by the programs' masks, and by connections in `flows`.
     assert!(EVENT_RING.is_power_of_two() && EVENT_RING >= 4096);
     assert!(END_RING.is_power_of_two() && END_RING >= 4096);
     assert!(MAX_VERDICTS.is_power_of_two());
@@ -72,17 +73,17 @@ const _: () = {
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Config {
-    /// Secret of sequence numbers, timestamps and choices.
+    /// Secret key for sequence numbers, timestamps and random choices.
     pub secret: [u64; 2],
-    /// 1: dial; 0: only decide, everything goes up.
+    /// 1: dial endpoints; 0: only decide, and pass every packet to the stack.
     pub dial: u32,
-    /// First source port of dials.
+    /// First source port for dials.
     pub first_port: u16,
-    /// Number of them; a power of two is not needed.
+    /// Number of source ports; any number, not only a power of two.
     pub ports: u16,
 }
 
-/// About the maps themselves.
+/// Describes the maps themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]

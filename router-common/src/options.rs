@@ -1,23 +1,23 @@
-//! TCP options (RFC 9293 §3.1): reading those that a dial needs, and writing those of the segments that it makes.
+//! TCP options (RFC 9293 §3.1): reads those that a dial needs, and writes those of generated segments.
 
 use crate::maps::{OPTION_SACK, OPTION_SCALE, OPTION_TIMESTAMPS};
 use crate::packet::{Packet, Segment};
 
-/// What a segment's options say.
+/// Values of a segment's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TcpOptions {
-    /// Timestamp value; 0 without.
+    /// Timestamp value; 0 if absent.
     pub tsval: u32,
-    /// Timestamp echo reply; 0 without.
+    /// Timestamp echo reply; 0 if absent.
     pub tsecr: u32,
-    /// Maximum segment size; 0 without.
+    /// Maximum segment size; 0 if absent.
     pub mss: u16,
-    /// Where the MSS value stands in the packet; 0 without.
+    /// Offset of the MSS value in the packet; 0 if absent.
     pub mss_at: u16,
-    /// Window shift; 0 without.
+    /// Window shift; 0 if absent.
     pub shift: u8,
-    /// `OPTION_*` bits of those that are there.
+    /// `OPTION_*` bits of the present options.
     pub present: u8,
     /// Zero.
     pub pad: [u8; 2],
@@ -31,31 +31,31 @@ const SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 pub(crate) const SACK: u8 = 5;
 pub(crate) const TIMESTAMPS: u8 = 8;
-/// The largest shift that counts (RFC 7323 §2.3).
+/// Largest effective shift (RFC 7323 §2.3).
 const MAX_SHIFT: u8 = 14;
-/// Most bytes of options (RFC 9293 §3.1: the header's length is in four bits, in words).
+/// Most bytes of options (RFC 9293 §3.1: the data offset has four bits and counts words of four bytes).
 pub const MAX_OPTIONS: u32 = 40;
-/// Room for them, a power of two.
+/// Size of a buffer for options, a power of two.
 pub const OPTIONS_ROOM: usize = 64;
 
-/// Reads options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
+/// Reads one option per step, so that the kernel can call it in a loop that the verifier does not unroll.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Reader {
     /// The options.
     pub bytes: [u8; OPTIONS_ROOM],
-    /// How many bytes they are, at most [`MAX_OPTIONS`].
+    /// Number of bytes, at most [`MAX_OPTIONS`].
     pub len: u32,
-    /// Position of the next one.
+    /// Position of the next option.
     pub at: u32,
-    /// Where the options begin in the packet.
+    /// Offset of the options in the packet.
     pub begin: u32,
-    /// What was found.
+    /// The values found so far.
     pub found: TcpOptions,
 }
 
 impl Reader {
-    /// Reads one option. `false`: that was all. What is malformed ends the reading, as it does in Linux.
+    /// Reads one option. `false`: all are read. A malformed option ends the reading, as in Linux.
     #[inline(always)]
     pub fn step(&mut self) -> bool {
         let at = self.at;
@@ -71,7 +71,7 @@ impl Reader {
             return true;
         }
         let length = self.byte(at + 1);
-        // Where the length itself is behind the end, it is two behind at least.
+        // If the length byte itself is past the end, the option is at least two bytes past it.
         if length < 2 || at + length as u32 > self.len {
             return false;
         }
@@ -93,7 +93,7 @@ impl Reader {
         true
     }
 
-    /// The mask is the bound that the verifier sees.
+    /// The mask is the bound that the verifier checks.
     #[inline(always)]
     fn byte(&self, at: u32) -> u8 {
         self.bytes[at as usize & (OPTIONS_ROOM - 1)]
@@ -105,8 +105,8 @@ impl Reader {
     }
 }
 
-/// The timestamps of what nearly every data segment has as options: two NOPs for alignment, and timestamps (RFC 7323
-/// appendix A).
+/// The timestamps of a segment whose options are two NOPs and timestamps (RFC 7323 appendix A), as in nearly every data
+/// segment; `None` for any other layout.
 #[inline(always)]
 pub fn only_timestamps(packet: &impl Packet, segment: &Segment) -> Option<TcpOptions> {
     let at = segment.tcp + 20;
@@ -122,8 +122,8 @@ pub fn only_timestamps(packet: &impl Packet, segment: &Segment) -> Option<TcpOpt
     })
 }
 
-/// What nearly every SYN and SYN-ACK has as options: all of those that are read here, in the order in which Linux
-/// (`tcp_options_write`) and [`of_syn`] write them.
+/// The options of a segment that has all of those read here in the order of Linux (`tcp_options_write`) and [`of_syn`],
+/// as nearly every SYN and SYN-ACK; `None` for any other layout.
 #[inline(always)]
 pub fn all_of_syn(packet: &impl Packet, segment: &Segment) -> Option<TcpOptions> {
     let at = segment.tcp + 20;
@@ -146,7 +146,7 @@ pub fn all_of_syn(packet: &impl Packet, segment: &Segment) -> Option<TcpOptions>
     })
 }
 
-/// The 20 bytes of a SYN's options: MSS always, the others as `present` says, NOPs in place of what is not offered.
+/// The 20 bytes of a SYN's options: MSS always, the others as in `present`, with NOPs for those that are not offered.
 #[inline(always)]
 pub fn of_syn(mss: u16, present: u8, tsval: u32, shift: u8) -> [u8; 20] {
     let [m0, m1] = mss.to_be_bytes();

@@ -1,16 +1,16 @@
-//! Ethernet, IPv4, IPv6 and TCP headers → the few fields that steering needs (RFC 791, 8200, 9293).
+//! Ethernet, IPv4, IPv6 and TCP headers → the fields that steering needs (RFC 791, 8200, 9293).
 //!
 //! Generic over [`Packet`], so that the same code reads a kernel packet and a byte slice in a test.
 
 use crate::maps::{FlowKey, mapped};
 
-/// Access to the bytes of a packet, from the Ethernet header on.
+/// Access to the bytes of a packet, starting with the Ethernet header.
 pub trait Packet {
     /// `N` bytes from `offset` on; `None` if the packet is shorter.
     fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
     /// Bytes in the packet.
     fn len(&self) -> u32;
-    /// Whether there is no byte.
+    /// Whether the packet has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -29,15 +29,15 @@ impl Packet for &[u8] {
 
 /// The headers of a packet, read from front to back.
 pub trait Headers {
-    /// `N` bytes from `offset` on, at most 20, wherever they lie; `None` if the packet is shorter.
+    /// `N` bytes from `offset` on, at most 20, in any part of the packet; `None` if the packet is shorter.
     fn bytes<const N: usize>(&mut self, offset: u32) -> Option<&[u8; N]>;
-    /// Copies `N` bytes from `offset` on to where they shall be; `false` if the packet is shorter.
+    /// Copies `N` bytes from `offset` on into `to`; `false` if the packet is shorter.
     fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool;
     /// Bytes in the packet.
     fn packet_len(&self) -> u32;
 }
 
-/// Those of any packet, each copied before it is read.
+/// Headers of any packet; each is copied before it is read.
 struct Copied<'a, P> {
     packet: &'a P,
     header: [u8; 20],
@@ -59,14 +59,14 @@ impl<P: Packet> Headers for Copied<'_, P> {
     }
 }
 
-/// Why a packet holds no TCP segment that can be read.
+/// Why a packet has no readable TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTcp {
-    /// No IP, or no TCP in it.
+    /// Not IP, or another protocol than TCP.
     Other,
-    /// A fragment, IPv4 with options, or IPv6 with extension headers: [`crate::extensions`] reads them.
+    /// A fragment, IPv4 with options, or IPv6 with extension headers; [`crate::extensions`] reads them.
     Unreadable,
-    /// Shorter than its headers say.
+    /// Shorter than its headers claim.
     Short,
 }
 
@@ -89,9 +89,9 @@ pub const CWR: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// Source and destination.
+    /// Addresses and ports.
     pub flow: FlowKey,
-    /// IPv6, not IPv4.
+    /// Whether it is IPv6.
     pub v6: bool,
     /// Sequence number of the first byte.
     pub seq: u32,
@@ -101,24 +101,24 @@ pub struct Segment {
     pub flags: u8,
     /// Window, before scaling.
     pub window: u16,
-    /// Where the TCP header begins.
+    /// Offset of the TCP header.
     pub tcp: u32,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload: u32,
     /// Bytes of payload.
     pub payload_len: u32,
 }
 
-/// Bytes of an Ethernet header (no VLAN tag: the kernel takes it out of the packet).
+/// Bytes of an Ethernet header (without a VLAN tag, which the kernel moves out of the packet).
 pub const ETHERNET: u32 = 14;
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 pub(crate) const TCP: u8 = 6;
 
-/// Reads the headers.
+/// Reads the headers of a packet.
 ///
 /// # Errors
-/// Why there is nothing to read; such packets are not ours.
+/// Why the packet has no readable segment; such packets are left to the stack.
 pub fn segment(packet: &impl Packet) -> Result<Segment, NotTcp> {
     let mut segment = Segment {
         flow: FlowKey { source: [0; 16], destination: [0; 16], source_port: 0, destination_port: 0 },
@@ -135,10 +135,10 @@ pub fn segment(packet: &impl Packet) -> Result<Segment, NotTcp> {
     Ok(segment)
 }
 
-/// Reads the headers to where they shall be: put together on the kernel program's stack they would take most of it.
+/// Reads the headers into `to`: as a return value they would take most of the kernel program's stack.
 ///
 /// # Errors
-/// As [`segment`]; what was read until then is left behind.
+/// As [`segment`]; fields that were read before the error stay written.
 #[inline(always)]
 pub fn read(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     let ethertype = *packet.bytes::<2>(12).ok_or(NotTcp::Short)?;
@@ -151,11 +151,11 @@ pub fn read(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     }
 }
 
-/// Reads the headers of a first fragment from which [`crate::extensions::Extensions::take_out`] has taken all else:
-/// what there is of the payload is that of the fragment.
+/// Reads the headers of a first fragment after [`crate::extensions::Extensions::take_out`]. The payload is that of the
+/// fragment.
 ///
 /// # Errors
-/// As [`segment`]; also when the TCP header is not all in the fragment.
+/// As [`segment`]; also if the fragment does not contain the whole TCP header.
 #[inline(always)]
 pub fn read_fragment(packet: &impl Packet, v6: bool, to: &mut Segment) -> Result<(), NotTcp> {
     let mut packet = Copied { packet, header: [0; 20] };
@@ -171,7 +171,7 @@ fn ipv4<const FRAGMENT: bool>(packet: &mut impl Headers, to: &mut Segment) -> Re
     if ip[9] != TCP {
         return Err(NotTcp::Other);
     }
-    // Options; more fragments, or an offset.
+    // IPv4 options, the more-fragments flag, or a fragment offset.
     if ip[0] != 0x45 || !FRAGMENT && (ip[6] & 0x3f != 0 || ip[7] != 0) {
         return Err(NotTcp::Unreadable);
     }
@@ -179,7 +179,7 @@ fn ipv4<const FRAGMENT: bool>(packet: &mut impl Headers, to: &mut Segment) -> Re
     to.v6 = false;
     to.flow.source = mapped(at(ip, 12));
     to.flow.destination = mapped(at(ip, 16));
-    // Total length 0 is a packet of over 64 KiB that segmentation offload has put together.
+    // Total length 0: a packet of more than 64 KiB, merged by segmentation offload.
     let end = if total == 0 { packet.packet_len() } else { ETHERNET + total };
     tcp(packet, ETHERNET + 20, end, to)
 }
@@ -224,8 +224,8 @@ fn tcp(packet: &mut impl Headers, begin: u32, end: u32, to: &mut Segment) -> Res
     Ok(())
 }
 
-/// `N` bytes of a header, as one word: bytes taken one by one are put together one by one. `N` and the position are
-/// constants within it.
+/// `N` bytes of a header as one word: bytes that are read one by one are also assembled one by one. `N` and the
+/// position are constants within the header.
 #[inline(always)]
 fn at<const N: usize, const LEN: usize>(header: &[u8; LEN], position: usize) -> [u8; N] {
     header.get(position..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])

@@ -1,8 +1,9 @@
-//! The PROXY protocol header, version 2, which tells a backend who the client is (HAProxy, proxy-protocol.txt §2.2).
+//! The PROXY protocol header, version 2, which carries the client's address to a backend (HAProxy, proxy-protocol.txt
+//! §2.2).
 
 use crate::maps::FlowKey;
 
-/// Most bytes of a header: IPv6.
+/// Most bytes of a header, that of IPv6.
 pub const MAX_HEADER: usize = 52;
 /// Bytes of a header for IPv4.
 pub const IPV4_HEADER: u32 = 28;
@@ -10,18 +11,18 @@ pub const IPV4_HEADER: u32 = 28;
 pub const IPV6_HEADER: u32 = 52;
 
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Version 2, command PROXY: on behalf of another.
+/// Version 2, command PROXY: the connection is on behalf of another client.
 const VERSION_AND_COMMAND: u8 = 0x21;
 /// `AF_INET` and `STREAM`.
 const TCP_OVER_IPV4: u8 = 0x11;
 /// `AF_INET6` and `STREAM`.
 const TCP_OVER_IPV6: u8 = 0x21;
-/// Bytes of what follows the length: two addresses, two ports.
+/// Bytes after the length field: two addresses, two ports.
 const IPV4_BLOCK: u8 = 12;
 const IPV6_BLOCK: u8 = 36;
 
-/// The header of a connection from a client (source) to a listener (destination), and how many of the bytes it is;
-/// those after it are 0. IPv4-mapped addresses are told as IPv4; if only one is, both are told as they are.
+/// The header of a connection from a client (source) to a listener (destination), and its length in bytes; the rest of
+/// the array is 0. Two IPv4-mapped addresses are written as IPv4; if only one is mapped, both are written as IPv6.
 #[inline(always)]
 pub fn header(flow: &FlowKey) -> ([u8; MAX_HEADER], u32) {
     let mut header = [0; MAX_HEADER];
@@ -47,8 +48,8 @@ pub fn header(flow: &FlowKey) -> ([u8; MAX_HEADER], u32) {
     (header, IPV6_HEADER)
 }
 
-/// Whether an address is IPv4 in its 16-byte form (RFC 4291 §2.5.5.2). Without a loop, which the compiler would make a
-/// call of `memcmp`.
+/// Whether an address is IPv4-mapped (RFC 4291 §2.5.5.2). Without a loop, which the compiler would replace by a call of
+/// `memcmp`.
 #[inline(always)]
 fn is_mapped(address: &[u8; 16]) -> bool {
     let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;

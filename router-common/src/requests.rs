@@ -1,31 +1,33 @@
-//! Where requests stand in what a client of clear text sends, by sequence numbers: content is passed over, by its length or
-//! chunk by chunk (RFC 9112 §6), and a head stands behind it.
+//! Positions of requests in a clear-text client's stream, by sequence numbers: content is skipped by its length or
+//! chunk by chunk (RFC 9112 §6), and the next head follows it.
 
 use crate::http::{Content, Framing, Head, TargetForm, Upgrade};
 
-/// From so many bytes on that were not acknowledged yet, [`is_content`] leaves it to [`place`], which goes on with what is:
-/// half of what numbers tell apart (RFC 9293 §3.4: modulo 2³²), and as many as a window has (RFC 7323 §2.2).
+/// From this many unacknowledged bytes on, [`is_content`] leaves the segment to [`place`], which advances by the
+/// acknowledgement: half of the range that sequence number comparison covers (RFC 9293 §3.4: modulo 2³²), and the
+/// largest window (RFC 7323 §2.2).
 const MOST_AHEAD: u32 = 1 << 30;
 
-/// What a segment is.
+/// Classification of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Content, or sent again: nothing of it is looked at.
+    /// Content or a retransmission: it is not inspected.
     Passes,
-    /// Something is missing before it that tells what it is.
+    /// It follows a gap, so its classification is unknown.
     Early,
-    /// From this position on it is looked at.
+    /// It is inspected from this position on.
     From(u32),
 }
 
-/// What the content of a request is.
+/// The content of a request.
 #[inline(always)]
 pub fn content(head: &Head) -> Content {
     if head.framing as u8 == Framing::Chunked as u8 { Content::chunked() } else { Content::sized(head.length) }
 }
 
-/// Whether what follows a later request on its connection can be told. Of the first one it can, if it is carried at all; of
-/// a later one the answer is not known, so another protocol may follow only where nobody speaks it on a connection in use.
+/// Whether the bytes that follow a later request on its connection can be classified. A first request always can, if it
+/// is carried at all. The answer to a later one is not inspected, so it may ask only for h2c, to which nobody switches
+/// on a connection in use.
 #[inline(always)]
 pub fn can_follow(head: &Head) -> bool {
     head.form as u8 == TargetForm::Origin as u8
@@ -33,15 +35,17 @@ pub fn can_follow(head: &Head) -> bool {
         && head.upgrade as u8 != Upgrade::Other as u8
 }
 
-/// Whether all of a segment that ends at a sequence number is content, or sent again. `content` follows `judged`.
+/// Whether a segment that ends at a sequence number is entirely content or a retransmission. `content` begins at
+/// `judged`.
 #[inline(always)]
 pub fn is_content(judged: u32, content: &Content, end: u32) -> bool {
     let ahead = end.wrapping_sub(judged);
     ahead < MOST_AHEAD && ahead as u64 <= content.free()
 }
 
-/// Where a segment has something to look at. `judged` is the number up to which nothing is missing and everything was looked
-/// at, or needs no look; `content` follows it; `acked` is what the endpoint has acknowledged, as the client counts.
+/// Position from which a segment has to be inspected. `judged`: sequence number up to which data is complete and
+/// inspected, or needs no inspection. `content` begins there. `acked`: the endpoint's acknowledgement, in the client's
+/// numbering.
 #[inline(always)]
 pub fn place(judged: &mut u32, content: &mut Content, acked: u32, seq: u32, len: u32) -> Place {
     let over = acked.wrapping_sub(*judged);

@@ -1,8 +1,8 @@
 //! TLS ClientHello → SNI and ALPN, as bytes arrive (RFC 8446 §4.1.2, §5.1; RFC 6066 §3; RFC 7301 §3.1).
 //!
-//! [`HelloParser`] takes one *step* at a time: a step reads a field of at most four bytes, and skips as many bytes behind
-//! it as do not matter. It keeps no input, so a hello may be split at any byte, over any number of segments and
-//! TLS records. A hello of 1.7 KB takes some 30 steps.
+//! [`HelloParser`] works in *steps*: a step reads a field of at most four bytes, and skips the bytes after it that do
+//! not matter. It stores no input, so a ClientHello may be split at any byte, over any number of segments and TLS
+//! records. A ClientHello of 1.7 KB takes about 30 steps.
 
 mod hello;
 
@@ -10,12 +10,12 @@ use crate::hostname::{HostBuilder, HostError, HostKind};
 
 pub use hello::{AlpnSet, Hello, HelloError, Progress, Sni, Step};
 
-/// Most bytes of a ClientHello message, its 4-byte header included, that are ever read (rustls has the same limit).
+/// Most bytes of a ClientHello message, its 4-byte header included (rustls has the same limit).
 pub const MAX_HELLO: u32 = 64 * 1024;
 /// Most bytes in one plaintext record (RFC 8446 §5.1).
 pub const MAX_RECORD: u16 = 1 << 14;
 
-// What the next field is. Plain constants and not an enum: the value lives in map memory.
+// The next field. Constants instead of an enum, because the value is stored in map memory.
 const MESSAGE_TYPE: u8 = 0;
 const MESSAGE_LENGTH: u8 = 1;
 const SESSION_ID: u8 = 3;
@@ -41,7 +41,7 @@ const H2: u64 = u64::from_be_bytes(*b"\0\0\0\0\0\0h2");
 const HTTP11: u64 = u64::from_be_bytes(*b"http/1.1");
 const LEGACY_VERSION_AND_RANDOM: u32 = 2 + 32;
 
-/// Reads one ClientHello. `repr(C)` and free of padding, because it lives in map values.
+/// Reads one ClientHello. `repr(C)` without padding, because it is stored in map values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -71,7 +71,7 @@ impl Default for HelloParser {
 }
 
 impl HelloParser {
-    /// A parser at the first byte of a connection: all zero, so that zeroed map memory is one.
+    /// A parser at the first byte of a connection; all zero, so zeroed map memory is a valid parser.
     pub const fn new() -> Self {
         HelloParser {
             alpn_bytes: 0,
@@ -93,7 +93,7 @@ impl HelloParser {
         }
     }
 
-    /// What was read; meaningful after [`Progress::Complete`].
+    /// The result; valid after [`Progress::Complete`].
     #[inline(always)]
     pub fn hello(&self) -> Hello {
         let sni = if self.flags & FLAG_SNI_NAME == 0 {
@@ -106,7 +106,7 @@ impl HelloParser {
         Hello { sni, alpn: AlpnSet(self.alpn) }
     }
 
-    /// Takes all of `bytes`, or as many as the hello needs.
+    /// Consumes all of `bytes`, or as many as the ClientHello needs.
     pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -119,8 +119,8 @@ impl HelloParser {
         Progress::Incomplete
     }
 
-    /// Takes one step at the first of the `next` bytes, of which `available` (at least one, and perhaps more than are
-    /// here) count.
+    /// Performs one step, starting at the first of the `next` bytes. `available`: number of bytes available from there,
+    /// at least one; bytes of `next` beyond it are ignored.
     #[inline(always)]
     pub fn step(&mut self, host: &mut HostBuilder, next: [u8; 4], available: u32) -> Step {
         let [byte, second, third, fourth] = next;
@@ -137,8 +137,8 @@ impl HelloParser {
         }
         let mut consumed = 0;
         if self.skip == 0 {
-            // What is left of a field is at most four bytes, and is read at once unless a record or the packet ends
-            // within.
+            // The rest of a field is at most four bytes. It is read at once, unless the record or the packet ends
+            // within it.
             let left = self.more as u32 + 1;
             if left > available || left > self.record_left as u32 {
                 self.consume(1);
@@ -157,8 +157,8 @@ impl HelloParser {
                 return Step { consumed, progress };
             }
         }
-        // Of what follows the field, or of what an earlier step has not passed over yet, as much as is here. A record
-        // that ends is `record_left` 0, and its successor's header comes before anything else.
+        // Skips as many available bytes as possible after the field, or continues an earlier skip. At the end of a
+        // record `record_left` is 0, and the next record's header is read first.
         let mut n = self.skip;
         if n > self.record_left as u32 {
             n = self.record_left as u32;
@@ -190,7 +190,8 @@ impl HelloParser {
         self.record_seen = seen + 1;
         match seen {
             0 if byte == 22 => {}
-            // 20 change_cipher_spec, 21 alert, 23 application_data: records, but never first and never within a hello.
+            // 20 change_cipher_spec, 21 alert, 23 application_data: valid records, but not first and not within a
+            // ClientHello.
             0 if matches!(byte, 20..=23) => return Progress::Invalid(HelloError::NotHandshake),
             0 if self.offset > 0 => return Progress::Invalid(HelloError::NotHandshake),
             0 => return Progress::Invalid(HelloError::NotTls),
@@ -217,7 +218,7 @@ impl HelloParser {
         Progress::Incomplete
     }
 
-    /// As many bytes of an item as a field has room for.
+    /// The next bytes of an item, as many as a field holds.
     #[inline(always)]
     fn next_part(&mut self, field: u8) -> Progress {
         let left = self.item_end - self.offset;
@@ -225,7 +226,7 @@ impl HelloParser {
         self.next_field(field, self.part as u8)
     }
 
-    /// Passes over `n` bytes; what follows is decided in `after_skip` by `field`.
+    /// Skips `n` bytes; `after_skip` then continues according to `field`.
     #[inline(always)]
     fn pass_over(&mut self, n: u32, field: u8) -> Progress {
         self.field = field;
@@ -238,7 +239,7 @@ impl HelloParser {
         match self.field {
             SESSION_ID | COMPRESSION => self.next_field(self.field, 1),
             EXTENSIONS if self.offset == self.hello_end => Progress::Complete,
-            // Without room for the field, waiting for it would be waiting for bytes that are not the hello's.
+            // Without room for the field, the parser would wait for bytes after the ClientHello.
             EXTENSIONS if !self.fits(2, self.hello_end) => Progress::Invalid(HelloError::Length),
             EXTENSION => self.next_extension(),
             _ => self.next_field(self.field, 2),
@@ -282,7 +283,7 @@ impl HelloParser {
                 self.pass_over(LEGACY_VERSION_AND_RANDOM, SESSION_ID)
             }
             SESSION_ID => {
-                // legacy_session_id<0..32>, then room for the suites' length.
+                // legacy_session_id<0..32>, then the length of the cipher suites.
                 if value > 32 || !self.fits(value + 2, self.hello_end) {
                     return length;
                 }
@@ -309,7 +310,7 @@ impl HelloParser {
             }
             EXTENSION => self.extension(value >> 16, value & 0xffff),
             SNI_LIST => {
-                // The shortest entry: type, length, one byte.
+                // The shortest entry has a type, a length and one byte.
                 if value < 4 || self.offset + value != self.extension_end {
                     return length;
                 }
@@ -324,7 +325,7 @@ impl HelloParser {
                 let mut byte = 0;
                 while byte < 4 {
                     byte += 1;
-                    // What was not read is before what was.
+                    // The high bytes of `value` were not read.
                     if byte + self.part > 4
                         && let Err(error) = host.push((value >> (32 - 8 * byte)) as u8)
                     {
@@ -392,8 +393,7 @@ impl HelloParser {
             return Progress::Invalid(HelloError::Length);
         }
         if self.item != 0 {
-            // A name of a type that nobody has defined: its length may not even mean a length, so what follows it
-            // in the list is passed over with it.
+            // An undefined name type: its length field may have another meaning, so the rest of the list is skipped.
             return self.pass_over(self.extension_end - self.offset, EXTENSION);
         }
         if self.flags & FLAG_SNI_NAME != 0 {
@@ -417,7 +417,7 @@ impl HelloParser {
 
     #[inline(always)]
     fn protocol_bytes(&mut self, bytes: u32) -> Progress {
-        // The last eight bytes and the length together tell the protocols that matter from all others.
+        // The last eight bytes and the length together identify the protocols that matter.
         self.alpn_bytes = self.alpn_bytes << ((self.part & 7) * 8) | bytes as u64;
         if self.offset < self.item_end {
             return self.next_part(ALPN_BYTES);
@@ -434,7 +434,7 @@ impl HelloParser {
     }
 }
 
-/// The first bytes of these, as [`HelloParser::step`] takes them.
+/// The first four bytes of these, padded with zeros, for [`HelloParser::step`].
 pub fn next_of(bytes: &[u8]) -> [u8; 4] {
     let mut next = [0; 4];
     next.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);

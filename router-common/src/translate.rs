@@ -1,11 +1,11 @@
-//! Rewriting the packets of a spliced connection, one side's view into the other's.
+//! Rewrites the packets of a spliced connection from one side's view into the other's.
 //!
-//! A connection that the kernel carries is two TCP connections in one: each end knows its own peer's addresses, initial
-//! sequence number, timestamp clock and window shift. Every packet of one is turned into the packet of the other that
-//! says the same; payload, flags, urgent pointer and every option that is not named here stay as they are.
+//! A carried connection consists of two TCP connections, and each end knows its own peer's addresses, initial sequence
+//! number, timestamp clock and window shift. Each packet of one connection is rewritten into the equivalent packet of
+//! the other. Payload, flags, urgent pointer and options that are not named here are unchanged.
 //!
-//! Checksums follow the differences (RFC 1624 eqn. 3), whatever the hardware has left to do, so that no byte of payload
-//! is ever read.
+//! Checksums are updated by differences (RFC 1624 eqn. 3), whether or not hardware still has to complete them, so no
+//! payload is read.
 
 mod addresses;
 mod difference;
@@ -23,31 +23,31 @@ pub use fragments::{identify, translate_later};
 pub use packet_mut::PacketMut;
 pub use rewriter::{REWRITER_STEPS, Rewriter};
 
-/// Where TCP begins after an IPv4 header without options.
+/// Offset of TCP after an IPv4 header without options.
 const AFTER_IP4: u32 = ETHERNET + 20;
-/// Where fields are in the TCP header (RFC 9293 §3.1).
+/// Offsets of fields in the TCP header (RFC 9293 §3.1).
 const WINDOW: u32 = 14;
 const CHECKSUM: u32 = 16;
 const OPTIONS: u32 = 20;
-/// Where the options end that are only timestamps, aligned by two NOPs (RFC 7323 appendix A).
+/// End of options that are only timestamps, aligned by two NOPs (RFC 7323 appendix A).
 const AFTER_TIMESTAMPS: u32 = 32;
 
 const TCP: u8 = 6;
 
-/// Rewrites a packet, `segment` being what [`crate::packet::segment`] has read from it.
+/// Rewrites a packet; `segment` is the result of [`crate::packet::segment`] for it.
 ///
-/// False if the packet cannot be read or written as `segment` says: it is then half of one and half of the other, and
-/// must be dropped.
+/// False if the packet cannot be read or written as `segment` describes it. It is then partly rewritten, and must be
+/// dropped.
 ///
-/// Helper calls in the kernel, which are what it costs: IPv4 with timestamps, or with no option and the same window,
-/// one load at most, one store, three checksums.
+/// The cost in the kernel is that of helper calls: for IPv4 with timestamps, or without options and with the same
+/// window, at most one load, one store and three checksum updates.
 #[inline(always)]
 pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
     translate_headers::<false>(packet, segment, t)
 }
 
-/// [`translate`] for a connection whose sides use different versions of IP: `segment` is of one, `t.to` of the other.
-/// Hop limit and traffic class with its ECN bits go over (RFC 7915 §4.1 and §5.1).
+/// [`translate`] for a connection whose sides use different IP versions: `segment` is of one, `t.to` of the other. Hop
+/// limit and traffic class, with its ECN bits, are copied (RFC 7915 §4.1 and §5.1).
 #[inline(always)]
 pub fn translate_across(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
     let tcp_len = segment.payload - segment.tcp + segment.payload_len;
@@ -80,17 +80,18 @@ const fn tcp_after(v6: bool) -> u32 {
     if v6 { ETHERNET + 40 } else { AFTER_IP4 }
 }
 
-/// RFC 8200 §3.
+/// Writes the IPv6 header (RFC 8200 §3).
 #[inline(never)]
 fn write_ip6(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, class: u8) -> bool {
-    // Length 0 is what offload has for packets above 64 KiB.
+    // Offload uses length 0 for packets above 64 KiB.
     let [l0, l1] = (if tcp_len > 0xffff { 0 } else { tcp_len as u16 }).to_be_bytes();
     let ethertype = packet.store(ETHERNET - 2, &[0x86, 0xdd]);
     let head = [0x60 | class >> 4, class << 4, 0, 0, l0, l1, TCP, hops];
     ethertype && packet.store_counted(ETHERNET, &head) && store_addresses(packet, true, to)
 }
 
-/// RFC 791 §3.1. Not fragmented, so the identification means nothing (RFC 6864 §4.1).
+/// Writes the IPv4 header (RFC 791 §3.1). The packet is not fragmented, so its identification has no meaning (RFC 6864
+/// §4.1).
 #[inline(never)]
 fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, class: u8) -> bool {
     let total = tcp_len + 20;
@@ -102,7 +103,7 @@ fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, 
     packet.store(ETHERNET - 2, &[0x08, 0x00]) && packet.store_counted(ETHERNET, &header)
 }
 
-/// The checksum of an IPv4 header without options in which it is 0.
+/// The checksum of an IPv4 header without options whose checksum field is 0.
 #[inline(always)]
 pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
     let mut sum = Difference::default();
@@ -114,20 +115,20 @@ pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
     (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes()
 }
 
-/// `ACROSS`: the IP header is written already, and the addresses before it were of the other version.
+/// `ACROSS`: the IP header is already written, and the original addresses are of the other IP version.
 #[inline(always)]
 fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
-    // A copy of the whole has the alignment of the type; through the reference, addresses would be read byte by byte.
+    // A copy has the type's alignment; through the reference, addresses would be read byte by byte.
     let t = &{ *t };
     let (tcp, end) = (segment.tcp, segment.payload);
     let is_ack = segment.flags & ACK != 0;
     let ports = [ports(&segment.flow), ports(&t.to)];
     let seq = segment.seq.wrapping_add(t.delta_seq);
-    // Without the flag the field means nothing (RFC 9293 §3.1), and resets have 0 in it.
+    // Without the ACK flag the field has no meaning (RFC 9293 §3.1), and resets have 0 in it.
     let ack = if is_ack { segment.ack.wrapping_add(t.delta_ack) } else { segment.ack };
     let window = window(segment, t);
 
-    // An IPv4-mapped address has the sum of the IPv4 address: 0xffff is another 0 (RFC 1071 §2).
+    // An IPv4-mapped address has the same sum as the IPv4 address: 0xffff is another 0 (RFC 1071 §2).
     let pseudo = addresses_difference(&segment.flow, &t.to, segment.v6 || ACROSS);
     let mut rest = Difference::default();
     rest.change(ports[0], ports[1]);
@@ -135,7 +136,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
     rest.change(segment.ack, ack);
     rest.change(segment.window as u32, window as u32);
 
-    // IPv4 addresses are the eight bytes before the TCP header: one store for both.
+    // The IPv4 addresses are the eight bytes before the TCP header: one store writes both.
     let together = !ACROSS && !segment.v6;
     if !ACROSS && !together && !store_addresses(packet, segment.v6, &t.to) {
         return false;
@@ -187,12 +188,12 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
         && packet.fix_tcp_checksum(tcp + CHECKSUM, rest.folded(), false)
 }
 
-/// The window in the receiver's unit.
+/// The window in units of the receiver's scale.
 ///
-/// Rounded down, as every TCP does with its own window (RFC 7323 §2.3: `SEG.WND = RCV.WND >> Rcv.Wind.Shift`), and so
-/// to 0 where it is less than one unit: told more, the receiver would send what the other end has no room for. Nothing
-/// stalls, because a window of 0 is probed (RFC 9293 §3.8.6.1) and the probe's byte fits. What has no room in the field
-/// is told as its largest value. The window of a SYN has no shift (RFC 7323 §2.2).
+/// Rounded down, as every TCP does with its own window (RFC 7323 §2.3: `SEG.WND = RCV.WND >> Rcv.Wind.Shift`); less
+/// than one unit becomes 0. If it were rounded up, the receiver could send more than the other end has room for. A
+/// window of 0 does not stall the connection: it is probed (RFC 9293 §3.8.6.1), and the probe's byte fits. A window
+/// that exceeds the field becomes its largest value. The window of a SYN is not scaled (RFC 7323 §2.2).
 #[inline(always)]
 fn window(segment: &Segment, t: &Translation) -> u16 {
     if segment.flags & SYN != 0 || t.shift_up == t.shift_down {
@@ -202,7 +203,7 @@ fn window(segment: &Segment, t: &Translation) -> u16 {
     if window > 0xffff { 0xffff } else { window as u16 }
 }
 
-/// What is added to value and echo. Without ACK there is no echo (RFC 7323 §3.2).
+/// Deltas of the timestamp value and echo reply. Without ACK there is no echo (RFC 7323 §3.2).
 #[inline(always)]
 fn timestamp_deltas(t: &Translation, is_ack: bool) -> [u32; 2] {
     [t.delta_tsval, if is_ack { t.delta_tsecr } else { 0 }]
@@ -213,8 +214,8 @@ fn ports(flow: &FlowKey) -> u32 {
     (flow.source_port as u32) << 16 | flow.destination_port as u32
 }
 
-/// Writes the first `TCP` bytes of the TCP header, the last of `ALL` = 8 + `TCP`; with the IPv4 addresses if they are
-/// what stands before it.
+/// Writes the first `TCP` bytes of the TCP header, the last of `ALL` = 8 + `TCP`; with the IPv4 addresses before it if
+/// `together`.
 #[inline(always)]
 fn store_head<const ALL: usize, const TCP: usize>(
     packet: &mut impl PacketMut,

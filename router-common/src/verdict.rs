@@ -1,20 +1,20 @@
-//! What is decided about a connection, and every reason for it: one list for the kernel, the agent and the log.
+//! Verdicts about a connection, and every reason: one list for the kernel, the agent and the log.
 
-/// What happens to a connection.
+/// Verdict about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verdict {
-    /// The connection goes to an endpoint of its route as it is; the kernel may do that alone.
+    /// The connection is forwarded unmodified to an endpoint of its route; the kernel may do that alone.
     Steer = 1,
-    /// The agent takes it: terminates, relays or answers.
+    /// The connection is passed to the agent, which terminates, relays or answers it.
     Pass = 2,
-    /// It is refused: both sides get a reset.
+    /// The connection is rejected: both sides get a reset.
     Drop = 3,
 }
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $verdict:ident, $text:literal;)*) => {
-        /// Why a verdict was given. The code is what maps and events hold.
+        /// Reason for a verdict. Maps and events contain its code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Reason {
@@ -25,7 +25,7 @@ macro_rules! reasons {
             /// All reasons, by code.
             pub const ALL: &[Reason] = &[$(Reason::$name,)*];
 
-            /// The verdict that this is a reason for. One exhaustive match: a reason cannot be without a verdict.
+            /// The verdict of this reason. One exhaustive match: every reason has a verdict.
             #[inline(always)]
             pub const fn verdict(self) -> Verdict {
                 match self {
@@ -33,7 +33,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The reason as logs, metrics and `sluice` print it.
+            /// The reason's name in logs, metrics and the output of `sluice`.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(Reason::$name => $text,)*
@@ -54,70 +54,70 @@ macro_rules! reasons {
 reasons! {
     /// The SNI belongs to a passthrough route.
     Passthrough = 1, Steer, "passthrough";
-    /// The Host belongs to one clear-text route that needs no request-level proxy.
+    /// The Host belongs to a single clear-text route that needs no request-level proxy.
     Cleartext = 2, Steer, "cleartext";
 
     /// The SNI belongs to edge or re-encrypt routes.
     TlsTerminate = 16, Pass, "tls-terminate";
-    /// A complete hello without a server name.
+    /// A complete ClientHello without a server name.
     NoSni = 17, Pass, "no-sni";
-    /// The server name is an address.
+    /// The server name is an IP address.
     SniAddress = 18, Pass, "sni-address";
-    /// No route has the server name, or one whose host is wider than a wildcard of one label: the agent knows.
+    /// No route has the server name, or only one whose host is wider than a one-label wildcard; the agent decides.
     UnknownSni = 19, Pass, "unknown-sni";
-    /// The first bytes are no TLS, or no hello that may be routed; the agent answers with the right alert.
+    /// The first bytes are not TLS, or not a ClientHello that may be routed; the agent answers with the matching alert.
     BadHello = 20, Pass, "bad-hello";
-    /// The hello is longer than the kernel gathers.
+    /// The ClientHello is longer than the kernel gathers.
     LargeHello = 21, Pass, "large-hello";
-    /// The passthrough route asks for what the kernel does not count or choose: limits for each client or endpoint,
-    /// balance by source or by connections.
+    /// The passthrough route needs what the kernel does not implement: limits per client or endpoint, balancing by
+    /// source address or by number of connections.
     NeedsRelay = 22, Pass, "needs-relay";
 
-    /// The Host's routes need a request-level proxy: paths, header work, redirects, cookies.
+    /// The Host's routes need a request-level proxy: paths, header changes, redirects, cookies.
     NeedsProxy = 32, Pass, "needs-proxy";
     /// A request without a Host name.
     NoHost = 33, Pass, "no-host";
-    /// The Host is an address.
+    /// The Host is an IP address.
     HostAddress = 34, Pass, "host-address";
-    /// No route has the Host, or one whose host is wider than a wildcard of one label.
+    /// No route has the Host, or only one whose host is wider than a one-label wildcard.
     UnknownHost = 35, Pass, "unknown-host";
-    /// The first bytes are no HTTP/1 request that may be routed; the agent answers.
+    /// The first bytes are not an HTTP/1 request that may be routed; the agent answers.
     BadHead = 36, Pass, "bad-head";
     /// The head is longer than the kernel gathers.
     LargeHead = 37, Pass, "large-head";
     /// The request target is not in origin form.
     TargetForm = 38, Pass, "target-form";
-    /// Something follows the first head at once: content or another request, perhaps for another host. The proxy tells
-    /// them apart.
+    /// Bytes follow the first head at once: content, or another request, possibly for another host. The proxy
+    /// distinguishes them.
     MoreThanHead = 39, Pass, "more-than-head";
-    /// The head does not tell in exactly one way where its content ends, or whether it comes. The proxy decides.
+    /// The head is ambiguous about where its content ends, or whether it is sent at all. The proxy decides.
     UnclearContent = 40, Pass, "unclear-content";
 
-    /// Data came that does not continue what was seen: reordered, or after a gap.
+    /// Data arrived that does not continue the received bytes: reordered, or after a gap.
     OutOfOrder = 48, Pass, "out-of-order";
     /// The handshake was not seen, or was evicted.
     NoHandshake = 49, Pass, "no-handshake";
-    /// No room in the map that gathers first flights.
+    /// The map of first flights is full.
     MapFull = 50, Pass, "map-full";
-    /// The packet could not be read (fragments, unusual headers).
+    /// The packet cannot be read (fragments, unusual headers).
     Unreadable = 51, Pass, "unreadable";
 
     /// The route has no endpoint that the kernel can dial.
     NoEndpoint = 52, Pass, "no-endpoint";
     /// Every source port that was tried is in use.
     PortsTaken = 53, Pass, "ports-taken";
-    /// Answers to the client leave by another interface than it came in by, or are encapsulated on their way.
+    /// Packets to the client leave by another interface than its packets arrive on, or are encapsulated.
     OtherWayBack = 55, Pass, "other-way-back";
-    /// The client's packets come in fragments, and those of another connection could not be carried.
+    /// The client's packets are fragmented, and those of another connection could not be carried.
     Fragments = 56, Pass, "fragments";
-    /// No room in the map of flows.
+    /// The map of flows is full.
     FlowsFull = 54, Pass, "flows-full";
 
     /// The route's allow-list has no entry for the client's address.
     SourceNotAllowed = 64, Drop, "source-not-allowed";
 }
 
-/// Size of per-reason counter arrays: above every code. Code 0 counts events that the full ring lost.
+/// Size of per-reason counter arrays, above every code. Code 0 counts events dropped because the ring was full.
 pub const REASON_CODES: u32 = 80;
 
 /// Why a connection that the kernel carried ended.
@@ -126,25 +126,26 @@ pub const REASON_CODES: u32 = 80;
 pub enum FlowEndReason {
     /// Both sides sent a FIN, and both were acknowledged.
     Finished = 1,
-    /// The client reset it.
+    /// The client sent an RST.
     ClientReset = 2,
-    /// The endpoint reset it.
+    /// The endpoint sent an RST.
     BackendReset = 3,
-    /// Every endpoint that was tried refused.
+    /// Every endpoint that was tried refused the connection.
     Refused = 4,
     /// The client began a new connection from the same address and port.
     Replaced = 5,
-    /// Nothing moved for the tunnel timeout; the agent deleted it.
+    /// No packets for the tunnel timeout; the agent deleted the entries.
     Idle = 6,
-    /// No endpoint answered; the agent deleted it.
+    /// No endpoint answered; the agent deleted the entries.
     Silent = 7,
-    /// A later request of a clear-text connection had another Host.
+    /// A later request of the clear-text connection had another Host.
     OtherHost = 8,
-    /// Its packets came in fragments that could not be carried; the agent reset it.
+    /// Its packets arrived in fragments that could not be carried; the agent reset it.
     Fragmented = 9,
-    /// What the client of a clear-text connection sent where a request stands can be none, or cannot be followed.
+    /// Where a request had to begin, the clear-text client sent bytes that are not one, or a request whose end is
+    /// undetermined.
     Unfollowed = 10,
-    /// A rule or policy of the host that came later does not let its packets pass; the agent deleted it.
+    /// A later firewall rule or IPsec policy of the host drops its packets; the agent deleted the entries.
     HostRule = 11,
 }
 
@@ -164,7 +165,7 @@ impl FlowEndReason {
         FlowEndReason::HostRule,
     ];
 
-    /// The reason as logs and `sluice` print it.
+    /// The reason's name in logs and in the output of `sluice`.
     pub const fn text(self) -> &'static str {
         match self {
             FlowEndReason::Finished => "finished",
@@ -187,27 +188,27 @@ impl FlowEndReason {
     }
 }
 
-/// What the programs count of dials and flows; indexes of `dial_stats`.
+/// Counters of dials and flows; indexes of `dial_stats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DialCounter {
-    /// Ends that nobody tells of: the ring was full still when their entries were needed.
+    /// Ends that are not reported: the ring was still full when their entries were needed.
     EndsLost = 0,
     /// Connections dialed.
     Dialed = 1,
     /// Connections whose first payload an endpoint has acknowledged.
     Confirmed = 2,
-    /// SYNs sent again.
+    /// Retransmitted SYNs.
     SynAgain = 3,
-    /// First payloads sent again.
+    /// Retransmitted first payloads.
     PayloadAgain = 4,
     /// Dials that went on to another endpoint.
     NextEndpoint = 5,
-    /// Answers to a SYN that belong to another connection of the endpoint: the dial takes another port.
+    /// Answers to a SYN that belong to another connection of the endpoint; the dial continues with another port.
     Challenged = 6,
-    /// Entries of ended connections whose ports were taken over.
+    /// Entries of ended connections whose ports were reused.
     TakenOver = 7,
-    /// Connections whose every endpoint refused.
+    /// Connections that every endpoint refused.
     Refused = 8,
     /// Packets of the stack that were dropped because the kernel carries the connection.
     StackSilenced = 9,
@@ -215,18 +216,18 @@ pub enum DialCounter {
     Untranslated = 10,
     /// Later requests of clear-text connections with another Host.
     OtherHost = 11,
-    /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
+    /// Ends at which the ring was full. The agent's sweep reports them, unless their entries are needed before.
     EndsLate = 12,
-    /// Packets of carried connections with IP options or extension headers that no host takes, such as source routes. They
-    /// were dropped.
+    /// Dropped packets of carried connections whose IP options or extension headers no host accepts, such as source
+    /// routes.
     RefusedHeaders = 13,
-    /// Fragments of packets of carried connections that could not be carried, and were dropped.
+    /// Dropped fragments of carried connections: they could not be carried.
     LostFragments = 14,
-    /// Connections that were given up for that.
+    /// Connections ended for lost fragments.
     Fragmented = 15,
-    /// SYNs of others that were dropped because the kernel carries a connection with their addresses and ports.
+    /// Dropped SYNs of other programs: the kernel carries a connection with their addresses and ports.
     Clashed = 16,
-    /// Clear-text connections that were reset because what their client sent cannot be followed.
+    /// Clear-text connections reset because the client's later requests cannot be followed.
     Unfollowed = 17,
 }
 

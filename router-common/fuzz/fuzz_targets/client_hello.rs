@@ -1,4 +1,4 @@
-//! Any bytes as a ClientHello: one answer however they are cut, no panic.
+//! Any bytes as a ClientHello: the same result for every split, no panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

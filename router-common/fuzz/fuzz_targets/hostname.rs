@@ -1,4 +1,4 @@
-//! Any bytes as a name and as an authority: as the model says, idempotent, no panic.
+//! Any bytes as a name and as an authority: the same result as the model's, idempotent, no panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a request head: one answer however they are cut, positions within the input, no panic.
+//! Any bytes as a request head: the same result for every split, positions within the input, no panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! Which route a name leads to, for every mix of maps.
+//! The route of a name, for every combination of map entries.
 
 use super::*;
 use crate::http::Upgrade;
 use crate::maps::PROTOCOL_HTTP;
 use crate::tls::AlpnSet;
 
-/// What the maps hold for the exact name (index 0) and for the wildcard (1).
+/// Map entries for the exact name (index 0) and for the wildcard (1).
 #[derive(Clone, Copy, Default)]
 struct Maps {
     passthrough: [bool; 2],
@@ -93,7 +93,7 @@ fn the_wildcard_serves_when_no_exact_host_does() {
 
 #[test]
 fn a_passthrough_host_without_backend_is_left_to_the_agent() {
-    // Never the wildcard's backend: the exact host exists, only its other map entry is not written yet.
+    // Never the wildcard's backend: the exact host exists, but its other map entry is not written yet.
     let maps = Maps { passthrough: [true, true], tcp: [None, route(5, Reason::Passthrough, 0)], ..Maps::default() };
     assert_eq!(tls(NAMED, &maps), decision(Reason::UnknownSni, 0));
 }

@@ -1,4 +1,4 @@
-//! What a host goes past is taken out, and what it refuses is told.
+//! Headers that a host skips are removed, and those that it rejects are reported.
 
 use proptest::prelude::*;
 use std::vec;
@@ -23,7 +23,7 @@ fn read(frame: &Frame) -> Option<Extensions> {
     Some(extensions)
 }
 
-/// A header of options: its `next`, and options that fill it up.
+/// An options header: its `next`, and options padded to a whole header.
 fn of_options(next: u8, options: &[u8]) -> Vec<u8> {
     let len = (options.len() + 2).next_multiple_of(8);
     let mut header = vec![next, (len / 8 - 1) as u8];
@@ -32,7 +32,7 @@ fn of_options(next: u8, options: &[u8]) -> Vec<u8> {
     header
 }
 
-/// Headers one behind the other, the first one's number with them.
+/// Consecutive headers, with the protocol number of the first.
 fn chain(headers: &[(u8, Vec<u8>)]) -> (u8, Vec<u8>) {
     let mut bytes = Vec::new();
     for (i, (_, header)) in headers.iter().enumerate() {
@@ -53,14 +53,14 @@ fn plain(v6: bool) -> Frame {
     Headers { v6, flow, seq: 7, ..Headers::default() }.frame(&[], b"hello", Sums::Full)
 }
 
-/// What is read of IPv4 with these options: whether it is refused.
+/// Whether IPv4 with these options is rejected.
 fn refused4(options: &[u8]) -> bool {
     let read = read(&plain(false).with(0, options)).unwrap();
     assert_eq!((read.found, read.extra), (1, options.len() as u32), "{options:?}");
     read.refused == 1
 }
 
-/// What is read of IPv6 with these headers; `None` if no TCP is found.
+/// Whether IPv6 with these headers is rejected; `None` if no TCP is found.
 fn refused6(headers: &[(u8, Vec<u8>)]) -> Option<bool> {
     let (next, bytes) = chain(headers);
     let read = read(&plain(true).with(next, &bytes)).unwrap();
@@ -109,7 +109,7 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(60), Just(43), Just(44), Just(6), any::<u8>()], 0..20)) {
         let words: Vec<u8> = bytes.iter().flat_map(|byte| [*byte, byte.rotate_left(3) & 7, byte.wrapping_mul(5), *byte]).collect();
         let frame = plain(v6).with(next, if v6 { &words } else { &words[..words.len().min(40)] });
-        // Every prefix, too.
+        // Every prefix as well.
         for len in 0..=frame.bytes.len() {
             let mut part = Frame { bytes: frame.bytes[..len].to_vec(), sums: Sums::Full };
             if let Some(read) = read(&part) && read.found == 1 {

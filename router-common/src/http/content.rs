@@ -1,12 +1,12 @@
-//! Where a message's content ends (RFC 9112 §6, §7.1), as strict as its grammar: a bare LF, a chunk size that two readers
-//! may read differently or data without its CRLF is an error, not something to be lenient about.
+//! The end of a message's content (RFC 9112 §6, §7.1), parsed strictly: a bare LF, a chunk size that two readers may
+//! interpret differently, and data without its CRLF are errors.
 
 /// Most bytes of chunk extensions per chunk, and of trailers.
 const MAX_LINE: u32 = 16 * 1024;
-/// Most hexadecimal digits of a chunk size: more would not fit 64 bits.
+/// Most hexadecimal digits of a chunk size, so that it fits 64 bits.
 const MAX_DIGITS: u32 = 15;
 
-/// The content breaks the grammar.
+/// The content violates the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentError;
 
@@ -18,7 +18,7 @@ impl core::fmt::Display for ContentError {
 
 impl core::error::Error for ContentError {}
 
-// Where in the content the next byte stands.
+// Position of the next byte in the content.
 const OVER: u8 = 0;
 const SIZED: u8 = 1; // of a known length
 const DATA: u8 = 2; // of a chunk
@@ -32,50 +32,50 @@ const TRAILER: u8 = 9;
 const TRAILER_LF: u8 = 10;
 const END_LF: u8 = 11;
 
-/// Follows the content of one message; keeps no bytes of it. `repr(C)` and free of padding, because it lives in map values;
-/// all zero, nothing is left of it, and a head comes next.
+/// Tracks the content of one message, without storing its bytes. `repr(C)` without padding, because it is stored in map
+/// values; all zero means that the content has ended and a head follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Content {
-    left: u64, // bytes of SIZED and DATA; before those of DATA, its size as far as it was read
-    line: u32, // bytes of what is limited
+    left: u64, // remaining bytes of SIZED and DATA; while the size of DATA is read, its value so far
+    line: u32, // length of the element that is limited
     at: u8,
     pad: [u8; 3],
 }
 
 impl Content {
-    /// Of so many bytes.
+    /// Content of this length, in bytes.
     #[inline(always)]
     pub const fn sized(len: u64) -> Content {
         Content { left: len, line: 0, at: if len == 0 { OVER } else { SIZED }, pad: [0; 3] }
     }
 
-    /// In chunks.
+    /// Chunked content.
     #[inline(always)]
     pub const fn chunked() -> Content {
         Content { left: 0, line: 0, at: SIZE, pad: [0; 3] }
     }
 
-    /// Whether nothing is left of it.
+    /// Whether the content has ended.
     #[inline(always)]
     pub const fn is_over(&self) -> bool {
         self.at == OVER
     }
 
-    /// Whether its length was known from the begin.
+    /// Whether it is content of known length that has not ended.
     #[inline(always)]
     pub const fn is_sized(&self) -> bool {
         self.at == SIZED
     }
 
-    /// Bytes that follow and may be anything.
+    /// Number of following bytes that are data.
     #[inline(always)]
     pub const fn free(&self) -> u64 {
         if self.at == SIZED || self.at == DATA { self.left } else { 0 }
     }
 
-    /// Takes so many bytes, at most [`Content::free`], that may be anything.
+    /// Skips this many bytes of data, at most [`Content::free`].
     #[inline(always)]
     pub const fn pass(&mut self, bytes: u64) {
         if bytes == 0 {
@@ -87,7 +87,7 @@ impl Content {
         }
     }
 
-    /// Takes a byte where none may be anything, and content is not over. `false`: it breaks the grammar.
+    /// Consumes a byte that is not data, before the end of the content. `false`: it violates the grammar.
     #[inline(always)]
     pub const fn step(&mut self, byte: u8) -> bool {
         match (self.at, byte) {
@@ -103,7 +103,7 @@ impl Content {
             (DATA_CR, b'\r') => self.at = DATA_LF,
             (DATA_LF, b'\n') => self.begin(SIZE),
             (TRAILER_START, b'\r') => self.at = END_LF,
-            // Neither a continuation line nor an empty name.
+            // No continuation line and no empty name.
             (TRAILER_START, b'!'..=b'~') if byte != b':' => {
                 self.at = TRAILER;
                 return self.more();
@@ -115,10 +115,10 @@ impl Content {
         true
     }
 
-    /// Looks at the next bytes: how many of them belong to it. All of them, if it is not over then.
+    /// Consumes bytes up to the end of the content; returns their number. All of them, unless the content ends.
     ///
     /// # Errors
-    /// At the first byte that breaks the grammar.
+    /// At the first byte that violates the grammar.
     pub fn scan(&mut self, bytes: &[u8]) -> Result<usize, ContentError> {
         let mut index = 0;
         while !self.is_over()
@@ -128,7 +128,7 @@ impl Content {
             if free != 0 {
                 let bytes = free.min((bytes.len() - index) as u64);
                 self.pass(bytes);
-                // Not more than is left, which is a length.
+                // At most the length of the rest, so it fits a `usize`.
                 index += bytes as usize;
             } else if self.step(*byte) {
                 index += 1;
@@ -147,7 +147,7 @@ impl Content {
 
     #[inline(always)]
     const fn digit(&mut self, value: u8) -> bool {
-        // What is left of the last chunk is nothing.
+        // `left` is 0 after the previous chunk.
         self.left = self.left << 4 | value as u64;
         self.line += 1;
         self.line <= MAX_DIGITS

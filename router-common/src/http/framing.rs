@@ -1,23 +1,23 @@
-//! The fields of a head that tell where its content ends, and what may follow in its place: Content-Length,
-//! Transfer-Encoding, Expect, Upgrade. Byte by byte, beside the parser that finds where names and values are.
+//! The fields that determine where a request's content ends, and whether another protocol may follow: Content-Length,
+//! Transfer-Encoding, Expect, Upgrade. Byte by byte, alongside the parser that finds names and values.
 
 use super::head::{Framing, Upgrade};
 
-// Which field a name may be, or a value is of.
+// The field that a name may be, or that a value belongs to.
 const ORDINARY: u8 = 0;
 const LENGTH: u8 = 1;
 const CODING: u8 = 2;
 const UPGRADE: u8 = 3;
 const EXPECT: u8 = 4;
-/// No letter was read yet.
+/// No letter of the name was read yet.
 const OPEN: u8 = 5;
 const KIND: u8 = 7;
-/// The hyphen is where the name has it.
+/// The name has its hyphen in the right place.
 const HYPHEN: u8 = 64;
-/// Something is in it that the name does not have, beside its letters.
+/// The name has other characters beside its letters.
 const ODD: u8 = 128;
 
-// What was found.
+// Bits of the findings.
 const HAS_LENGTH: u8 = 1;
 const HAS_CODING: u8 = 2;
 const UNCLEAR: u8 = 4;
@@ -25,15 +25,15 @@ const EXPECTS: u8 = 8;
 const UPGRADES: u8 = 16;
 const UPGRADES_ELSE: u8 = 32;
 
-/// [`FramingReader::count`]: a blank came behind the value.
+/// Bit of [`FramingReader::count`]: a blank followed the value.
 const ENDED: u8 = 128;
-/// Lengths from here on may become too large for some reader.
+/// Lengths from here on may exceed what some reader supports.
 const MOST: u64 = 1 << 59;
 
 const CHUNKED: u64 = u64::from_be_bytes(*b"\0chunked");
 const H2C: u64 = u64::from_be_bytes(*b"\0\0\0\0\0h2c");
 
-/// Reads the fields. `repr(C)` and free of padding, because it lives in map values; all zero, it has read nothing.
+/// Reads the fields. `repr(C)` without padding, because it is stored in map values; all zero is the initial state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -41,7 +41,7 @@ pub struct FramingReader {
     length: u64,
     value: u64, // its last bytes
     field: u8,
-    count: u8, // letters of the name that are read, or bytes of the value
+    count: u8, // letters of the name, or bytes of the value, read so far
     found: u8,
     pad: [u8; 5],
 }
@@ -51,7 +51,7 @@ impl FramingReader {
         FramingReader { length: 0, value: 0, field: ORDINARY, count: 0, found: 0, pad: [0; 5] }
     }
 
-    /// What the fields say of the content's end.
+    /// How the fields determine the content's end.
     #[inline(always)]
     pub fn framing(&self) -> Framing {
         const BOTH: u8 = HAS_LENGTH | HAS_CODING;
@@ -64,25 +64,25 @@ impl FramingReader {
         }
     }
 
-    /// The length that is told; 0 if none is.
+    /// The value of Content-Length; 0 without.
     #[inline(always)]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether there may be content.
+    /// Whether the request may have content.
     #[inline(always)]
     pub fn has_content(&self) -> bool {
         self.length != 0 || self.found & (HAS_CODING | UNCLEAR) != 0
     }
 
-    /// Whether the client may wait for an answer before it sends content.
+    /// Whether the client may wait for a response before it sends content (Expect).
     #[inline(always)]
     pub fn expects(&self) -> bool {
         self.found & EXPECTS != 0
     }
 
-    /// The protocol that is asked for.
+    /// The protocol that the request asks for.
     #[inline(always)]
     pub fn upgrade(&self) -> Upgrade {
         if self.found & UPGRADES == 0 {
@@ -94,7 +94,7 @@ impl FramingReader {
         }
     }
 
-    /// Whether the bytes that follow of this name or value say nothing here.
+    /// Whether the rest of this name or value does not matter here.
     #[inline(always)]
     pub fn is_ordinary(&self) -> bool {
         self.field == ORDINARY
@@ -108,8 +108,8 @@ impl FramingReader {
         self.name(byte);
     }
 
-    /// A byte of a name. Letters alone make a name one of these fields for some readers: whatever else is in it makes it
-    /// odd, not another one.
+    /// A byte of a name. Some readers identify a field by its letters alone: other characters make the name odd instead
+    /// of another one.
     #[inline(always)]
     pub fn name(&mut self, byte: u8) {
         let kind = self.field & KIND;
@@ -143,7 +143,7 @@ impl FramingReader {
         }
     }
 
-    /// The colon behind a name.
+    /// The colon after a name.
     #[inline(always)]
     pub fn name_ends(&mut self) {
         let (kind, is_odd) = (self.field & KIND, self.field & ODD != 0);
@@ -168,7 +168,7 @@ impl FramingReader {
             }
         };
         if self.found & has != 0 {
-            // For the second time.
+            // The field is repeated.
             self.found |= if kind == UPGRADE { UPGRADES_ELSE } else { UNCLEAR };
         }
         self.found |= has;
@@ -193,7 +193,7 @@ impl FramingReader {
         if self.field != LENGTH {
             self.value = self.value << 8 | (byte | 0x20) as u64;
         } else if byte.is_ascii_digit() && self.length < MOST && (self.count == 0 || self.length != 0) {
-            // Not behind a zero: there are readers to which that begins an octal number.
+            // Not after a leading zero, which some readers interpret as octal.
             self.length = self.length * 10 + (byte - b'0') as u64;
         } else {
             self.found |= UNCLEAR;
@@ -216,7 +216,7 @@ impl FramingReader {
     }
 }
 
-/// Letters of a field's name.
+/// Number of letters of a field's name.
 #[inline(always)]
 const fn letters(kind: u8) -> u8 {
     match kind {
@@ -224,12 +224,12 @@ const fn letters(kind: u8) -> u8 {
         CODING => 16,
         UPGRADE => 7,
         EXPECT => 6,
-        // More than are counted.
+        // More than the counter reaches.
         _ => u8::MAX,
     }
 }
 
-/// How many letters are before its hyphen; 0 if it has none.
+/// Number of letters before the hyphen; 0 if the name has none.
 #[inline(always)]
 const fn hyphen(kind: u8) -> u8 {
     match kind {
@@ -239,7 +239,7 @@ const fn hyphen(kind: u8) -> u8 {
     }
 }
 
-/// The letter of a field's name that follows so many, or 0.
+/// The letter of a field's name after the first `count` ones, or 0.
 #[inline(always)]
 const fn expected(kind: u8, count: u8) -> u8 {
     const fn word(letters: &[u8; 8]) -> u64 {
@@ -251,7 +251,7 @@ const fn expected(kind: u8, count: u8) -> u8 {
         [word(b"upgrade\0"), 0],
         [word(b"expect\0\0"), 0],
     ];
-    // Not by index: a table would be a memory access that a verifier has to follow.
+    // Not by index: a table would be a memory access that the verifier has to track.
     let name = match kind {
         LENGTH => NAMES[0],
         CODING => NAMES[1],

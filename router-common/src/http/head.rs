@@ -1,20 +1,20 @@
-//! What a request head says, and why bytes are none.
+//! The result of parsing a request head, and the errors.
 
 /// Why bytes are not a request head that may be routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HeadError {
-    /// The first bytes are no method: TLS, noise.
+    /// The first bytes are not a method: TLS, noise.
     NotHttp = 1,
-    /// The method is no token, or is followed by more than one space.
+    /// The method is not a token, or more than one space follows it.
     Method,
-    /// The request target has a forbidden byte, or no known form.
+    /// The request target has a forbidden byte or an unknown form.
     Target,
     /// The version is not HTTP/1.0 or HTTP/1.1.
     Version,
     /// A line ends with a bare LF, or has a CR inside.
     LineEnd,
-    /// A header line without a proper name and colon.
+    /// A header line without a valid name and a colon.
     HeaderName,
     /// A control character in a value.
     HeaderValue,
@@ -24,14 +24,15 @@ pub enum HeadError {
     NoHost,
     /// Two Host fields (RFC 9112 §3.2).
     DuplicateHost,
-    /// The Host field is no host.
+    /// The Host field is not a valid host.
     BadHost,
     /// Longer than [`MAX_HEAD`](super::MAX_HEAD).
     TooLarge,
 }
 
 impl HeadError {
-    /// The status code that answers it (RFC 9110 §15.5); `None`: close without a word, it is not HTTP.
+    /// Status code of the response (RFC 9110 §15.5); `None`: the connection is closed without one, because it is not
+    /// HTTP.
     pub const fn status(self) -> Option<u16> {
         match self {
             HeadError::NotHttp => None,
@@ -48,7 +49,7 @@ impl HeadError {
 pub enum TargetForm {
     /// `/path?query`.
     Origin = 0,
-    /// `http://host/path`: its authority beats the Host field, so the proxy decides.
+    /// `http://host/path`: its authority takes precedence over the Host field, so the proxy decides.
     Absolute = 1,
     /// `host:port` of CONNECT.
     Authority = 2,
@@ -56,14 +57,14 @@ pub enum TargetForm {
     Asterisk = 3,
 }
 
-/// What a complete head says. Offsets count from the first byte of the connection's input.
+/// Contents of a complete head. Offsets count from the first byte of the connection's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// First byte of the method (after empty lines that precede the request line).
+    /// Offset of the method (after empty lines before the request line).
     pub method_start: u32,
     /// Bytes of the method.
     pub method_len: u16,
-    /// First byte of the request target.
+    /// Offset of the request target.
     pub target_start: u32,
     /// Bytes of the request target.
     pub target_len: u16,
@@ -71,44 +72,45 @@ pub struct Head {
     pub form: TargetForm,
     /// Whether the Host field holds a name that can be looked up.
     pub host: HeadHost,
-    /// HTTP/1.1, not 1.0.
+    /// Whether the version is HTTP/1.1 instead of 1.0.
     pub http11: bool,
     /// Bytes of the head, the empty line included.
     pub len: u32,
-    /// Where its content ends.
+    /// How the end of its content is determined.
     pub framing: Framing,
     /// Bytes of content, when [`Framing::Sized`].
     pub length: u64,
-    /// Whether it asks for another protocol.
+    /// The protocol that it asks for.
     pub upgrade: Upgrade,
 }
 
-/// What tells where a request's content ends (RFC 9112 §6.3).
+/// How the end of a request's content is determined (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Framing {
-    /// Its length, which is 0 where no field tells one.
+    /// By its length, which is 0 without Content-Length.
     Sized = 0,
-    /// The last of its chunks.
+    /// By its last chunk.
     Chunked = 1,
-    /// Two readers may find two ends: fields that contradict each other, are there twice, or are spelled in a way that some
-    /// read and others do not; content where servers may not read it.
+    /// Two readers may find different ends: fields that contradict each other, are repeated, or are spelled in a way
+    /// that only some readers accept; content that servers may not read.
     Unclear = 2,
 }
 
-/// Whether a request asks for another protocol on its connection (RFC 9110 §7.8).
+/// The protocol that a request asks its connection to switch to (RFC 9110 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Upgrade {
-    /// It does not.
+    /// None.
     No = 0,
-    /// For HTTP/2 and nothing else, as some clients do with every request.
+    /// HTTP/2 alone, as some clients do with every request.
     H2c = 1,
-    /// For another one.
+    /// Another protocol.
     Other = 2,
 }
 
-/// The Host field of a complete head. The name itself is in the [`HostBuilder`](crate::hostname::HostBuilder) that was filled.
+/// The Host field of a complete head. The name itself is in the [`HostBuilder`](crate::hostname::HostBuilder) that the
+/// parser filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HeadHost {
@@ -116,17 +118,17 @@ pub enum HeadHost {
     None = 0,
     /// A DNS name.
     Name = 1,
-    /// An address.
+    /// An IP address.
     IpLiteral = 2,
 }
 
-/// How far a parser has come.
+/// State of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Incomplete,
     /// The whole head was read.
     Complete,
-    /// It can never be routed.
+    /// The head cannot be routed.
     Invalid(HeadError),
 }

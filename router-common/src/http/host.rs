@@ -1,22 +1,22 @@
-//! Who reads the Host field of a head, and when.
+//! Readers of a head's Host field.
 
 use crate::hostname::{HostBuilder, HostError, HostKind};
 
-/// Who gets the bytes of the Host field.
+/// Receives the bytes of the Host field.
 pub trait HostReader {
-    /// Whether they are read at all. If not, they are held to be a host as long as they are visible.
+    /// Whether the host is parsed. If not, any visible bytes are accepted.
     const READS: bool;
 
-    /// Takes the next byte.
+    /// Receives the next byte.
     ///
     /// # Errors
-    /// When it cannot be part of a host and port.
+    /// The byte cannot be part of a host and port.
     fn push_authority(&mut self, byte: u8) -> Result<(), HostError>;
 
-    /// The field has ended.
+    /// Ends the field.
     ///
     /// # Errors
-    /// When that was no host.
+    /// The field is not a valid host.
     fn finish(&mut self) -> Result<HostKind, HostError>;
 }
 
@@ -34,7 +34,7 @@ impl HostReader for HostBuilder {
     }
 }
 
-/// For whoever reads the Host field later: says of all that is visible that it is a name.
+/// Accepts any visible bytes as a name, for callers that parse the Host field later.
 #[derive(Clone, Copy, Debug)]
 pub struct UnreadHost;
 

@@ -1,8 +1,8 @@
-//! Runs of bytes that say the same, for readers that no verifier follows: a table and words instead of single bytes.
+//! Runs of bytes of one class, for callers outside the kernel: a table and whole words instead of single bytes.
 
 use super::token::is_token;
 
-/// What a byte may be part of.
+/// The classes of each byte.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -15,31 +15,30 @@ static CLASSES: [u8; 256] = {
     }
     classes
 };
-/// Of names and methods.
+/// Class of bytes in names and methods.
 pub const IN_TOKEN: u8 = 1;
-/// Of a request target.
+/// Class of bytes in a request target.
 pub const IN_TARGET: u8 = 2;
-/// Of a host that is read later.
+/// Class of bytes in a host that is parsed later.
 pub const IN_HOST: u8 = 4;
 
-/// How many bytes at the beginning are of a class.
+/// Number of leading bytes of a class.
 pub fn run(bytes: &[u8], class: u8) -> usize {
     bytes.iter().take_while(|byte| CLASSES[**byte as usize] & class != 0).count()
 }
 
-/// The last bytes of a run, of which a word has no more.
+/// The last eight bytes of a run, as many as fit a word.
 pub fn last_eight(bytes: &[u8], run: usize) -> core::slice::Iter<'_, u8> {
     bytes.get(run.saturating_sub(8)..run).unwrap_or_default().iter()
 }
 
-/// How many bytes at the beginning a value may have that are no tabs, which are rare.
+/// Number of leading bytes that a field value may contain, except tabs, which are rare.
 pub fn plain(bytes: &[u8]) -> usize {
     const EACH: u64 = u64::MAX / 0xff;
     let (words, _) = bytes.as_chunks::<8>();
     let is_plain = |word: &&[u8; 8]| {
         let word = u64::from_ne_bytes(**word);
-        // Bit 7 of each byte that is less than a blank, and of each that is DEL; a borrow from a byte with such a bit
-        // may set others.
+        // Sets bit 7 of each byte below a space and of each DEL. A borrow from such a byte may set the bit of others.
         let control = word.wrapping_sub(EACH * 0x20) & !word;
         let delete = word ^ (EACH * 0x7f);
         (control | (delete.wrapping_sub(EACH) & !delete)) & (EACH << 7) == 0

@@ -1,4 +1,4 @@
-//! The table of odd request heads, each cut in every way.
+//! The table of unusual request heads, each split in every way.
 
 use std::vec::Vec;
 
@@ -30,7 +30,7 @@ fn every_row_has_one_outcome_however_tcp_cuts_it() {
     for case in head_cases::all() {
         let whole = HeadRun::over([&case.bytes[..]]);
         assert_eq!(HeadRun::over(singly(&case.bytes)), whole, "{} byte by byte", case.name);
-        // The parser has one state per byte, so a long head's middle adds nothing: it is one field value.
+        // The middle of a long head is one field value, so splits in it add no coverage.
         for at in cuts(case.bytes.len()).filter(|at| *at < 700 || at % 1009 == 0) {
             assert_eq!(HeadRun::over(halves(&case.bytes, at)), whole, "{} cut at {at}", case.name);
         }

@@ -1,6 +1,6 @@
 //! The characters of methods and field names.
 
-/// `tchar` of RFC 9110 §5.6.2, as two bit masks: a table would be a memory access that a verifier has to follow.
+/// `tchar` (RFC 9110 §5.6.2), as two bit masks: a table would be a memory access that the verifier has to track.
 #[inline(always)]
 pub const fn is_token(byte: u8) -> bool {
     const LOW: u64 = mask(b"!#$%&'*+-.0123456789", 0);

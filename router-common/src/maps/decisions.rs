@@ -1,30 +1,30 @@
-//! What is told of decisions.
+//! Reports of decisions.
 
 use super::key::FlowKey;
 use crate::hostname::NAME_FIELD;
 
-/// What was decided about a connection.
+/// The decision about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct ConnVerdict {
-    /// Boot-time nanoseconds.
+    /// Time of the decision, nanoseconds since boot (`CLOCK_BOOTTIME`).
     pub at_ns: u64,
     /// Router id.
     pub router: u32,
     /// Route id, 0 for none.
     pub route: u32,
-    /// Bytes of the first flight that were read.
+    /// Bytes read of the first flight.
     pub bytes: u32,
-    /// Code of the reason.
+    /// Code of the [`crate::verdict::Reason`].
     pub reason: u16,
-    /// Code of the verdict.
+    /// Code of the [`crate::verdict::Verdict`].
     pub verdict: u8,
-    /// Protocol of the listener.
+    /// Protocol of the listener, `PROTOCOL_*`.
     pub protocol: u8,
 }
 
-/// A decision in the record of the newest ones.
+/// An entry of `verdicts`, the record of the newest decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -33,11 +33,11 @@ pub struct Decided {
     pub flow: FlowKey,
     /// Segments of the first flight.
     pub segments: u32,
-    /// What was decided; `at_ns` is 0 in a place that was never written.
+    /// The decision; `at_ns` is 0 in an entry that was never written.
     pub verdict: ConnVerdict,
 }
 
-/// One decision, as the ring buffer carries it.
+/// One decision, a record of the `events` ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -46,9 +46,9 @@ pub struct Event {
     pub flow: FlowKey,
     /// Segments of the first flight.
     pub segments: u32,
-    /// What was decided.
+    /// The decision.
     pub verdict: ConnVerdict,
-    /// The name that was read, zero-filled; empty when none was.
+    /// The SNI or Host that was read, zero-filled; empty if there was none.
     pub host: [u8; NAME_FIELD],
 }
 

@@ -1,4 +1,4 @@
-//! A connection before its endpoint has answered.
+//! State of a connection before its endpoint has answered.
 
 use core::mem::offset_of;
 
@@ -6,11 +6,11 @@ use crate::hostname::{HostBuilder, NAME_FIELD};
 use crate::http::{Content, HeadParser};
 use crate::tls::HelloParser;
 
-/// The SYN-ACK was seen: everything in a [`Handshake`] holds.
+/// The SYN-ACK was seen: all fields of the [`Handshake`] are valid.
 pub const HANDSHAKE_COMPLETE: u8 = 1;
-/// The first flight has its verdict: nothing more is read.
+/// The first flight has its verdict: no further bytes are read.
 pub const HANDSHAKE_DECIDED: u8 = 2;
-/// `hellos` has first segments that came after this handshake. Without it, what stands there is an older connection's.
+/// `hellos` has segments of this connection's first flight. Without this bit, the entry belongs to an older connection.
 pub const HANDSHAKE_GATHERING: u8 = 4;
 
 /// Both sides offered timestamps (RFC 7323 §3).
@@ -22,26 +22,26 @@ pub const OPTION_SCALE: u8 = 4;
 /// Both sides offered explicit congestion notification (RFC 3168 §6.1.1).
 pub const OPTION_ECN: u8 = 8;
 
-/// What SYN and SYN-ACK of a client's connection told.
+/// Values from the SYN and the SYN-ACK of a client's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Handshake {
-    /// Monotonic nanoseconds of the SYN-ACK.
+    /// Time of the SYN-ACK, monotonic nanoseconds.
     pub answered_ns: u64,
     /// The client's initial sequence number.
     pub client_isn: u32,
-    /// The listener's.
+    /// The listener's initial sequence number.
     pub listener_isn: u32,
-    /// The timestamp value that the listener told.
+    /// The timestamp value in the listener's SYN-ACK.
     pub listener_tsval: u32,
-    /// The client's maximum segment size; 0 if it told none.
+    /// The client's MSS; 0 if it announced none.
     pub client_mss: u16,
     /// The client's window shift.
     pub client_shift: u8,
     /// The listener's window shift.
     pub listener_shift: u8,
-    /// `OPTION_*` bits: offered by the client at first, agreed on once the SYN-ACK was seen.
+    /// `OPTION_*` bits: offered by the client; after the SYN-ACK, agreed on.
     pub options: u8,
     /// `HANDSHAKE_*` bits.
     pub state: u8,
@@ -49,57 +49,57 @@ pub struct Handshake {
     pub pad: [u8; 6],
 }
 
-/// Most bytes of a first flight that the kernel reads; a longer one is passed up.
+/// Most bytes of a first flight that the kernel reads; a longer one is passed to the agent.
 pub const MAX_FLIGHT: u32 = 4096;
-/// Most bytes of one in `short_hellos`.
+/// Most bytes of a first flight in `short_hellos`.
 pub const SHORT_FLIGHT: u32 = 832;
-/// Room before the bytes of a first flight: for the longest PROXY v2 header (16 + 36 bytes for TCP over IPv6).
+/// Room before the bytes of a first flight, for the longest PROXY v2 header (16 + 36 bytes for TCP over IPv6).
 pub const FLIGHT_HEADROOM: u32 = 64;
 
-/// How a first flight's connection to an endpoint is being made.
+/// State of the dial to an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Dial {
     /// The client's handshake.
     pub handshake: Handshake,
-    /// Our initial sequence number towards the endpoint.
+    /// Initial sequence number of the SYN to the endpoint.
     pub isn: u32,
-    /// Our timestamp value in the SYN.
+    /// Timestamp value of that SYN.
     pub tsval: u32,
-    /// The timestamp value of the client's segment that was turned into the SYN.
+    /// Timestamp value of the client's segment that was rewritten into the SYN.
     pub client_tsval: u32,
-    /// The endpoint's initial sequence number, once it answered.
+    /// The endpoint's initial sequence number, once it has answered.
     pub backend_isn: u32,
     /// The endpoint's timestamp value in its SYN-ACK.
     pub backend_tsval: u32,
-    /// Pool that endpoints are taken from.
+    /// Id of the endpoint pool.
     pub pool: u32,
-    /// Slots of the pool.
+    /// Number of slots of the pool.
     pub slots: u32,
-    /// Slot that was taken first.
+    /// Slot that was tried first.
     pub slot: u32,
-    /// Endpoint that is being dialed.
+    /// Id of the endpoint that is being dialed.
     pub endpoint: u32,
-    /// Bytes of the PROXY header before the client's.
+    /// Length of the PROXY header before the client's bytes.
     pub prefix: u32,
     /// Most payload bytes of a segment to the endpoint.
     pub max_segment: u16,
-    /// The client's window, as its segment carried it.
+    /// The client's window, unscaled, from its segment.
     pub window: u16,
-    /// Endpoints tried.
+    /// Number of endpoints tried.
     pub attempts: u8,
-    /// 1: the agent wants to be told.
+    /// 1: the dial is reported ([`super::POOL_TOLD`]).
     pub told: u8,
-    /// Ports that were given up because the endpoint answered for another connection.
+    /// Number of source ports given up because the endpoint's answer belonged to another connection.
     pub moves: u8,
-    /// 1: the request asks for another protocol.
+    /// 1: the request asks to switch protocols (RFC 9110 §7.8).
     pub asks: u8,
-    /// Interface that the endpoint's SYN-ACK came in on.
+    /// Index of the interface on which the endpoint's SYN-ACK arrived.
     pub via: u32,
-    /// Its Ethernet addresses, exchanged: the way back to the neighbour that sent it.
+    /// Its Ethernet addresses, swapped: those of packets to the neighbour that sent it.
     pub macs: [u8; 12],
-    /// Of clear text: the content that the request announces.
+    /// Clear text only: the content that the request announces.
     pub content: Content,
 }
 
@@ -108,42 +108,42 @@ pub struct Dial {
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FirstFlight {
-    /// Boot-time nanoseconds of the first segment; the agent sweeps old ones that belong to no flow.
+    /// Nanoseconds since boot of the first segment; the agent deletes old entries that belong to no flow.
     pub started_ns: u64,
-    /// Bytes taken.
+    /// Bytes received.
     pub received: u32,
-    /// Segments taken.
+    /// Segments received.
     pub segments: u32,
-    /// Bytes that went up the stack: 0 as long as all of them are held.
+    /// Bytes passed to the stack; 0 as long as all are held.
     pub went_up: u32,
     /// Zero.
     pub pad: u32,
     /// The dial, once there is one.
     pub dial: Dial,
-    /// What was received, after [`FLIGHT_HEADROOM`].
+    /// The received bytes, after [`FLIGHT_HEADROOM`].
     pub bytes: [u8; (FLIGHT_HEADROOM + MAX_FLIGHT) as usize],
-    /// The TLS parser, when the listener speaks TLS.
+    /// The TLS parser, if the listener's protocol is TLS.
     pub hello: HelloParser,
-    /// The HTTP parser, when it speaks HTTP.
+    /// The HTTP parser, if the listener's protocol is HTTP.
     pub head: HeadParser,
-    /// The name.
+    /// The SNI or Host.
     pub host: HostBuilder,
 }
 
-/// The head of a later request on clear text, as far as it was read: up to [`super::Flow::judged`].
+/// Parser state of a later request's head on a clear-text connection, up to [`super::Flow::judged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct LaterHead {
-    /// Boot-time nanoseconds of its last segment; the agent sweeps old ones that belong to no flow.
+    /// Nanoseconds since boot of its last segment; the agent deletes old entries that belong to no flow.
     pub read_ns: u64,
     /// The HTTP parser.
     pub head: HeadParser,
-    /// The name.
+    /// The Host.
     pub host: HostBuilder,
 }
 
-/// The begin of a [`FirstFlight`]: all that is needed of a short one once it is complete.
+/// The first fields of a [`FirstFlight`]: all that a complete, short one needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]

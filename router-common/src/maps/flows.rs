@@ -3,69 +3,70 @@
 use super::key::{FlowKey, Translation};
 use crate::http::Content;
 
-/// A SYN was sent to the endpoint.
+/// The SYN to the endpoint was sent.
 pub const STATE_DIALING: u8 = 1;
-/// The first payload was sent, and is not acknowledged yet.
+/// The first payload was sent to the endpoint, and is not acknowledged yet.
 pub const STATE_CONFIRMING: u8 = 2;
-/// Packets are translated, and nothing else happens.
+/// Packets are only translated.
 pub const STATE_ESTABLISHED: u8 = 3;
-/// The connection has ended; the entry lingers for repeated packets and may be taken over at any time.
+/// The connection has ended. The entry remains for retransmitted packets, and may be reused at any time.
 pub const STATE_CLOSING: u8 = 4;
 
-/// Entry of packets from the client.
+/// The entry is for packets from the client.
 pub const SIDE_CLIENT: u8 = 1;
-/// Entry of packets from the endpoint.
+/// The entry is for packets from the endpoint.
 pub const SIDE_BACKEND: u8 = 2;
 
 /// This side sent a FIN ([`Flow::fin_end`] holds).
 pub const FLOW_FIN: u8 = 1;
 /// This side has acknowledged the other's FIN.
 pub const FLOW_FIN_ACKED: u8 = 2;
-/// The end was told through `flow_ends`.
+/// The end was reported in `flow_ends`.
 pub const FLOW_REPORTED: u8 = 4;
-/// Of clear text: later requests are checked.
+/// The connection is clear text: later requests are checked.
 pub const FLOW_CLEARTEXT: u8 = 8;
 /// The two sides use different versions of IP.
 pub const FLOW_ACROSS: u8 = 16;
-/// A later request has begun, and its head is not complete: `later_heads` has what was read of it.
+/// A later request has begun and its head is incomplete: `later_heads` has the parser's state.
 pub const FLOW_IN_HEAD: u8 = 32;
-/// Of an endpoint's entry: its first answer tells whether it switches to the protocol that the client has asked for.
+/// In an endpoint's entry: the client has requested another protocol, and the first response decides whether it is
+/// used.
 pub const FLOW_ASKED: u8 = 64;
-/// Of an endpoint's entry: it has switched.
+/// In an endpoint's entry: the endpoint has switched protocols.
 pub const FLOW_SWITCHED: u8 = 128;
 
-/// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
-/// `rewrite.to` as its key. Each field has one writer: the packets of this direction, but for `peer`, `state`, `end`
-/// and `ended_ns`.
+/// One direction of a connection that the kernel carries. The key of the other direction's entry is the reverse of
+/// `rewrite.to`. Each field is written by the packets of this direction alone, except `peer`, `state`, `end` and
+/// `ended_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Flow {
-    /// How its packets are rewritten.
+    /// Translation of its packets.
     pub rewrite: Translation,
-    /// Interface that they leave by.
+    /// Index of the outgoing interface.
     pub interface: u32,
     /// Route id.
     pub route: u32,
-    /// Payload bytes of this direction, repeated ones included.
+    /// Payload bytes of this direction, retransmissions included.
     pub bytes: u64,
-    /// Packets of this direction (before segmentation by offload).
+    /// Packets of this direction, before segmentation by offload.
     pub packets: u64,
-    /// Coarse monotonic nanoseconds of the last packet.
+    /// Time of the last packet, coarse monotonic nanoseconds.
     pub last_ns: u64,
-    /// Monotonic nanoseconds of the dial.
+    /// Time of the dial, monotonic nanoseconds.
     pub started_ns: u64,
-    /// Monotonic nanoseconds of the end. In a client's entry, while the connection lives: of the first SYN that its endpoint
-    /// has not answered, if there was one.
+    /// Time of the end, monotonic nanoseconds. In a client's entry, while the connection is open: time of the first SYN
+    /// that its endpoint has not answered, if any.
     pub ended_ns: u64,
-    /// Sequence number after this side's FIN, as this side counts.
+    /// Sequence number after this side's FIN, in this side's numbering.
     pub fin_end: u32,
-    /// Sequence number after the last byte that this side was seen to send.
+    /// Sequence number after the last byte seen from this side.
     pub next_seq: u32,
-    /// Acknowledgement number of this side's last packet, before its translation.
+    /// Acknowledgement number of this side's last packet, before translation.
     pub acked: u32,
-    /// Of a client of clear text: the sequence number up to which nothing is missing and everything was looked at. Of an
-    /// endpoint: the one of its first byte.
+    /// In a clear-text client's entry: sequence number up to which data is complete and inspected. In an endpoint's
+    /// entry: that of its first byte.
     pub judged: u32,
     /// Endpoint id.
     pub endpoint: u32,
@@ -79,32 +80,32 @@ pub struct Flow {
     pub own: u8,
     /// `FLOW_*` bits of the other direction, written by its packets.
     pub peer: u8,
-    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives. In a client's entry, while the connection is
-    /// established: why the agent is to end it.
+    /// [`crate::verdict::FlowEndReason`]; 0 while the connection is open. In a client's entry, while the connection is
+    /// established: the reason for which the agent is to end it.
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
-    /// Endpoints that were tried in vain before this one.
+    /// Endpoints that failed before this one.
     pub retries: u8,
-    /// 1 in the client's entry once a program has begun to end the connection, 2 in the endpoint's once one has begun to
-    /// take its port over.
+    /// 1 in the client's entry once a program has begun to end the connection; 2 in the endpoint's once a program has
+    /// begun to reuse its port.
     pub claims: u8,
-    /// Of a client of clear text: what is left, behind `judged`, of the content of its request.
+    /// In a clear-text client's entry: remaining content of the current request after `judged`.
     pub content: Content,
 }
 
-/// The end of a connection that the kernel carried, as the ring buffer carries it.
+/// The end of a connection that the kernel carried, a record of the `flow_ends` ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FlowEnd {
     /// Client → listener.
     pub client: FlowKey,
-    /// Our address → endpoint.
+    /// Source address → endpoint.
     pub backend: FlowKey,
-    /// Monotonic nanoseconds of the dial.
+    /// Time of the dial, monotonic nanoseconds.
     pub started_ns: u64,
-    /// Monotonic nanoseconds of the end.
+    /// Time of the end, monotonic nanoseconds.
     pub ended_ns: u64,
     /// Payload bytes from the client.
     pub bytes_in: u64,
@@ -124,13 +125,13 @@ pub struct FlowEnd {
     pub reason: u8,
     /// Protocol of the listener.
     pub protocol: u8,
-    /// Endpoints that were tried in vain before this one.
+    /// Endpoints that failed before this one.
     pub retries: u8,
     /// Zero.
     pub pad: u8,
 }
 
-/// A packet in fragments of a connection that the kernel carries, as its sender names it. Aligned as [`FlowKey`].
+/// A fragmented packet of a carried connection, as its sender identifies it. Aligned like [`FlowKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(4))]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -139,18 +140,18 @@ pub struct FragmentKey {
     pub source: [u8; 16],
     /// Destination address.
     pub destination: [u8; 16],
-    /// Identification.
+    /// Identification (RFC 791 §3.1, RFC 8200 §4.5).
     pub id: u32,
 }
 
-/// What its first fragment told, which the others do without.
+/// Values from the first fragment, which the later fragments lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Fragmented {
     /// Its connection.
     pub flow: FlowKey,
-    /// Source and destination that it leaves with.
+    /// Source and destination of the translated packet.
     pub to: FlowKey,
     /// Sequence number of the first byte.
     pub seq: u32,
@@ -160,22 +161,22 @@ pub struct Fragmented {
     pub flags: u32,
     /// Bytes of the TCP header.
     pub header: u32,
-    /// Identification that it leaves with.
+    /// Identification of the translated packet.
     pub id: u32,
-    /// Interface that it leaves by.
+    /// Index of the outgoing interface.
     pub interface: u32,
-    /// Coarse monotonic nanoseconds until which more of it is expected.
+    /// Coarse monotonic nanoseconds until which further fragments are expected.
     pub until_ns: u64,
 }
 
-/// A packet in fragments that its sender sends again.
+/// A fragmented packet that its sender retransmits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Repeated {
     /// Sequence number of the first byte.
     pub seq: u32,
-    /// How many times it was sent.
+    /// Number of transmissions.
     pub times: u32,
 }
 

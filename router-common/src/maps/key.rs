@@ -1,16 +1,16 @@
-//! Addresses and ports of a connection, and how its packets are rewritten.
+//! Addresses and ports of a connection, and the translation of its packets.
 
 /// The 16-byte form of an IPv4 address (RFC 4291 §2.5.5.2).
 #[inline(always)]
 pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
-    // Of one number, not of bytes: the kernel program writes words of it.
+    // Built as one number, not from bytes: the kernel program then writes whole words.
     const PREFIX: u128 = u128::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
     let address = u32::from_ne_bytes(v4) as u128;
     let place = if cfg!(target_endian = "little") { 96 } else { 0 };
     (PREFIX | address << place).to_ne_bytes()
 }
 
-/// One direction of a TCP connection, as its packets carry it. Aligned, so that the kernel program copies words of it, not
+/// One direction of a TCP connection, as in its packets. Aligned, so that the kernel program copies words instead of
 /// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(4))]
@@ -39,12 +39,12 @@ impl FlowKey {
     }
 }
 
-/// What the packets of one direction need.
+/// Translation of the packets of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Translation {
-    /// Source and destination that the packet leaves with, of the same IP version as it came with.
+    /// Source and destination of the translated packet, of the same IP version as the original.
     pub to: FlowKey,
     /// Added to the sequence number, modulo 2³².
     pub delta_seq: u32,
@@ -54,9 +54,9 @@ pub struct Translation {
     pub delta_tsval: u32,
     /// Added to the timestamp echo reply.
     pub delta_tsecr: u32,
-    /// The sender's window shift, if it differs from what the receiver was told: `(window << up) >> down`.
+    /// The sender's window shift, if it differs from the one announced to the receiver: `(window << up) >> down`.
     pub shift_up: u8,
-    /// The shift that the receiver was told.
+    /// The window shift announced to the receiver.
     pub shift_down: u8,
     /// Zero.
     pub pad: [u8; 2],

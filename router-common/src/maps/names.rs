@@ -8,40 +8,40 @@ pub const HTTP_BE: &str = "http_be";
 pub const EDGE_REENCRYPT: &str = "edge_reencrypt";
 /// [`super::HostKey`] → [`super::HostRoute`]: backends of passthrough hosts.
 pub const TCP_BE: &str = "tcp_be";
-/// [`super::HostKey`] → `u32` 1: the hosts whose TLS is passed through.
+/// [`super::HostKey`] → `u32` 1: hosts of passthrough routes.
 pub const SNI_PASSTHROUGH: &str = "sni_passthrough";
-/// LPM of [`super::AllowNet`] → `u32` 1: who may connect to a route with an allow-list.
+/// LPM of [`super::AllowNet`] → `u32` 1: source networks that may use a route with an allow-list.
 pub const ALLOWLISTS: &str = "allowlists";
-/// [`super::FlowKey`] → [`super::Handshake`], LRU: eviction only means relay.
+/// [`super::FlowKey`] → [`super::Handshake`], LRU: a connection whose entry is evicted is relayed.
 pub const HANDSHAKES: &str = "handshakes";
-/// [`super::FlowKey`] → [`super::FirstFlight`]: first flights that are not complete, and those that are complete but
-/// not acknowledged, if they are long.
+/// [`super::FlowKey`] → [`super::FirstFlight`]: incomplete first flights, and long complete ones that are not
+/// acknowledged.
 pub const HELLOS: &str = "hellos";
-/// [`super::FlowKey`] → [`super::ShortFlight`]: those of at most [`super::SHORT_FLIGHT`] bytes, as most are. The kernel
-/// copies a value as a whole.
+/// [`super::FlowKey`] → [`super::ShortFlight`]: complete ones of at most [`super::SHORT_FLIGHT`] bytes, which most are.
+/// The kernel copies whole values, so short ones are cheaper.
 pub const SHORT_HELLOS: &str = "short_hellos";
-/// [`super::FlowKey`] → [`super::LaterHead`]: later requests on clear text that the kernel carries, as far as they were
-/// read.
+/// [`super::FlowKey`] → [`super::LaterHead`]: parser state of later requests on carried clear-text connections.
 pub const LATER_HEADS: &str = "later_heads";
-/// Place → [`super::Decided`], per CPU: a record of the newest connections, read by people only. A CPU writes its
-/// places in turns.
+/// Index → [`super::Decided`], per CPU: a record of the newest decisions, for diagnosis only. Each CPU overwrites its
+/// entries in turn.
 pub const VERDICTS: &str = "verdicts";
 /// `u32` route → [`super::RouteStats`] per CPU.
 pub const ROUTE_STATS: &str = "route_stats";
-/// `u32` reason code → `u64` connections, per CPU.
+/// `u32` reason code → `u64` number of connections, per CPU.
 pub const REASON_STATS: &str = "reason_stats";
 /// Ring buffer of [`super::Event`].
 pub const EVENTS: &str = "events";
-/// [`super::FlowKey`] → [`super::Flow`]: both directions of every connection that the kernel carries. Never LRU.
+/// [`super::FlowKey`] → [`super::Flow`]: both directions of every connection that the kernel carries. Not LRU: entries
+/// are never evicted.
 pub const FLOWS: &str = "flows";
-/// [`super::FragmentKey`] → [`super::Fragmented`], LRU: packets of those that came in fragments, after the first one.
+/// [`super::FragmentKey`] → [`super::Fragmented`], LRU: fragmented packets whose first fragment has arrived.
 pub const FRAGMENTS: &str = "fragments";
-/// [`super::FlowKey`] → [`super::Repeated`], LRU: packets in fragments that do not seem to arrive.
+/// [`super::FlowKey`] → [`super::Repeated`], LRU: fragmented packets that are retransmitted.
 pub const FRAGMENTS_AGAIN: &str = "fragments_again";
-/// `u32` 0 → `u32`: how many packets in fragments were carried, which gives each its identification.
+/// `u32` 0 → `u32`: number of fragmented packets carried; the source of their new identifications.
 pub const FRAGMENT_IDS: &str = "fragment_ids";
-/// 16-byte client address → `u64` of [`crate::fragmenting::relayed_until`], LRU: until then its connections are relayed,
-/// because their packets come in fragments that cannot be carried.
+/// 16-byte client address → `u64` of [`crate::fragmenting::relayed_until`], LRU: the client's connections are relayed
+/// until then, because its packets arrive in fragments that the kernel cannot carry.
 pub const FRAGMENTING: &str = "fragmenting";
 /// Ring buffer of [`super::FlowEnd`].
 pub const FLOW_ENDS: &str = "flow_ends";
@@ -59,15 +59,15 @@ pub const CONFIG: &str = "config";
 pub const DIAL_STATS: &str = "dial_stats";
 /// `u32` route → [`super::RouteName`].
 pub const ROUTES: &str = "routes";
-/// `u32` interface → `u64` coarse monotonic nanoseconds: until then packets that would leave by the interface, one
-/// end of a pair, may be handed to its other end at once. The agent goes on promising it for as long as nothing on
-/// the interface wants to see them.
+/// `u32` interface index of one end of a veth pair → `u64` coarse monotonic nanoseconds: until then `bpf_redirect_peer`
+/// may hand packets that would leave by the interface to its peer. The agent extends the time as long as no egress hook
+/// of the interface has to see the packets.
 pub const PEERS: &str = "peers";
-/// [`super::FlowKey`] of packets from an endpoint to an address of this host → `u32` 1: somebody else's connection has these
-/// addresses and ports.
+/// [`super::FlowKey`] of packets from an endpoint to an address of this host → `u32` 1: a connection of another program
+/// uses these addresses and ports.
 pub const TAKEN: &str = "taken";
-/// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries has them, and somebody else's SYN wanted to
-/// leave with them.
+/// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries uses them, and another program's
+/// SYN with them was dropped.
 pub const CLASHES: &str = "clashes";
 /// `u32` 0 → [`super::Meta`].
 pub const META: &str = "sluice_meta";

@@ -1,9 +1,9 @@
-//! What listens, which hosts lead where, and who may come.
+//! Listeners, hosts with their routes, and allow-lists.
 
 use crate::hostname::NAME_FIELD;
 
-/// A listening address. A listener on every address has an entry for each address of the host, so that packets which
-/// the host merely forwards never match.
+/// A listening address. A listener on the unspecified address has an entry for each address of the host, so that
+/// packets which the host only forwards never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -16,28 +16,28 @@ pub struct ListenerKey {
     pub pad: u16,
 }
 
-/// What first bytes a listener expects.
+/// Protocol of a listener: clear-text HTTP/1.
 pub const PROTOCOL_HTTP: u8 = 1;
-/// See [`PROTOCOL_HTTP`].
+/// Protocol of a listener: TLS.
 pub const PROTOCOL_TLS: u8 = 2;
 
-/// Whose a listening address is.
+/// The router and the protocol of a listening address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Listener {
-    /// Router id: scope of host keys.
+    /// Router id, the scope of host keys.
     pub router: u32,
     /// [`PROTOCOL_HTTP`] or [`PROTOCOL_TLS`].
     pub protocol: u8,
     /// Zero.
     pub pad: u8,
-    /// Most payload bytes of a segment that clients may be told (TCP's MSS option): what fits the path to every
-    /// endpoint. 0: as the stack says.
+    /// Upper limit of the MSS announced to clients, in bytes: what fits the path to every endpoint. 0: as the stack
+    /// announces.
     pub max_segment: u16,
 }
 
-/// A host of a router: a normal name, or `*.` and a domain.
+/// A host of a router: a normalised name, or `*.` and a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -50,20 +50,20 @@ pub struct HostKey {
     pub host: [u8; NAME_FIELD],
 }
 
-/// The route's allow-list applies: look the client up in `allowlists`.
+/// The route has an allow-list: the client must be in `allowlists`.
 pub const ROUTE_ALLOW_LIST: u16 = 1;
 
 /// Bytes of the backend name in [`HostRoute`].
 pub const BACKEND_FIELD: usize = 112;
 
-/// What a host leads to.
+/// The route of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HostRoute {
-    /// Route id: scope of counters and allow-lists. For a host with several routes, that of the first.
+    /// Route id, the scope of counters and allow-lists. For a host with several routes, that of the first.
     pub route: u32,
-    /// Code of the [`crate::verdict::Reason`] that a match gives.
+    /// Code of the [`crate::verdict::Reason`] of a match.
     pub reason: u16,
     /// `ROUTE_*` bits.
     pub flags: u16,
@@ -71,13 +71,13 @@ pub struct HostRoute {
     pub backend: [u8; BACKEND_FIELD],
 }
 
-/// Data of an LPM key: a network that a route admits. The prefix length before it counts 32 bits for the route and up
-/// to 128 of the address (IPv4 `/n` is `96 + n`).
+/// Data of an LPM key: a source network that a route admits. The prefix length before it is 32 bits for the route plus
+/// up to 128 bits of the address (IPv4 `/n` is `96 + n`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct AllowNet {
-    /// Route id, big-endian, because tries compare from the first byte on.
+    /// Route id, big-endian, because LPM tries compare from the first byte.
     pub route: [u8; 4],
     /// Network address.
     pub address: [u8; 16],
@@ -89,7 +89,7 @@ pub const ALLOW_ROUTE_BITS: u32 = 32;
 /// Bytes of the name in [`RouteName`]: namespace, `/`, name.
 pub const ROUTE_NAME_FIELD: usize = 320;
 
-/// Which route an id stands for: for people, and for the next agent, which goes on with the same ids.
+/// The route of an id, for dumps, and for the next agent, which keeps the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
@@ -109,19 +109,19 @@ pub struct RouteName {
 pub struct RouteStats {
     /// Connections that the kernel carries.
     pub steer: u64,
-    /// Connections that the agent must take.
+    /// Connections passed to the agent.
     pub pass: u64,
-    /// Connections refused.
+    /// Connections rejected.
     pub drop: u64,
-    /// Connections among `steer` that have ended.
+    /// Connections of `steer` that have ended.
     pub ended: u64,
-    /// Payload bytes of those, from clients.
+    /// Payload bytes of ended connections, from clients.
     pub bytes_in: u64,
-    /// Payload bytes of those, to clients.
+    /// Payload bytes of ended connections, to clients.
     pub bytes_out: u64,
 }
 
-/// Fills a fixed field with text, cut at its size.
+/// A zero-filled field with the text, truncated to its size.
 pub fn field<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [0; N];
     for (to, from) in field.iter_mut().zip(text.bytes()) {
@@ -131,7 +131,7 @@ pub fn field<const N: usize>(text: &str) -> [u8; N] {
 }
 
 impl HostKey {
-    /// The key of `host` (a normal name, or `*.` and a domain) on a router.
+    /// The key of `host` (a normalised name, or `*.` and a domain) on a router.
     pub fn new(router: u32, host: &str) -> Self {
         HostKey { router, pad: 0, host: field(host) }
     }

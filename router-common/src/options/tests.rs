@@ -1,11 +1,11 @@
-//! TCP options as real stacks write them, in unusual layouts, and cut off.
+//! TCP options as real stacks write them, in unusual layouts, and truncated.
 
 use std::vec::Vec;
 
 use super::*;
 use crate::packet::segment;
 
-/// An Ethernet frame with a TCP header that has these options.
+/// An Ethernet frame with a TCP header with these options.
 fn packet(options: &[u8]) -> Vec<u8> {
     assert!(options.len().is_multiple_of(4) && options.len() <= 40);
     let mut bytes = Vec::from([0; 12]);
@@ -20,7 +20,7 @@ fn packet(options: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads them in every way that there is, and they agree.
+/// Reads them with every reader, and compares the results.
 fn read_of(options: &[u8]) -> TcpOptions {
     let mut reader =
         Reader { bytes: [0; 64], len: options.len() as u32, at: 0, begin: 54, found: TcpOptions::default() };
@@ -57,7 +57,7 @@ fn a_usual_syn_is_read_at_once() {
     for shift in [0, 7, 14, 200] {
         let usual = of_syn(1460, OPTION_TIMESTAMPS | OPTION_SACK | OPTION_SCALE, 0xfeff_0001, shift);
         assert_eq!(of(&usual), Some(read_of(&usual)));
-        // Another byte in any place that is not a value, and it is not.
+        // Another byte in any position that is not a value makes it another layout.
         for place in [0, 1, 4, 5, 6, 7, 16, 17, 18] {
             let mut other = usual;
             other[place] ^= 0x40;
@@ -121,7 +121,7 @@ fn malformed_options_end_the_reading() {
     for options in [[2, 0, 5, 180], [2, 1, 5, 180], [2, 40, 5, 180], [8, 10, 0, 0], [0, 2, 4, 1], [1, 1, 1, 2]] {
         assert_eq!(read_of(&options), TcpOptions::default(), "{options:?}");
     }
-    // What came before stays.
+    // Earlier options are kept.
     assert_eq!(read_of(&[2, 4, 5, 180, 3, 0, 7, 0]).mss, 1460);
 }
 

@@ -155,7 +155,7 @@ fn other_protocols_are_none_of_ours() {
         let mut frame = frame4(&[], &tcp);
         frame[23] = protocol;
         assert_eq!(payload(&frame), Err(NotTcp::Other), "{protocol}");
-        // A fragment of another protocol is not ours either.
+        // A fragment of another protocol is left to the stack, too.
         frame[20] = 0x20;
         assert_eq!(payload(&frame), Err(NotTcp::Other), "{protocol}");
     }
@@ -201,7 +201,7 @@ fn lengths_that_contradict_each_other_are_short() {
 
 #[test]
 fn no_bytes_panic() {
-    // Every one-byte change of a good frame, and of its truncations.
+    // Every one-byte change of a valid frame, and of its truncations.
     for whole in [frame4(&[1; 4], &tcp_bytes(&[1; 4], b"x")), frame6(6, &tcp_bytes(&[1; 4], b"x"))] {
         for at in 0..whole.len() {
             for byte in [0, 1, 0x0f, 0x7f, 0x80, 0xf0, 0xff] {

@@ -1,4 +1,4 @@
-//! Headers as another implementation reads and writes them.
+//! Headers compared with another implementation.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::vec::Vec;
@@ -9,14 +9,14 @@ use proxy_header::{ParseConfig, Protocol, ProxiedAddress, ProxyHeader};
 use super::*;
 use crate::maps::mapped;
 
-/// The bytes of a header that count.
+/// The bytes of a header without the padding.
 fn bytes(flow: &FlowKey) -> Vec<u8> {
     let (header, len) = header(flow);
     assert!(header[len as usize..].iter().all(|byte| *byte == 0), "something after the header");
     header[..len as usize].to_vec()
 }
 
-/// `proxy-header`'s address of one 16-byte form; mapped ones only become IPv4 when both are.
+/// `proxy-header`'s address of a 16-byte one; IPv4-mapped ones become IPv4 only if both are mapped.
 fn addresses(flow: &FlowKey) -> (SocketAddr, SocketAddr) {
     let [source, destination] = [flow.source, flow.destination].map(Ipv6Addr::from);
     let ip = match (source.to_ipv4_mapped(), destination.to_ipv4_mapped()) {
@@ -26,7 +26,7 @@ fn addresses(flow: &FlowKey) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(ip[0], flow.source_port), SocketAddr::new(ip[1], flow.destination_port))
 }
 
-/// Any address, every fourth one near to an IPv4-mapped one.
+/// Any address; every fourth is close to an IPv4-mapped one.
 fn address() -> impl Strategy<Value = [u8; 16]> {
     prop_oneof![
         2 => any::<[u8; 4]>().prop_map(mapped),

@@ -1,5 +1,5 @@
-//! Random streams, cut at random, in order and out of it: a connection ends with the segment in which it becomes certain
-//! that it must, and not before.
+//! Random streams, split at random, in order and reordered: a connection must end with the segment that makes its end
+//! certain, and not earlier.
 
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -9,7 +9,7 @@ use crate::common::streams::{Connection, Fate, OWN, Stream, in_any_order, in_ord
 use crate::hostname::{HostBuilder, field_text};
 use crate::http::{HeadParser, Progress};
 
-/// A connection as the kernel program follows it.
+/// A connection as the kernel program tracks it.
 struct Followed {
     judged: u32,
     content: Content,
@@ -18,7 +18,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// After the first head, which ends before a sequence number.
+    /// State after the first head, which ends before a sequence number.
     fn new(stream: &Stream, begin: u32) -> Followed {
         let (mut parser, mut host) = (HeadParser::new(), HostBuilder::new());
         assert_eq!(parser.feed(&mut host, &stream.bytes[..stream.first]), Progress::Complete);

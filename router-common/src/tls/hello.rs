@@ -1,4 +1,4 @@
-//! What a ClientHello says, and why bytes are none.
+//! The result of parsing a ClientHello, and the errors.
 
 const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
 const ALERT_RECORD_OVERFLOW: u8 = 22;
@@ -10,7 +10,7 @@ const ALERT_PROTOCOL_VERSION: u8 = 70;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HelloError {
-    /// The first byte is no TLS record type: clear text, SSLv2, noise.
+    /// The first byte is not a TLS record type: clear text, SSLv2, noise.
     NotTls = 1,
     /// A TLS record, but of another type than handshake.
     NotHandshake,
@@ -24,16 +24,16 @@ pub enum HelloError {
     NotClientHello,
     /// Longer than [`MAX_HELLO`](super::MAX_HELLO).
     TooLarge,
-    /// A length does not fit what encloses it.
+    /// A length does not fit the enclosing structure.
     Length,
     /// Two server_name extensions, or two host names in one.
     DuplicateSni,
-    /// The host name is not one.
+    /// The host name is invalid.
     BadName,
 }
 
 impl HelloError {
-    /// The TLS alert that answers it (RFC 8446 §6); `None`: close without a word.
+    /// The TLS alert that answers it (RFC 8446 §6); `None`: the connection is closed without one.
     pub const fn alert(self) -> Option<u8> {
         match self {
             HelloError::NotTls | HelloError::NotHandshake => None,
@@ -46,7 +46,8 @@ impl HelloError {
     }
 }
 
-/// The server name that a complete hello asks for. The name itself is in the [`HostBuilder`](crate::hostname::HostBuilder) that was filled.
+/// The server name of a complete ClientHello. The name itself is in the [`HostBuilder`](crate::hostname::HostBuilder)
+/// that the parser filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Sni {
@@ -54,11 +55,11 @@ pub enum Sni {
     None = 0,
     /// A DNS name.
     Name = 1,
-    /// An address, which RFC 6066 forbids: treated like no name.
+    /// An IP address, which RFC 6066 §3 forbids: treated like no name.
     IpLiteral = 2,
 }
 
-/// Which of the protocols that matter here a hello offers. A bit set, so that it fits a map value.
+/// The offered protocols, as far as they matter here (ALPN, RFC 7301). A bit set, so that it fits a map value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct AlpnSet(pub u8);
@@ -77,30 +78,30 @@ impl AlpnSet {
     }
 }
 
-/// What a complete ClientHello says.
+/// Contents of a complete ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Whom the client wants.
+    /// The server name.
     pub sni: Sni,
-    /// What it wants to speak.
+    /// The offered protocols.
     pub alpn: AlpnSet,
 }
 
-/// How far a parser has come.
+/// State of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Incomplete,
-    /// The whole hello was read.
+    /// The whole ClientHello was read.
     Complete,
-    /// It can never be routed.
+    /// The input cannot be routed.
     Invalid(HelloError),
 }
 
-/// One step's result: how many bytes it consumed (at least one) and how far the parser has come.
+/// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes consumed.
+    /// Bytes consumed, at least one.
     pub consumed: u32,
     /// State after them.
     pub progress: Progress,

@@ -1,4 +1,4 @@
-//! The table of odd hellos, each cut in every way that TCP and the record layer allow.
+//! The table of unusual ClientHellos, each split in every way that TCP and the record layer allow.
 
 use std::vec::Vec;
 
@@ -101,7 +101,7 @@ fn a_change_of_any_length_byte_never_gives_another_name() {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << bit;
             let run = HelloRun::over([&changed[..]]);
-            // The name's own bytes may change the name; its positions are where the text is.
+            // Changed bytes of the name may change the name; its positions are those of its text.
             let in_name = changed[at..].len() <= bytes.len() && find(&bytes, b"a.test").contains(&at);
             if run.progress == Progress::Complete && run.parser.hello().sni == Sni::Name && !in_name {
                 assert_eq!(crate::hostname::field_text(&run.host.exact), "a.test", "bit {bit} of byte {at}");

@@ -1,16 +1,17 @@
-//! The addresses in the IP header, and what their change makes of its checksum and of that of TCP.
+//! The addresses in the IP header, and their effect on the IP and TCP checksums.
 
 use super::difference::Difference;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;
 
-/// Where the header checksum is (RFC 791 §3.1).
+/// Offset of the IPv4 header checksum (RFC 791 §3.1).
 pub const IP_CHECKSUM: u32 = ETHERNET + 10;
 const IP4_ADDRESSES: u32 = ETHERNET + 12;
 const IP6_ADDRESSES: u32 = ETHERNET + 8;
 
-/// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
+/// The difference that a change of addresses makes to a checksum, that of the IPv4 header or of the pseudo header.
+/// `whole`: all 16 bytes, not only the embedded IPv4 address.
 #[inline(always)]
 pub fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Difference {
     let mut difference = Difference::default();
@@ -23,10 +24,11 @@ pub fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Differ
     difference
 }
 
-/// Writes the addresses alone.
+/// Writes the addresses.
 ///
-/// IPv6 has no header checksum that balances their change in a sum over the whole packet, as that of IPv4 does; and the
-/// kernel's pseudo-header fix takes the change out of that sum, as if there were one. So the store has to put it in.
+/// IPv6 has no header checksum to balance their change in a sum over the whole packet (`CHECKSUM_COMPLETE`), as IPv4
+/// does; yet the kernel's pseudo-header update removes the change from that sum, as if there were one. So the store has
+/// to add it.
 #[inline(always)]
 pub fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> bool {
     if v6 {
@@ -44,19 +46,19 @@ pub fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> b
     }
 }
 
-/// Bytes that are written in words of four.
+/// A buffer that is written in words of four bytes.
 #[repr(C, align(8))]
 pub struct Words<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Words<N> {
-    /// `at` is a constant at every call, so that the bound is checked by the compiler.
+    /// `at` is a constant at every call, so the compiler checks the bound.
     #[inline(always)]
     pub fn set(&mut self, at: usize, word: [u8; 4]) {
         self.0[at..at + 4].copy_from_slice(&word);
     }
 }
 
-/// Four bytes; `at` is a constant at every call.
+/// Four bytes at `at`, which is a constant at every call.
 #[inline(always)]
 pub fn word<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 4] {
     let mut word = [0; 4];

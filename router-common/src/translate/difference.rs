@@ -1,41 +1,41 @@
-//! What a change does to an Internet checksum.
+//! The effect of changes on an Internet checksum.
 
-/// Σ(~old + new) over changed words (RFC 1624 eqn. 3), in the byte order of memory: RFC 1071 §2(B) makes the sum
-/// independent of it.
+/// Σ(~old + new) over changed words (RFC 1624 eqn. 3), in memory byte order: the sum does not depend on it (RFC 1071
+/// §2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Difference(u64);
 
 impl Difference {
-    /// Counts a change of four bytes at an even offset, given as the number that they are in network order. A field of
-    /// two bytes counts as one of four with zeros before it.
+    /// Adds a change of four bytes at an even offset, given as a number in network byte order. A field of two bytes is
+    /// passed as one of four with leading zeros.
     #[inline(always)]
     pub fn change(&mut self, old: u32, new: u32) {
         self.change_bytes(old.to_be_bytes(), new.to_be_bytes());
     }
 
-    /// Counts a change of four bytes at an even offset.
+    /// Adds a change of four bytes at an even offset.
     #[inline(always)]
     pub fn change_bytes(&mut self, old: [u8; 4], new: [u8; 4]) {
         let (old, new) = (!u32::from_ne_bytes(old) as u64, u32::from_ne_bytes(new) as u64);
-        // Some 2³¹ changes fit.
+        // About 2³¹ changes fit.
         self.0 = self.0.wrapping_add(old).wrapping_add(new);
     }
 
-    /// Counts the changes of a difference that was [`folded`](Self::folded), whose bytes begin at an even offset.
+    /// Adds the changes of a [`folded`](Self::folded) difference whose bytes begin at an even offset.
     #[inline(always)]
     pub fn add_folded(&mut self, folded: u32) {
         self.0 = self.0.wrapping_add(folded as u64);
     }
 
-    /// Counts the changes of another difference whose bytes begin at `offset`. At an odd one each byte is in the other
-    /// half of its word, and the sum has its bytes swapped (RFC 1071 §2(B)): that is 2⁸ times itself, modulo 2¹⁶ − 1.
+    /// Adds the changes of another difference whose bytes begin at `offset`. At an odd offset each byte is in the other
+    /// half of its word, so the sum's bytes are swapped (RFC 1071 §2(B)): that multiplies it by 2⁸, modulo 2¹⁶ − 1.
     #[inline(always)]
     pub fn add_at(&mut self, offset: u32, other: Difference) {
         self.0 = self.0.wrapping_add((other.folded() as u64) << ((offset & 1) * 8));
     }
 
-    /// The sum in 32 bits, as `bpf_l3_csum_replace` and `bpf_l4_csum_replace` take it with size 0.
+    /// The sum in 32 bits, the argument of `bpf_l3_csum_replace` and `bpf_l4_csum_replace` with size 0.
     #[inline(always)]
     pub fn folded(self) -> u32 {
         let once = (self.0 & 0xffff_ffff) + (self.0 >> 32);

@@ -1,5 +1,5 @@
-//! Packets in fragments. The first one has the TCP header, and with it all that [`super::translate`] changes: its checksum
-//! is one of the whole, and follows the difference without a look at the rest.
+//! Fragmented packets. The first fragment has the TCP header, and with it all fields that [`super::translate`] changes.
+//! Its checksum covers the whole packet, and is updated by the difference without the other fragments.
 
 use super::addresses::{IP_CHECKSUM, addresses_difference, store_addresses};
 use super::difference::Difference;
@@ -7,19 +7,20 @@ use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;
 
-/// Where the identification is (RFC 791 §3.1), and that of a fragment header behind the IPv6 header (RFC 8200 §4.5).
+/// Offset of the identification in the IPv4 header (RFC 791 §3.1), and in a fragment header after the IPv6 header (RFC
+/// 8200 §4.5).
 const ID4: u32 = ETHERNET + 4;
 const ID6: u32 = ETHERNET + 40 + 4;
 
-/// Gives a fragment that is not the first one its packet's addresses. False as for [`super::translate`].
+/// Writes the packet's translated addresses into a later fragment. False as for [`super::translate`].
 #[inline(always)]
 pub fn translate_later(packet: &mut impl PacketMut, v6: bool, from: &FlowKey, to: &FlowKey) -> bool {
     store_addresses(packet, v6, to)
         && (v6 || packet.fix_ip_checksum(IP_CHECKSUM, addresses_difference(from, to, false).folded()))
 }
 
-/// Gives a fragment another identification: it has to be one of its kind between two hosts, and those that it now goes
-/// between may have others. False as for [`super::translate`].
+/// Writes another identification into a fragment: it must be unique between the packet's new addresses. False as for
+/// [`super::translate`].
 #[inline(always)]
 pub fn identify(packet: &mut impl PacketMut, v6: bool, id: u32) -> bool {
     if v6 {

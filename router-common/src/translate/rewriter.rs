@@ -1,10 +1,10 @@
-//! The options of a packet, one step at a time.
+//! Rewrites a packet's TCP options, one step at a time.
 
 use super::difference::Difference;
 use crate::options::{END, MAX_OPTIONS, NOP, OPTIONS_ROOM, SACK, TIMESTAMPS};
 
-/// Translates options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
-/// What is malformed ends the walk, as it ends the receiver's, and stays as it is.
+/// Translates one option per step, so that the kernel can call it in a loop that the verifier does not unroll. A
+/// malformed option ends the walk, as it ends the receiver's, and is unchanged.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Rewriter {
@@ -12,27 +12,27 @@ pub struct Rewriter {
     pub bytes: [u8; OPTIONS_ROOM],
     /// The difference so far.
     pub difference: Difference,
-    /// How many bytes they are, at most [`MAX_OPTIONS`].
+    /// Number of bytes, at most [`MAX_OPTIONS`].
     pub len: u32,
-    /// Position of the next one, or of the next number of one.
+    /// Position of the next option, or of the next number of the current one.
     pub at: u32,
-    /// Numbers left of the option that is being translated.
+    /// Remaining numbers of the current option.
     pub numbers: u32,
-    /// What is added to the next number, and to the one after it, by turns.
+    /// Added to the next number and to the one after it, alternately.
     pub deltas: [u32; 2],
-    /// What is added to timestamp value, timestamp echo reply, and SACK's numbers.
+    /// Added to the timestamp value, the timestamp echo reply, and the edges of SACK blocks.
     pub all_deltas: [u32; 3],
 }
 
 impl Rewriter {
-    /// At the beginning of `len` bytes of options, which are still to be filled in.
+    /// A rewriter at the beginning of `len` bytes of options, which the caller fills in.
     #[inline(always)]
     pub fn new(len: u32, all_deltas: [u32; 3]) -> Self {
         let difference = Difference::default();
         Rewriter { bytes: [0; OPTIONS_ROOM], difference, len, at: 0, numbers: 0, deltas: [0; 2], all_deltas }
     }
 
-    /// The same, in memory that is there.
+    /// The same in place.
     #[inline(always)]
     pub fn begin_anew(&mut self, len: u32, all_deltas: [u32; 3]) {
         self.difference = Difference::default();
@@ -42,7 +42,7 @@ impl Rewriter {
         self.all_deltas = all_deltas;
     }
 
-    /// One step of at most [`REWRITER_STEPS`]. `false`: that was all.
+    /// One step of at most [`REWRITER_STEPS`]. `false`: all options are done.
     #[inline(always)]
     pub fn step(&mut self) -> bool {
         if self.numbers != 0 {
@@ -51,7 +51,7 @@ impl Rewriter {
             return true;
         }
         let at = self.at;
-        // The last byte alone can only be padding.
+        // A single last byte can only be padding.
         if at + 1 >= self.len {
             return false;
         }
@@ -85,7 +85,7 @@ impl Rewriter {
         self.deltas = deltas;
     }
 
-    /// Translates the number of four bytes at the position.
+    /// Translates the four-byte number at the current position.
     #[inline(always)]
     fn number(&mut self) {
         let at = self.at;
@@ -93,7 +93,7 @@ impl Rewriter {
         let new = u32::from_be_bytes(old).wrapping_add(self.deltas[0]).to_be_bytes();
         let mut change = Difference::default();
         change.change_bytes(old, new);
-        // Ethernet, IP and TCP headers before the options are of even length.
+        // The Ethernet, IP and TCP headers before the options have an even length.
         self.difference.add_at(at, change);
         self.set(at, new[0]);
         self.set(at + 1, new[1]);
@@ -103,7 +103,7 @@ impl Rewriter {
         self.deltas = [self.deltas[1], self.deltas[0]];
     }
 
-    /// The mask is the bound that the verifier sees.
+    /// The mask is the bound that the verifier checks.
     #[inline(always)]
     fn byte(&self, at: u32) -> u8 {
         self.bytes[at as usize & (OPTIONS_ROOM - 1)]
@@ -115,7 +115,7 @@ impl Rewriter {
     }
 }
 
-/// Most steps of a [`Rewriter`]: 40 NOPs; anything else takes fewer for its bytes.
+/// Most steps of a [`Rewriter`], those of 40 NOPs; other options take fewer per byte.
 pub const REWRITER_STEPS: u32 = MAX_OPTIONS;
 
 #[cfg(test)]

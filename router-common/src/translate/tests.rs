@@ -1,4 +1,4 @@
-//! Translated packets say to the receiver what they said in the sender's view, and their checksums hold.
+//! Translated packets are equivalent to the original in the receiver's view, and their checksums are valid.
 
 mod across;
 mod ends;
@@ -29,7 +29,7 @@ pub(super) fn any_flow(v6: bool) -> impl Strategy<Value = FlowKey> {
     )
 }
 
-/// Numbers near the ends of their range as often as others: what wraps is tried in every second case.
+/// Numbers close to the ends of their range in half of all cases, so that wrapping is covered.
 pub(super) fn any_number() -> impl Strategy<Value = u32> {
     prop_oneof![any::<u32>(), 0..4_u32, (0..2000_u32).prop_map(|below| u32::MAX - below)]
 }
@@ -73,7 +73,7 @@ fn any_case() -> impl Strategy<Value = (Headers, Translation, Sums)> {
     any::<bool>().prop_flat_map(|v6| (any_headers(v6), any_translation(v6), any_sums()))
 }
 
-/// The translation of the other way, but for the window.
+/// The translation of the opposite direction, except for the window.
 fn back(headers: &Headers, t: &Translation) -> Translation {
     Translation {
         to: headers.flow,
@@ -87,7 +87,7 @@ fn back(headers: &Headers, t: &Translation) -> Translation {
     }
 }
 
-/// Translates as the kernel program does, and checks every sum after it.
+/// Translates like the kernel program, and verifies every checksum.
 pub(super) fn translated(frame: &Frame, t: &Translation) -> Frame {
     let mut frame = frame.clone();
     let read = segment(&&frame.bytes[..]).expect("a TCP segment");
@@ -96,7 +96,7 @@ pub(super) fn translated(frame: &Frame, t: &Translation) -> Frame {
     frame
 }
 
-/// What the headers should be afterwards, the window aside.
+/// The expected headers, the window aside.
 fn expected(headers: &Headers, t: &Translation) -> Headers {
     let ack = headers.flags & ACK != 0;
     Headers {
@@ -160,7 +160,7 @@ proptest! {
     fn a_packet_that_ends_early_is_refused((headers, t, sums) in any_case(), words in 0..11_usize, cut in 4..60_usize) {
         let mut frame = headers.frame(&std::vec![1; words * 4], &[], sums);
         let read = segment(&&frame.bytes[..]).unwrap();
-        // Shorter than when it was read: no byte that is left is out of bounds, and nothing panics.
+        // The frame is shorter than when it was read: no access is out of bounds, and nothing panics.
         let len = frame.bytes.len() - cut.min(20 + words * 4);
         frame.bytes.truncate(len);
         prop_assert!(!translate(&mut frame, &read, &t));

@@ -1,4 +1,4 @@
-//! Feeds the parsers in pieces and puts the outcome in words, one line each.
+//! Feeds the parsers in pieces and formats the outcome as one line.
 
 use std::format;
 use std::string::String;
@@ -8,30 +8,30 @@ use router_common::hostname::{HostBuilder, field_text};
 use router_common::http::{self, HeadHost, HeadParser, TargetForm};
 use router_common::tls::{self, AlpnSet, HelloParser, Sni};
 
-/// A hello parser, and what it said last.
+/// A ClientHello parser and its last result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelloRun {
-    /// The parser's state at the end.
+    /// The parser's final state.
     pub parser: HelloParser,
-    /// The name it filled.
+    /// The name that it filled.
     pub host: HostBuilder,
-    /// How far it came.
+    /// Its last result.
     pub progress: tls::Progress,
 }
 
-/// A head parser, and what it said last.
+/// A head parser and its last result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRun {
-    /// The parser's state at the end.
+    /// The parser's final state.
     pub parser: HeadParser,
-    /// The name it filled.
+    /// The name that it filled.
     pub host: HostBuilder,
-    /// How far it came.
+    /// Its last result.
     pub progress: http::Progress,
 }
 
 impl HelloRun {
-    /// Feeds the pieces one after the other, until the parser has an answer.
+    /// Feeds the pieces in order until the parser has a final result.
     pub fn over<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut run =
             HelloRun { parser: HelloParser::new(), host: HostBuilder::new(), progress: tls::Progress::Incomplete };
@@ -63,7 +63,7 @@ impl HelloRun {
 }
 
 impl HeadRun {
-    /// Feeds the pieces one after the other, until the parser has an answer.
+    /// Feeds the pieces in order until the parser has a final result.
     pub fn over<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut run =
             HeadRun { parser: HeadParser::new(), host: HostBuilder::new(), progress: http::Progress::Incomplete };
@@ -121,13 +121,13 @@ pub fn halves(bytes: &[u8], at: usize) -> [&[u8]; 2] {
     [left, right]
 }
 
-/// Cut points for two-way splits: every one of a short input; of a long one those near each end, and a stride of
-/// others that is no power of two.
+/// Positions of two-way splits: all of a short input; of a long one those near each end, and others at a stride that is
+/// not a power of two.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     (0..=len).filter(move |at| len <= 20_000 || *at < 2_000 || len - at < 2_000 || at % 97 == 0)
 }
 
-/// Number of bytes after which the answer is there, `None` when it never is.
+/// Number of bytes after which the result is final; `None` if it never is.
 pub fn hello_end(bytes: &[u8]) -> Option<usize> {
     let mut run = HelloRun::over([]);
     bytes
@@ -139,7 +139,7 @@ pub fn hello_end(bytes: &[u8]) -> Option<usize> {
         .map(|at| at + 1)
 }
 
-/// As [`hello_end`], for heads.
+/// Like [`hello_end`], for heads.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
     let mut run = HeadRun::over([]);
     bytes

@@ -1,7 +1,7 @@
-//! Every way in which a request head may be odd, and what must come of it. The corpus has a file for each.
+//! Unusual request heads and their expected outcomes. The corpus has a file for each.
 //!
-//! What frames the body (Content-Length, Transfer-Encoding) is no matter of this parser: the proxy reads it, and a
-//! connection that the kernel steers goes to one origin as it is.
+//! Body framing (Content-Length, Transfer-Encoding) does not affect the outcome: the proxy evaluates it, and a
+//! connection that the kernel steers is forwarded unmodified to one origin.
 
 use std::borrow::Cow;
 use std::string::String;
@@ -259,7 +259,7 @@ user=someone&password=guess";
 const WEBSOCKET: &str = "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nHost: a.test\r\n\r\n";
 
-/// A head that is read: Host, version, form, start and length of the method and of the target, length.
+/// Outcome of a complete head: Host, version, form, start and length of the method and of the target, length.
 fn complete(
     host: &str,
     version: &str,

@@ -1,4 +1,4 @@
-//! Builds ClientHellos, well-formed and not, and cuts messages into TLS records.
+//! Builds ClientHellos, well-formed and malformed, and splits messages into TLS records.
 
 use std::vec;
 use std::vec::Vec;
@@ -10,7 +10,7 @@ pub const ALPN: u16 = 16;
 /// See [`SERVER_NAME`].
 pub const PADDING: u16 = 21;
 
-/// The fields of a ClientHello (RFC 8446 §4.1.2); [`HelloBuild::new`] is one that a TLS 1.3 server takes.
+/// The fields of a ClientHello (RFC 8446 §4.1.2); [`HelloBuild::new`] is one that a TLS 1.3 server accepts.
 #[derive(Clone, Debug)]
 pub struct HelloBuild {
     /// `legacy_version`.
@@ -21,7 +21,7 @@ pub struct HelloBuild {
     pub suites: Vec<u8>,
     /// `legacy_compression_methods`.
     pub compression: Vec<u8>,
-    /// Extensions in order; `None`: not even their length.
+    /// Extensions in order; `None`: without the extensions' length.
     pub extensions: Option<Vec<(u16, Vec<u8>)>>,
 }
 
@@ -47,19 +47,19 @@ impl HelloBuild {
         Self::new().with(SERVER_NAME, host_name(name.as_bytes()))
     }
 
-    /// One more extension, at the end.
+    /// Appends an extension.
     pub fn with(mut self, number: u16, body: Vec<u8>) -> Self {
         self.extensions.get_or_insert_default().push((number, body));
         self
     }
 
-    /// One more extension, at the start.
+    /// Prepends an extension.
     pub fn with_first(mut self, number: u16, body: Vec<u8>) -> Self {
         self.extensions.get_or_insert_default().insert(0, (number, body));
         self
     }
 
-    /// Padded so that the message has `size` bytes.
+    /// Pads the message to `size` bytes.
     pub fn padded_to(self, size: usize) -> Self {
         let missing = size - self.message().len() - 4;
         self.with(PADDING, vec![0; missing])
@@ -94,7 +94,7 @@ pub fn handshake(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, length[1], length[2], length[3]][..], body].concat()
 }
 
-/// A handshake record, as clients write the first one.
+/// A handshake record with the version of a client's first record.
 pub fn record(payload: &[u8]) -> Vec<u8> {
     record_of(22, [3, 1], payload)
 }
@@ -110,7 +110,7 @@ pub fn records(message: &[u8], size: usize) -> Vec<u8> {
     message.chunks(size).flat_map(record).collect()
 }
 
-/// The handshake bytes in `bytes`, taken out of their records.
+/// The handshake bytes of the records in `bytes`.
 pub fn unframed(mut bytes: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     while let [_, _, _, high, low, rest @ ..] = bytes {

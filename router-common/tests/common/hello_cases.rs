@@ -1,6 +1,6 @@
-//! Every way in which a hello may be odd, and what must come of it.
+//! Unusual ClientHellos and their expected outcomes.
 //!
-//! Names that a.test is routed by give `name=a.test`; alerts are RFC 8446 §6's. The corpus has a file for each.
+//! A ClientHello for a.test gives `name=a.test`; alerts are those of RFC 8446 §6. The corpus has a file for each.
 
 use std::vec;
 use std::vec::Vec;
@@ -214,13 +214,13 @@ fn case(name: &'static str, bytes: Vec<u8>, outcome: &'static str) -> Case {
     Case { name, bytes, outcome: outcome.into() }
 }
 
-/// A name list whose length takes in `garbage` after the entries.
+/// A name list whose length includes `garbage` after the entries.
 fn vector_with(entries: &[(u8, &[u8])], garbage: &[u8]) -> Vec<u8> {
     let list = [&server_names(entries)[2..], garbage].concat();
     [&(list.len() as u16).to_be_bytes()[..], &list].concat()
 }
 
-/// A hello whose last extension says that it is a byte longer than it is.
+/// A ClientHello whose last extension claims one byte more than it has.
 fn overrun() -> Vec<u8> {
     let mut bytes = HelloBuild::named("a.test").with(PADDING, vec![0; 3]).bytes();
     let at = bytes.len() - 4;

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: builders of hellos, tables of cases, property functions.
+//! Shared by the tests of this crate: builders of ClientHellos, tables of cases, property functions.
 #![allow(dead_code, reason = "the unit tests and the integration tests each use a part")]
 
 pub mod drive;
@@ -14,12 +14,12 @@ use std::vec::Vec;
 /// One line of text.
 pub type Outcome = Cow<'static, str>;
 
-/// A named input and what must come of it, in the words of the corpus manifests.
+/// A named input and its expected outcome, in the notation of the corpus manifests.
 pub struct Case {
     /// Name of the row, and of the corpus file.
     pub name: &'static str,
-    /// What the client sends.
+    /// The client's bytes.
     pub bytes: Vec<u8>,
-    /// As [`drive::HelloRun::outcome`] and [`drive::HeadRun::outcome`] write it.
+    /// In the notation of [`drive::HelloRun::outcome`] and [`drive::HeadRun::outcome`].
     pub outcome: Outcome,
 }

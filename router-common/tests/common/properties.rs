@@ -1,4 +1,4 @@
-//! What holds for any input whatever. The fuzz targets and the tests call these functions; a violation panics.
+//! Properties that hold for any input. The fuzz targets and the tests call these functions; a violation panics.
 
 use std::string::String;
 use std::vec::Vec;
@@ -7,10 +7,10 @@ use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName
 use router_common::http::{Framing, HeadError, HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress, UnreadHost};
 use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni, next_of};
 
-/// Fixed seeds of pieces: an input is cut where these say, besides whole and byte by byte.
+/// Fixed seeds of piece sizes, beside the whole input and single bytes.
 const SEEDS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9];
 
-/// The hello parser gives one answer however the input is cut, and an answer that fits the input.
+/// The ClientHello parser gives the same result for every split of the input, and a result that fits the input.
 pub fn client_hello(input: &[u8]) {
     let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
     let mut progress = HelloProgress::Incomplete;
@@ -34,14 +34,14 @@ pub fn client_hello(input: &[u8]) {
         assert_eq!((parser, host, progress), whole, "another answer for another cut");
     }
     match progress {
-        // A byte of hello may come in a record of its own, with five bytes of header.
+        // Each byte of the ClientHello may be in a record of its own, with a header of five bytes.
         HelloProgress::Incomplete => assert!(input.len() < MAX_HELLO as usize * 6, "gathers without end"),
         HelloProgress::Complete if parser.hello().sni == Sni::Name => is_normal(&host),
         HelloProgress::Complete | HelloProgress::Invalid(_) => {}
     }
 }
 
-/// The head parser gives one answer however the input is cut, and positions that lie in the input.
+/// The head parser gives the same result for every split of the input, and positions within the input.
 pub fn request_head(input: &[u8]) {
     let run = |pieces: Vec<&[u8]>| {
         let (mut parser, mut host) = (HeadParser::new(), HostBuilder::new());
@@ -58,13 +58,13 @@ pub fn request_head(input: &[u8]) {
         assert_eq!(run(pieces), whole, "another answer for another cut");
     }
     let (parser, host, progress) = whole;
-    // Byte by byte, as the kernel reads.
+    // Byte by byte, as in the kernel.
     let (mut steps, mut name) = (HeadParser::new(), HostBuilder::new());
     let mut each = input.iter();
     let mut step = || each.next().map_or(HeadProgress::Incomplete, |byte| steps.step(&mut name, *byte));
     let end = (0..input.len()).map(|_| step()).find(|progress| *progress != HeadProgress::Incomplete);
     assert_eq!((steps, end.unwrap_or(HeadProgress::Incomplete)), (parser, progress), "another answer byte by byte");
-    // Whoever reads the host later finds the same, but for the host.
+    // A parser that leaves the host for later finds the same, except for the host.
     let mut later = HeadParser::new();
     let unread = later.feed(&mut UnreadHost, input);
     if progress == HeadProgress::Invalid(HeadError::BadHost) {
@@ -95,7 +95,7 @@ pub fn request_head(input: &[u8]) {
     }
 }
 
-/// What a head says of its content's end, if it is clear; written with strings.
+/// How a head determines its content's end, if it is clear; implemented with strings.
 fn framing(head: &[u8], method: &[u8], http11: bool) -> Option<(Framing, u64)> {
     let line = |line: &[u8]| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -126,7 +126,7 @@ fn framing(head: &[u8], method: &[u8], http11: bool) -> Option<(Framing, u64)> {
     if framing != (Framing::Sized, 0) && (no_use || expects) { None } else { Some(framing) }
 }
 
-/// The normalisation agrees with one that is written with strings, is idempotent, and fills both key fields.
+/// The normalisation agrees with one implemented with strings, is idempotent, and fills both key fields.
 pub fn host_name(input: &[u8]) {
     let result = hostname::normalise(input);
     assert_eq!(result.map(|(_, kind)| kind), model(input).map(|(_, kind)| kind), "name {input:?}");
@@ -144,7 +144,7 @@ pub fn host_name(input: &[u8]) {
         assert_eq!(field_text(&host.exact), text);
         is_normal(&host);
     }
-    // What is taken for a normal name is one, and one with a port that is not long is taken for that.
+    // A name that is recognised as normalised is normalised, and every normalised name with a short port is recognised.
     let quick = NormalName::of_authority(input).map(NormalName::as_str);
     let name = result.ok().filter(|(_, kind)| *kind == HostKind::Name).map(|(host, _)| host);
     let (before, port) = input.split_at(input.iter().position(|byte| *byte == b':').unwrap_or(input.len()));
@@ -159,7 +159,7 @@ pub fn host_name(input: &[u8]) {
     }
 }
 
-/// A normal name is its own normal form, and its fields hold it and its wildcard and else zeros.
+/// A normalised name normalises to itself, and the fields contain it and its wildcard, padded with zeros.
 fn is_normal(host: &HostBuilder) {
     let text = field_text(&host.exact);
     assert_eq!(host.len(), text.len());
@@ -171,14 +171,14 @@ fn is_normal(host: &HostBuilder) {
     assert_eq!(again, Ok((host.exact, host.wildcard, HostKind::Name)), "{text} the second time");
 }
 
-/// The rules of a name, written with strings: the first byte that breaks one says which.
+/// The rules of a name, implemented with strings: the first byte that violates one determines the error.
 fn model(input: &[u8]) -> Result<(String, HostKind), HostError> {
     let mut text = String::new();
     for (at, byte) in input.iter().enumerate() {
         let after_dot = at > 0 && input[at - 1] == b'.';
         let label = text.rsplit('.').next().unwrap_or("").bytes().filter(|byte| *byte != b':').count();
         match byte {
-            // A dot counts once something follows it.
+            // A dot counts once another byte follows it.
             b'.' if label == 0 || after_dot => return Err(HostError::EmptyLabel),
             b'.' => continue,
             b':' if after_dot => return Err(HostError::BadByte),
@@ -214,7 +214,7 @@ fn model(input: &[u8]) -> Result<(String, HostKind), HostError> {
     Ok((text, kind))
 }
 
-/// The rules of `uri-host [ ":" port ]`, written with strings.
+/// The rules of `uri-host [ ":" port ]`, implemented with strings.
 fn authority_model(input: &[u8]) -> Result<(String, HostKind, Option<u16>), HostError> {
     if let [b'[', rest @ ..] = input {
         let end = rest.iter().position(|byte| *byte == b']');
@@ -253,7 +253,7 @@ fn port_model(digits: &[u8]) -> Result<Option<u16>, HostError> {
     text.parse().map(Some).map_err(|_| HostError::BadPort)
 }
 
-/// The input whole, byte by byte, in halves, and in pieces of sizes that the seeds give.
+/// The input as a whole, byte by byte, in halves, and in pieces of sizes from the seeds.
 fn pieces(input: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut all = Vec::from([Vec::from([input]), input.chunks(1).collect()]);
     let (left, right) = input.split_at(input.len() / 2);

@@ -1,20 +1,20 @@
-//! What a client of clear text may send on one connection, made at random: requests for its host with content of every
-//! framing, which is full of requests for another host, and now and then something that must end the connection.
+//! Random streams of a clear-text client on one connection: requests for its host with content of every framing, which
+//! itself contains requests for another host, and sometimes bytes that must end the connection.
 
 use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-/// The host whose requests belong on the connection.
+/// The host of the connection.
 pub const OWN: &str = "own.test";
-/// Another one.
+/// Another host.
 pub const OTHER: &str = "other.test";
 
 /// xorshift64*.
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below another.
+    /// A number below a limit.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -27,13 +27,13 @@ impl Random {
     }
 }
 
-/// All that a client sends.
+/// A client's stream.
 pub struct Stream {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Those of the first head.
+    /// Length of the first head.
     pub first: usize,
-    /// With how many of them it is certain that the connection cannot go on, if it is ever.
+    /// Number of bytes after which the connection must end, if it must.
     pub end: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub fn stream(seed: u64) -> Stream {
             let (head, end) = offence(&mut random);
             let end = bytes.len() + end;
             bytes.extend(head.bytes());
-            // What is behind it may be anything.
+            // Arbitrary bytes may follow it.
             bytes.extend(tempting(random.below(300)));
             return Stream { bytes, first, end: Some(end) };
         }
@@ -62,13 +62,13 @@ pub fn stream(seed: u64) -> Stream {
     Stream { bytes, first, end: None }
 }
 
-/// Bytes that are a request for another host wherever somebody begins to read.
+/// Bytes that are a request for another host from whatever position they are parsed.
 pub fn tempting(len: usize) -> Vec<u8> {
     let request = format!("GET / HTTP/1.1\r\nHost: {OTHER}\r\n\r\n");
     request.bytes().cycle().take(len).collect()
 }
 
-/// A request that belongs on the connection: head and content.
+/// A request for the host of the connection: head and content.
 fn request(random: &mut Random) -> (String, Vec<u8>) {
     let target = "x".repeat(random.below(60));
     let fields =
@@ -112,7 +112,7 @@ fn chunks(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What must end the connection, and with how many bytes that is certain.
+/// Bytes that must end the connection, and the number of bytes after which that is certain.
 fn offence(random: &mut Random) -> (String, usize) {
     let with = |line: &str, fields: &str| {
         let head = format!("{line}\r\nHost: {OWN}\r\n{fields}\r\n");
@@ -140,7 +140,7 @@ fn offence(random: &mut Random) -> (String, usize) {
         19 => with(get, "Connection: upgrade\r\nUpgrade: websocket\r\n"),
         20 => with("GET http://own.test/ HTTP/1.1", ""),
         21 => with("CONNECT /x HTTP/1.1", ""),
-        // At the first byte that breaks the grammar.
+        // At the first byte that violates the grammar.
         22 => (String::from("\0\0\0"), 1),
         23 => (String::from("GET / HTTP/1.1\nHost: other.test\n\n"), 15),
         24 => (String::from("\nGET / HTTP/1.1\r\nHost: own.test\r\n\r\n"), 1),
@@ -153,7 +153,7 @@ fn offence(random: &mut Random) -> (String, usize) {
     }
 }
 
-/// Where the stream is cut, so that no segment has more than so many bytes.
+/// Positions at which the stream is split, so that no segment exceeds the given size.
 pub fn cuts(random: &mut Random, len: usize, most: usize) -> Vec<(usize, usize)> {
     let (mut parts, mut from) = (Vec::new(), 0);
     while from < len {
@@ -165,26 +165,26 @@ pub fn cuts(random: &mut Random, len: usize, most: usize) -> Vec<(usize, usize)>
     parts
 }
 
-/// What becomes of a segment.
+/// Outcome of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes to the endpoint.
+    /// It is forwarded to the endpoint.
     Passes,
-    /// It is dropped, and comes again.
+    /// It is dropped, and will be retransmitted.
     Early,
     /// The connection ends.
     Reset,
 }
 
-/// What becomes of a segment at a sequence number, when the endpoint has acknowledged all before another one.
+/// Handles a segment at a sequence number, when the endpoint has acknowledged everything before another one.
 pub trait Connection {
-    /// Takes it.
+    /// Handles the segment.
     fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> Fate;
 }
 
-/// Sends a stream in order, in segments of at most so many bytes; the endpoint acknowledges now and then. `connect` makes a
-/// connection whose first head is over before a sequence number. The connection must end with the segment in which it is
-/// certain that it must, and not before.
+/// Sends a stream in order, in segments up to the given size, with occasional acknowledgements of the endpoint.
+/// `connect` makes a connection whose first head ends before a sequence number. The connection must end with the
+/// segment that makes its end certain, and not earlier.
 pub fn in_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(&Stream, u32) -> C) {
     let (stream, mut random) = (stream(seed), Random(seed | 1));
     let begin = random.below(usize::MAX) as u32;
@@ -206,8 +206,9 @@ pub fn in_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(&Str
     assert_eq!(stream.end, None, "seed {seed}");
 }
 
-/// Sends a stream in any order, with segments that are lost on their way to the endpoint and come again, cut anew. The
-/// endpoint must never have what ends the connection, and all of a stream that has nothing such.
+/// Sends a stream in any order, with segments that are lost on the way to the endpoint and retransmitted with other
+/// boundaries. The endpoint must never receive bytes that must end the connection, and must receive all of a stream
+/// without such bytes.
 pub fn in_any_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(&Stream, u32) -> C) {
     let (stream, mut random) = (stream(seed), Random(seed | 1));
     let begin = random.below(usize::MAX) as u32;
@@ -222,7 +223,7 @@ pub fn in_any_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(
             return;
         }
         let window = (len - next).min(8000);
-        // Mostly what is missing; else anything of the window, some of it sent again.
+        // Mostly missing data; otherwise any data of the window, including retransmissions.
         let from = if random.below(3) == 0 { next } else { next + random.below(window) };
         let from = if random.below(4) == 0 { from.saturating_sub(random.below(500)).max(stream.first) } else { from };
         let to = len.min(from + 1 + random.below(most));

@@ -1,7 +1,7 @@
-//! Replays `corpus/`: each file has the outcome that its manifest says, however it is cut.
+//! Replays `corpus/`: each file has the outcome in its manifest, however it is split.
 //!
-//! The files of the tables in `common` are written by this test when `SLUICE_WRITE_CORPUS` is set; else it checks
-//! that they are those of the tables. Captured files have their line in the manifest only.
+//! With `SLUICE_WRITE_CORPUS` set, this test writes the files of the tables in `common`; otherwise it compares them
+//! with the tables. Captured files are listed in the manifest only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::common::drive::{HeadRun, HelloRun, cuts, halves, singly};
 use crate::common::{Case, head_cases, hello_cases, properties};
 
-/// Files above this size are built by the tests, not kept.
+/// Larger inputs, in bytes, are built by the tests instead of stored.
 const MAX_FILE: usize = 20_000;
-/// What all files together may take in the repository.
+/// Most bytes of all files together in the repository.
 const MAX_CORPUS: u64 = 300_000;
 
 #[test]
@@ -78,8 +78,8 @@ fn the_corpus_stays_small() {
     assert!(size < MAX_CORPUS, "{size} bytes");
 }
 
-/// Files of one kind by name, each with its line of the manifest. A file without a line, or a line without a file,
-/// fails the test.
+/// Files of one kind by name, each with its line of the manifest. The test fails on a file without a line, and on a
+/// line without a file.
 pub(crate) fn read(kind: &str) -> BTreeMap<String, (Vec<u8>, String)> {
     let directory = directory(kind);
     let mut outcomes = manifest(&directory);
@@ -108,7 +108,7 @@ fn directory_size(path: &Path) -> u64 {
     entries.map(|entry| entry.expect("listed").metadata().expect("has a size").len()).sum()
 }
 
-/// `<file> <outcome>` on each line that does not begin with `#`.
+/// Parses `<file> <outcome>` lines; lines that begin with `#` are comments.
 fn manifest(directory: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(directory.join(MANIFEST)).expect("the manifest is there");
     text.lines()

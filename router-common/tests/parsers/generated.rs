@@ -1,4 +1,4 @@
-//! Generated input: anything at all, and well-formed messages of every shape.
+//! Generated input: arbitrary bytes, and well-formed messages of every shape.
 
 use proptest::prelude::*;
 use router_common::hostname::field_text;

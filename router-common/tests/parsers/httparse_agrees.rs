@@ -1,7 +1,7 @@
-//! The head parser against `httparse`.
+//! Compares the head parser with `httparse`.
 //!
-//! What is complete here, httparse reads with the same method, target, version and Host. What httparse reads and this
-//! crate refuses is refused for a reason of [`stricter`], which is checked on the bytes.
+//! httparse parses every complete head with the same method, target, version and Host. A head that only this crate
+//! rejects is rejected for a reason in [`stricter`], which is checked on the bytes.
 
 use std::sync::LazyLock;
 
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Rows of the table that are short enough for a change to hit something.
+/// Rows of the table that are short enough for a change to have an effect.
 static SEEDS: LazyLock<Vec<Case>> =
     LazyLock::new(|| head_cases::all().into_iter().filter(|case| case.bytes.len() < 2000).collect());
 
@@ -145,23 +145,23 @@ fn compare(bytes: &[u8]) {
         (Progress::Incomplete, Ok(httparse::Status::Complete(_))) => {
             panic!("incomplete here, read by httparse: {}", bytes.escape_ascii())
         }
-        // Either may see that a head goes wrong before the other does.
+        // Either parser may detect an error earlier than the other.
         (Progress::Invalid(_) | Progress::Incomplete, Err(_) | Ok(httparse::Status::Partial)) => {}
     }
 }
 
-/// Whether a head that httparse reads is refused here for what it is.
+/// Whether a head that httparse accepts is rejected here for a known reason.
 fn stricter(error: HeadError, head: &[u8], theirs: &httparse::Request<'_, '_>) -> bool {
     let target = theirs.path.unwrap_or_default().as_bytes();
     let bare_lf = (0..head.len()).any(|at| head[at] == b'\n' && (at == 0 || head[at - 1] != b'\r'));
     let hosts = hosts(theirs.headers);
     match error {
-        // Lines that end with LF alone, an empty one before the request line included.
+        // Lines that end in a bare LF, including an empty one before the request line.
         HeadError::LineEnd => bare_lf,
         HeadError::NotHttp => head.starts_with(b"\n") || head.starts_with(b"\r\n\n") || bare_lf,
-        // No routable method is that long.
+        // The method is longer than the limit.
         HeadError::Method => theirs.method.is_some_and(|method| method.len() > 32),
-        // A fragment, raw non-ASCII, a form that RFC 9112 §3.2 does not have.
+        // A fragment, raw non-ASCII, or a form outside RFC 9112 §3.2.
         HeadError::Target => {
             let first = target.first().copied().unwrap_or_default();
             target.iter().any(|byte| !byte.is_ascii_graphic() || *byte == b'#')

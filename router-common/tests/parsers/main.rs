@@ -1,4 +1,4 @@
-//! The parsers against the corpus, against generated input, and against the readers that others wrote.
+//! Compares the parsers with the corpus, with generated input, and with other implementations.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 #[path = "../common/mod.rs"]

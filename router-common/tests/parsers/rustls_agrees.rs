@@ -1,8 +1,8 @@
-//! The hello parser against rustls' `Acceptor`.
+//! Compares the ClientHello parser with rustls' `Acceptor`.
 //!
-//! What rustls accepts with a server name has that name here. What has a name here is accepted by rustls with that
-//! name, or rustls has one of the reasons that [`stricter`] lists. What rustls accepts and this crate refuses is
-//! listed in [`looser`].
+//! A ClientHello that rustls accepts with a server name has that name here. One with a name here is accepted by rustls
+//! with that name, or rejected for a reason in [`stricter`]. One that rustls accepts and this crate rejects is covered
+//! by [`looser`].
 
 use std::sync::LazyLock;
 
@@ -104,11 +104,11 @@ proptest! {
     }
 }
 
-/// Rows of the table that are short enough for a change to hit something.
+/// Rows of the table that are short enough for a change to have an effect.
 static SEEDS: LazyLock<Vec<Case>> =
     LazyLock::new(|| hello_cases::all().into_iter().filter(|case| case.bytes.len() < 3000).collect());
 
-/// What rustls says of a hello.
+/// rustls' result for a ClientHello.
 #[derive(Debug)]
 enum Theirs {
     Incomplete,
@@ -131,7 +131,7 @@ fn compare(what: &str, bytes: &[u8]) {
             assert_eq!(ours.parser.hello().alpn, *alpn, "{what}");
         }
         (Progress::Complete, Theirs::Refused(_)) if alone(bytes).is_some() => {
-            // rustls may refuse what follows the hello, too.
+            // rustls may also reject bytes after the ClientHello.
             compare(what, &alone(bytes).unwrap_or_default());
         }
         (Progress::Complete, Theirs::Refused(error)) => {
@@ -142,7 +142,7 @@ fn compare(what: &str, bytes: &[u8]) {
         (Progress::Complete, Theirs::Incomplete) => {
             assert!(ends_within_a_record(bytes), "{what}: complete here, incomplete in rustls: {}", shown(bytes));
         }
-        // What never becomes a hello may be refused by either at an earlier byte than by the other.
+        // Input that never becomes a ClientHello may be rejected at different bytes.
         (Progress::Incomplete, Theirs::Incomplete | Theirs::Refused(_))
         | (Progress::Invalid(_), Theirs::Incomplete | Theirs::Refused(_)) => {}
         (Progress::Incomplete, Theirs::Accepted { .. }) => {
@@ -154,7 +154,7 @@ fn compare(what: &str, bytes: &[u8]) {
     }
 }
 
-/// Why rustls refuses a hello that is routed here. Routing needs the name only; who terminates TLS checks the rest.
+/// Why rustls rejects a ClientHello that is routed here. Routing needs the name only; the TLS server checks the rest.
 fn stricter(error: &Error, name: &str, bytes: &[u8]) -> Option<&'static str> {
     match error {
         Error::PeerIncompatible(PeerIncompatible::NullCompressionRequired) => Some("compression methods are not read"),
@@ -185,7 +185,7 @@ fn stricter(error: &Error, name: &str, bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Parts of a hello, as rustls calls them, whose lengths are checked here, too.
+/// Parts of a ClientHello, by rustls' names, whose lengths are also checked here.
 const READ_HERE: [&str; 6] =
     ["ClientHelloPayload", "ServerNames", "ServerNamePayload", "ProtocolNames", "CipherSuites", "Compressions"];
 
@@ -204,7 +204,7 @@ fn stricter_name(name: &str, bytes: &[u8]) -> Option<&'static str> {
     literal.then_some("digits or colons that are no exact address: no name here either")
 }
 
-/// Why a hello that rustls accepts is refused here.
+/// Why a ClientHello that rustls accepts is rejected here.
 fn looser(error: HelloError, bytes: &[u8]) -> Option<&'static str> {
     match error {
         HelloError::RecordOverflow => Some("rustls takes plaintext records up to the size of encrypted ones"),
@@ -218,14 +218,14 @@ fn looser(error: HelloError, bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The hello by itself, `None` when nothing follows it.
+/// The ClientHello alone; `None` if nothing follows it.
 fn alone(bytes: &[u8]) -> Option<Vec<u8>> {
     let message = unframed(bytes);
     let hello = message.get(..4 + u32::from_be_bytes([0, message[1], message[2], message[3]]) as usize)?;
     (hello_end(bytes)? < bytes.len()).then(|| records(hello, 16_384))
 }
 
-/// Whether the bytes end before the last record does.
+/// Whether the bytes end within the last record.
 fn ends_within_a_record(mut bytes: &[u8]) -> bool {
     while let [_, _, _, high, low, rest @ ..] = bytes {
         let Some(next) = rest.get(u16::from_be_bytes([*high, *low]) as usize..) else { return true };
@@ -234,8 +234,8 @@ fn ends_within_a_record(mut bytes: &[u8]) -> bool {
     !bytes.is_empty()
 }
 
-/// Whether a hello that rustls accepts has, in its server name list, an entry of an unknown type that is empty, or
-/// that is longer than the list.
+/// Whether the server name list of a ClientHello that rustls accepts has an entry of an unknown type that is empty or
+/// longer than the list.
 fn short_entry_of_unknown_type(bytes: &[u8]) -> bool {
     let message = unframed(bytes);
     let number = |at: usize, size: usize| message[at..at + size].iter().fold(0, |n, byte| n << 8 | *byte as usize);

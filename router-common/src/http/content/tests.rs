@@ -4,7 +4,7 @@ use std::vec;
 
 use super::*;
 
-/// The end in these bytes of the content that begins with them, if it is there.
+/// End of the content that begins these bytes, if they contain it.
 fn end(mut content: Content, parts: &[&[u8]]) -> Result<Option<usize>, ContentError> {
     let mut taken = 0;
     for part in parts {
@@ -13,7 +13,7 @@ fn end(mut content: Content, parts: &[&[u8]]) -> Result<Option<usize>, ContentEr
     Ok(content.is_over().then_some(taken))
 }
 
-/// The verdict on chunks fed in one piece, checked to be the same for every split into two.
+/// The result for chunks fed in one piece, checked to be the same for every split into two.
 fn scan(bytes: &[u8]) -> Result<Option<usize>, ContentError> {
     let whole = end(Content::chunked(), &[bytes]);
     for split in 0..=bytes.len() {
@@ -86,7 +86,7 @@ fn lines_are_bounded() {
     let scan_whole = |bytes: &[u8]| Content::chunked().scan(bytes);
     let extension = [b"1;".as_slice(), &vec![b'a'; MAX_LINE as usize + 1]].concat();
     assert_eq!(scan_whole(&extension), Err(ContentError));
-    // Trailers count together, or many short ones would be no bound at all.
+    // Trailers are limited together, or many short ones would be unlimited.
     for line in [b"a: b\r\n".as_slice(), b"a\r\n"] {
         let trailers = [b"0\r\n".as_slice(), &line.repeat(MAX_LINE as usize + 1)].concat();
         assert_eq!(scan_whole(&trailers), Err(ContentError));

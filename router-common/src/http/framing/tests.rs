@@ -1,4 +1,4 @@
-//! What heads say of their content's end, field by field.
+//! How heads determine their content's end, field by field.
 
 use std::format;
 
@@ -21,7 +21,7 @@ fn one_way_to_tell_the_end_is_clear() {
         ("Content-Length: 5000000000000000000\r\n", Framing::Sized, 5_000_000_000_000_000_000),
         ("Transfer-Encoding: chunked\r\n", Framing::Chunked, 0),
         ("TRANSFER-encoding:CHUNKED\t\r\n", Framing::Chunked, 0),
-        // Other fields, of the same letters in part.
+        // Other fields whose names partly have the same letters.
         ("X-Content-Length: 5\r\nContent-Lengths: 5\r\nContent-Lengt: 5\r\n", Framing::Sized, 0),
         ("Accept-Encoding: chunked\r\nTE: chunked\r\nContent-Encoding: gzip\r\n", Framing::Sized, 0),
         ("Content-Type: a\r\nContent-Language: b\r\nTransfer-Encodings: chunked\r\n", Framing::Sized, 0),

@@ -1,4 +1,4 @@
-//! From one version of IP to the other.
+//! Translation from one IP version to the other.
 
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -26,7 +26,7 @@ proptest! {
         prop_assert!(translate_across(&mut frame, &read, &t));
         frame.assert_sums();
 
-        // The TCP part is that of a translation that stays within the version, checksum aside.
+        // Apart from the checksum, the TCP part equals that of a translation within the version.
         let mut within = headers.frame(&options.bytes(), &payload, sums);
         let stays = Translation { to: headers.flow, ..t };
         prop_assert!(translate(&mut within, &read, &stays));
@@ -37,7 +37,7 @@ proptest! {
         let without_checksum = |tcp: &[u8]| -> Vec<u8> { [&tcp[..12], &tcp[14..]].concat() };
         prop_assert_eq!(without_checksum(tcp), without_checksum(expected));
 
-        // Hop limit and traffic class go over.
+        // Hop limit and traffic class are copied.
         let (hops, class) = if v6 {
             (frame.bytes[22], frame.bytes[15])
         } else {
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// A packet without end whose headers are written and not read.
+/// A packet of unlimited length whose headers are written and not read.
 struct Written([u8; 64]);
 
 impl Packet for Written {

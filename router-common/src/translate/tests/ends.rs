@@ -1,5 +1,5 @@
-//! A TCP end, as small as one can be that asserts what the other end tells it: sliding window, zero-window probes,
-//! selective acknowledgements, timestamps and FIN. Offsets count its stream from 0; the FIN is one more than the data.
+//! A minimal TCP end that asserts what it receives from the other end: sliding window, zero-window probes, selective
+//! acknowledgements, timestamps and FIN. Stream offsets count from 0; the FIN is one past the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
@@ -13,22 +13,22 @@ use crate::packet::{ACK, FIN, segment};
 /// Largest payload of a segment.
 const SEGMENT: u64 = 200;
 
-/// What an end is told at the handshake, and what it has to send.
+/// An end's values from the handshake, and its data to send.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// This end → the peer that it knows.
+    /// This end → its peer.
     pub flow: FlowKey,
     pub isn: u32,
-    /// Of the peer that it knows.
+    /// Its peer's initial sequence number.
     pub peer_isn: u32,
-    /// Of the windows that it tells.
+    /// Shift of the windows that it announces.
     pub shift: u8,
-    /// Of the windows that it is told, as it believes.
+    /// Shift of the windows that it receives, as it assumes.
     pub peer_shift: u8,
-    /// Its timestamp clock at time 0, and that of the peer that it knows.
+    /// Its timestamp clock at time 0, and its peer's.
     pub clocks: Option<[u32; 2]>,
     pub sack: bool,
-    /// Bytes that it has room for.
+    /// Receive buffer, in bytes.
     pub capacity: u64,
     pub data: Vec<u8>,
 }
@@ -38,10 +38,10 @@ pub struct End {
     start: Start,
     acked: u64,
     sent: u64,
-    /// Up to where it may send.
+    /// Offset up to which it may send.
     edge: u64,
     pub got: Vec<u8>,
-    /// Bytes of `got` that the application has taken.
+    /// Bytes of `got` that the application has read.
     taken: u64,
     ahead: BTreeMap<u64, u8>,
     fin_at: Option<u64>,
@@ -54,7 +54,8 @@ pub struct End {
 impl End {
     pub fn new(start: Start) -> Self {
         let recent = start.clocks.map_or(0, |[_, peer]| peer);
-        // What a handshake has left: our first value may be echoed, and nothing may be sent before a window is told.
+        // State after a handshake: the first timestamp value may be echoed, and nothing may be sent before a window is
+        // announced.
         let values = start.clocks.iter().map(|[own, _]| *own).collect();
         let (ahead, got) = (BTreeMap::new(), Vec::new());
         End {
@@ -85,18 +86,18 @@ impl End {
         self.got.len() as u64 + u64::from(self.fin_got)
     }
 
-    /// The application takes some of what has come.
+    /// The application reads some of the received data.
     pub fn take(&mut self, bytes: u64) {
         self.taken = (self.taken + bytes).min(self.got.len() as u64);
     }
 
-    /// What may be sent next, if anything.
+    /// The next segment that may be sent, if any.
     pub fn next(&mut self, now: u32, sums: Sums) -> Option<Frame> {
         let to = self.edge.min(self.sent + SEGMENT).min(self.total());
         (to > self.sent).then(|| self.emit(self.sent, to, now, sums))
     }
 
-    /// What a timer sends: the first that is not acknowledged, or a byte to probe a window of 0.
+    /// The segment that a timer sends: the first unacknowledged one, or a zero-window probe of one byte.
     pub fn repeat(&mut self, now: u32, sums: Sums) -> Option<Frame> {
         let most = if self.edge > self.acked { self.edge.min(self.acked + SEGMENT) } else { self.acked + 1 };
         let to = most.min(self.total());
@@ -127,7 +128,7 @@ impl End {
         headers.frame(&options.bytes(), &payload, sums)
     }
 
-    /// Timestamps and SACK in an order and alignment that changes from packet to packet.
+    /// Timestamps and SACK, in an order and alignment that changes with each packet.
     fn options(&mut self, now: u32) -> Options {
         let timestamps = self.start.clocks.map(|[own, _]| own.wrapping_add(now));
         self.values.extend(timestamps);
@@ -145,7 +146,7 @@ impl End {
         Options::new(parts.into_iter().flatten().flatten().collect(), Vec::new())
     }
 
-    /// Edges of what came ahead of its turn, in the peer's numbers.
+    /// SACK edges of the data received out of order, in the peer's numbering.
     fn edges(&self, most: usize) -> Vec<u32> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for at in self.ahead.keys() {
@@ -158,7 +159,7 @@ impl End {
         runs.iter().take(most).flat_map(|(from, to)| [number(*from), number(*to)]).collect()
     }
 
-    /// Takes a packet. Whether it is to be acknowledged.
+    /// Receives a packet. Returns whether it is to be acknowledged.
     pub fn receive(&mut self, frame: &Frame, now: u32) -> bool {
         let packet = &&frame.bytes[..];
         let segment = segment(packet).expect("a TCP segment");
@@ -172,7 +173,7 @@ impl End {
         }
         let from = offset(segment.seq, self.start.peer_isn, self.expected());
         let payload = &frame.bytes[segment.payload as usize..][..segment.payload_len as usize];
-        // What an honest peer keeps to when no window is told larger than it is: all but a probe.
+        // A correct peer stays within the window, except for a probe, if no window is announced too large.
         let room = self.taken + self.start.capacity;
         let to = from + payload.len() as u64;
         assert!(to <= room || payload.len() <= 1, "{from} to {to} is sent, there is room to {room}");
@@ -188,7 +189,7 @@ impl End {
         !payload.is_empty() || segment.flags & FIN != 0
     }
 
-    /// Timestamps and selective acknowledgements are such as an honest peer sends; the options are well-formed.
+    /// The options are well-formed; timestamps and selective acknowledgements are those of a correct peer.
     fn check_options(&mut self, mut options: &[u8], now: u32) {
         let mut seen = false;
         while let [kind, behind @ ..] = options {
@@ -209,7 +210,7 @@ impl End {
         assert_eq!(seen, self.start.clocks.is_some(), "timestamps");
     }
 
-    /// The value is one that the peer has had, the echo is one of ours.
+    /// The value is one of the peer's clock, the echo is one of ours.
     fn check_timestamps(&mut self, numbers: &[u32], now: u32) {
         let Some([_, peer]) = self.start.clocks else { return };
         let age = numbers[0].wrapping_sub(peer);
@@ -220,14 +221,14 @@ impl End {
         }
     }
 
-    /// What is acknowledged selectively was sent.
+    /// Selectively acknowledged data was sent.
     fn check_block(&self, edges: &[u32]) {
         let (from, to) = (offset(edges[0], self.start.isn, self.acked), offset(edges[1], self.start.isn, self.acked));
         assert!(from < to && to <= self.sent, "{from} to {to} is acknowledged, {} is sent", self.sent);
     }
 }
 
-/// Where in a stream a number is, being near to `near`.
+/// Stream offset of a sequence number close to `near`.
 fn offset(number: u32, isn: u32, near: u64) -> u64 {
     let away = number.wrapping_sub(isn.wrapping_add(1).wrapping_add(near as u32)) as i32;
     near.checked_add_signed(i64::from(away)).expect("a number from before the stream's beginning")

@@ -1,4 +1,4 @@
-//! Fragments that are translated one by one are those of the packet that was translated as a whole.
+//! Fragments translated one by one equal the fragments of the translated packet.
 
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -10,7 +10,7 @@ use super::{any_headers, any_translation, translated};
 use crate::extensions::Extensions;
 use crate::packet::{read_fragment, segment};
 
-/// What the kernel program does to a fragment, given the connection's addresses.
+/// The kernel program's work on a fragment, given the connection's addresses.
 fn carried(frame: &Frame, headers: &Headers, t: &Translation, id: u32) -> Frame {
     let mut frame = frame.clone();
     let mut extensions = Extensions::default();
@@ -49,7 +49,7 @@ proptest! {
         let expected = translated(&whole, &t).fragments(new_id, eights * 8);
         prop_assert!(expected.len() > 1);
         for (part, expected) in whole.fragments(id, eights * 8).iter().zip(expected) {
-            // With options, or a header of them before that of the fragment: each fragment has those.
+            // With options, or an options header before the fragment header: each fragment has them.
             let part = match (extra, headers.v6) {
                 (0, _) => part.clone(),
                 (words, false) => part.with(0, &std::vec![1; words * 4]),

@@ -1,4 +1,4 @@
-//! Frames with each state that the kernel keeps a checksum in (include/linux/skbuff.h, “ip_summed”).
+//! Frames with each checksum state of the kernel (include/linux/skbuff.h, “ip_summed”).
 
 use std::vec;
 use std::vec::Vec;
@@ -7,14 +7,14 @@ use super::super::PacketMut;
 use crate::maps::{FlowKey, mapped};
 use crate::packet::Packet;
 
-/// Who has summed up what.
+/// State of the checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sums {
-    /// The packet has its checksum (`CHECKSUM_NONE`, `CHECKSUM_UNNECESSARY`).
+    /// The field is the complete checksum (`CHECKSUM_NONE`, `CHECKSUM_UNNECESSARY`).
     Full,
-    /// The field has the pseudo header's sum, not complemented; hardware sums up the rest (`CHECKSUM_PARTIAL`).
+    /// The field is the pseudo header's sum, not complemented; hardware adds the rest (`CHECKSUM_PARTIAL`).
     Partial,
-    /// Hardware gave the sum of all after the Ethernet header (`CHECKSUM_COMPLETE`).
+    /// Hardware has provided the sum over everything after the Ethernet header (`CHECKSUM_COMPLETE`).
     Complete(u32),
 }
 
@@ -25,7 +25,7 @@ pub struct Frame {
     pub sums: Sums,
 }
 
-/// All that is in the headers but TCP options.
+/// All header fields except TCP options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     pub v6: bool,
@@ -47,7 +47,7 @@ impl Default for Headers {
 }
 
 impl Headers {
-    /// The frame, `options` being of a multiple of four bytes.
+    /// The frame; the length of `options` is a multiple of four bytes.
     pub fn frame(&self, options: &[u8], payload: &[u8], sums: Sums) -> Frame {
         assert!(options.len() <= 40 && options.len().is_multiple_of(4), "{} bytes of options", options.len());
         let length = 20 + options.len() + payload.len();
@@ -86,7 +86,7 @@ impl Headers {
         [&[0x60, 1, 2, 3, length[0], length[1], 6, 64][..], &self.flow.source, &self.flow.destination].concat()
     }
 
-    /// RFC 9293 §3.1, RFC 8200 §8.1.
+    /// The pseudo header (RFC 9293 §3.1, RFC 8200 §8.1).
     fn pseudo(&self, length: usize) -> u64 {
         let from = if self.v6 { 0 } else { 12 };
         sum(&self.flow.source[from..]) + sum(&self.flow.destination[from..]) + 6 + length as u64
@@ -94,7 +94,7 @@ impl Headers {
 }
 
 impl Frame {
-    /// Every sum holds, computed anew from all bytes.
+    /// Asserts that every checksum is valid, computed from all bytes.
     pub fn assert_sums(&self) {
         let ip = &self.bytes[14..];
         let v6 = ip[0] >> 4 == 6;
@@ -112,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// With `between` behind the IP header, whose `next` is the first header in it (IPv6).
+    /// Inserts `between` after the IP header; `next` is its first header's number (IPv6).
     pub fn with(&self, next: u8, between: &[u8]) -> Frame {
         let mut bytes = self.bytes.clone();
         let v6 = bytes[14] >> 4 == 6;
@@ -132,7 +132,7 @@ impl Frame {
         Frame { bytes, sums }
     }
 
-    /// In fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5).
+    /// Splits the frame into fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5).
     pub fn fragments(&self, id: u32, size: usize) -> Vec<Frame> {
         let v6 = self.bytes[14] >> 4 == 6;
         let data = &self.bytes[if v6 { 54 } else { 34 }..];
@@ -161,7 +161,7 @@ impl Frame {
         data.chunks(size).enumerate().map(part).collect()
     }
 
-    /// Of a fragment: everything that can be checked without the others.
+    /// Asserts everything about a fragment that can be checked without the others.
     pub fn assert_fragment_sums(&self) {
         let ip = &self.bytes[14..];
         assert!(ip[0] >> 4 == 6 || fold(sum(&ip[..20])) == 0xffff, "IPv4 header checksum of {self:?}");
@@ -189,9 +189,9 @@ impl Packet for Frame {
     }
 }
 
-/// As the kernel's helpers do it (net/core/filter.c, net/core/utils.c).
+/// Equivalents of the kernel's helpers (net/core/filter.c, net/core/utils.c).
 impl PacketMut for Frame {
-    /// `bpf_skb_change_proto`: 20 bytes more or less after the Ethernet header.
+    /// `bpf_skb_change_proto`: adds or removes 20 bytes after the Ethernet header.
     fn change_family(&mut self, v6: bool) -> bool {
         if v6 {
             self.bytes.splice(14..14, [0xaa; 20]);
@@ -247,7 +247,7 @@ impl PacketMut for Frame {
     }
 }
 
-/// RFC 1071: the sum of big-endian words.
+/// The sum of big-endian words (RFC 1071).
 fn sum(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |byte| u64::from(*byte))).sum()
 }
@@ -256,7 +256,7 @@ fn fold(sum: u64) -> u16 {
     if sum > 0xffff { fold((sum & 0xffff) + (sum >> 16)) } else { sum as u16 }
 }
 
-/// `csum_partial`: the sum of words in the byte order of memory.
+/// `csum_partial`: the sum of words in memory byte order.
 fn native_sum(bytes: &[u8]) -> u32 {
     u32::from(u16::from_ne_bytes(fold(sum(bytes)).to_be_bytes()))
 }

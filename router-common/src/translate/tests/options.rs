@@ -1,4 +1,4 @@
-//! TCP options as values, and what they should become.
+//! TCP options as values, and their expected translation.
 
 use std::vec;
 use std::vec::Vec;
@@ -12,9 +12,9 @@ use super::any_number;
 pub enum Opt {
     Nop,
     Timestamps(u32, u32),
-    /// Edges.
+    /// Edges of SACK blocks.
     Sack(Vec<u32>),
-    /// Of a kind, or a length of a known kind, that is not touched.
+    /// Another kind, or a known kind of another length, which is unchanged.
     Other(u8, Vec<u8>),
 }
 
@@ -33,16 +33,16 @@ impl Opt {
     }
 }
 
-/// Options of at most 40 bytes, and what ends them.
+/// Options of at most 40 bytes, and their end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     list: Vec<Opt>,
-    /// Bytes behind, at which reading ends: padding or garbage.
+    /// Bytes after the options, at which reading ends: padding or garbage.
     tail: Vec<u8>,
 }
 
 impl Options {
-    /// As many of the options as there is room for; the tail is cut, or filled up, to a multiple of four bytes.
+    /// As many of the options as fit; the tail is cut or padded to a multiple of four bytes.
     pub fn new(list: Vec<Opt>, mut tail: Vec<u8>) -> Self {
         let mut room = 40;
         let fits = |option: &Opt| {
@@ -52,7 +52,7 @@ impl Options {
             fits
         };
         let list: Vec<Opt> = list.into_iter().filter(fits).collect();
-        // What is cut off of the tail leaves an option that is longer than the rest: as malformed as before.
+        // A cut tail leaves an option that is longer than the rest: malformed as before.
         tail.truncate(room);
         tail.resize(tail.len() + (room - tail.len()) % 4, 0);
         Options { list, tail }
@@ -95,7 +95,7 @@ fn any_option() -> impl Strategy<Value = Opt> {
 }
 
 fn any_tail() -> impl Strategy<Value = Vec<u8>> {
-    // What would be timestamps if it were read, behind what ends reading.
+    // Bytes that would be timestamps, after the end of reading.
     let unread = prop_oneof![Just(vec![8, 10, 1, 2, 3, 4, 5, 6, 7, 8]), prop::collection::vec(any::<u8>(), 0..40)];
     let malformed = prop_oneof![
         (2..255_u8, 0..2_u8).prop_map(|(kind, length)| vec![kind, length]),
@@ -105,7 +105,7 @@ fn any_tail() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![Just(Vec::new()), (malformed, unread).prop_map(|(malformed, unread)| [malformed, unread].concat())]
 }
 
-/// Options in any order, with any padding; every fourth time those that nearly every packet has, in front.
+/// Options in any order, with any padding; every fourth time begins with those of nearly every packet.
 pub fn any_options() -> impl Strategy<Value = Options> {
     let usual =
         (any_number(), any_number()).prop_map(|(value, echo)| vec![Opt::Nop, Opt::Nop, Opt::Timestamps(value, echo)]);

@@ -1,4 +1,4 @@
-//! Two ends talk to each other, each in its own numbers, over a network that loses, repeats and reorders.
+//! Two ends exchange data, each in its own numbering, over a network that loses, duplicates and reorders packets.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -11,15 +11,15 @@ use super::frame::{Frame, Sums};
 use super::{any_flow, any_number, translated};
 
 const STATES: [Sums; 3] = [Sums::Full, Sums::Partial, Sums::Complete(0)];
-/// Turns after the bad ones until everything must have come: a byte a probe, in the worst case.
+/// Turns after the bad ones within which everything must arrive: in the worst case each probe delivers a byte.
 const TURNS: u32 = 100_000;
 
-/// The client and the backend, and what is between them.
+/// The client, the backend, and the packets in transit.
 #[derive(Debug)]
 struct World {
     ends: [End; 2],
     translations: [Translation; 2],
-    /// To whom, and what, after translation.
+    /// Receiver and translated packet.
     wire: VecDeque<(usize, Frame)>,
     now: u32,
 }
@@ -85,14 +85,14 @@ impl World {
     }
 }
 
-/// What one end is: sequence number, clock, shift, capacity, data.
+/// Parameters of an end: sequence number, clock, shift, capacity, data.
 fn any_side() -> impl Strategy<Value = (u32, u32, u8, u64, Vec<u8>)> {
     let capacity = prop_oneof![1..50_u64, 50..5000_u64, 60_000..2_000_000_u64];
     (any_number(), any_number(), 0..15_u8, capacity, prop::collection::vec(any::<u8>(), 0..1500))
 }
 
 prop_compose! {
-    /// The client knows a listener, the backend knows us; neither knows the other.
+    /// The client's peer is the listener, the backend's is the router; neither knows the other.
     fn any_world()(v6 in any::<bool>())(
         client_flow in any_flow(v6),
         backend_flow in any_flow(v6),
@@ -107,13 +107,13 @@ prop_compose! {
         let (b_isn, b_clock, b_shift, b_capacity, b_data) = backend;
         let (r_isn, r_clock, r_shift) = listener;
         let (o_isn, o_clock, o_shift) = ours;
-        // The client's shift is copied into our SYN, as a rule.
+        // The client's shift is usually copied into the SYN to the backend.
         let o_shift = o_shift.unwrap_or(c_shift);
         let client = Start {
             flow: client_flow, isn: c_isn, peer_isn: r_isn, shift: c_shift, peer_shift: r_shift,
             clocks: clocks.then_some([c_clock, r_clock]), sack, capacity: c_capacity, data: c_data,
         };
-        // The backend → us.
+        // The backend → the router.
         let backend = Start {
             flow: backend_flow.reversed(), isn: b_isn, peer_isn: o_isn, shift: b_shift, peer_shift: o_shift,
             clocks: clocks.then_some([b_clock, o_clock]), sack, capacity: b_capacity, data: b_data,
