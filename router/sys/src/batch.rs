@@ -1,4 +1,4 @@
-//! Walking a large hash map by the thousand: `BPF_MAP_LOOKUP_BATCH`, which the library has not.
+//! Batched iteration over large hash maps: `BPF_MAP_LOOKUP_BATCH`, which aya lacks.
 
 use std::io;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use crate::abi::{Plain, Raw};
 const LOOKUP_BATCH: libc::c_long = 24;
 /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
 const LOOKUP_AND_DELETE: libc::c_long = 21;
-/// Entries a call; a bucket that has more makes this larger.
+/// Entries per call; raised if a bucket has more.
 const ENTRIES: usize = 4096;
 
 /// The `batch` part of `union bpf_attr` (linux/bpf.h).
@@ -29,7 +29,7 @@ struct Attributes {
     flags: u64,
 }
 
-/// The part of `union bpf_attr` that is about one entry.
+/// The part of `union bpf_attr` for operations on one entry.
 #[repr(C)]
 struct One {
     map_fd: u32,
@@ -39,12 +39,12 @@ struct One {
     flags: u64,
 }
 
-/// A walk through a hash map that is written to meanwhile: what is there all along is seen once, what comes or goes
-/// may be seen or not.
+/// An iteration over a hash map that is modified meanwhile: entries that exist throughout are seen once, entries that
+/// are added or deleted may be missed.
 #[derive(Debug)]
 pub struct Walk<K, V> {
     map: OwnedFd,
-    /// Where the next call begins; `None`: at the start.
+    /// Position of the next call; `None`: at the start.
     position: Option<u32>,
     keys: Vec<Raw<K>>,
     values: Vec<Raw<V>>,
@@ -52,10 +52,10 @@ pub struct Walk<K, V> {
 }
 
 impl<K: Plain, V: Plain> Walk<K, V> {
-    /// A walk through this map, which must be a hash map of these keys and values.
+    /// An iteration over this map, which must be a hash map with these key and value types.
     ///
     /// # Errors
-    /// When it is another map, or its descriptor cannot be copied.
+    /// The map is of another type or has other sizes, or its descriptor cannot be duplicated.
     pub fn new(map: &Map) -> Result<Self, MapError> {
         let Map::HashMap(data) = map else {
             return Err(MapError::InvalidName { name: "a walk wants a hash map".to_owned() });
@@ -74,10 +74,10 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         Ok(Walk { map, position: None, keys: Vec::new(), values: Vec::new(), of: PhantomData })
     }
 
-    /// Takes the next entries, and tells whether the walk has come round: the next call begins at the start.
+    /// Reads the next entries. Returns whether that was the end; the next call begins at the start again.
     ///
     /// # Errors
-    /// The system call's.
+    /// The system call failed.
     pub fn step(&mut self, mut take: impl FnMut(&K, &V)) -> io::Result<bool> {
         let room = self.keys.capacity().max(ENTRIES);
         self.keys.clear();
@@ -96,9 +96,9 @@ impl<K: Plain, V: Plain> Walk<K, V> {
             elem_flags: 0,
             flags: 0,
         };
-        // SAFETY: the kernel writes at most `count` keys and values, whose sizes are the map's (looked up when the
-        // walk was made), to buffers with room for as many, and one u32 (a bucket, for hash maps) to `out_batch`.
-        // All of them live until the call returns.
+        // SAFETY: the kernel writes at most `count` keys and values, of the map's sizes (checked when the walk was
+        // made), into buffers with that capacity, and one u32 (a bucket, for hash maps) to `out_batch`. All of them
+        // live until the call returns.
         let result = unsafe {
             libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut attributes, size_of::<Attributes>() as libc::c_uint)
         };
@@ -106,10 +106,10 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         if result < 0 {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
-                // The end; what was found on the way there is still delivered.
+                // The end; the entries found before it are still delivered.
                 Some(libc::ENOENT) => round = true,
                 Some(libc::ENOSPC) => {
-                    // A bucket with more entries than there is room for.
+                    // A bucket has more entries than the buffers.
                     self.keys.reserve_exact(room * 2);
                     return Ok(false);
                 }
@@ -120,7 +120,7 @@ impl<K: Plain, V: Plain> Walk<K, V> {
             }
         }
         let found = (attributes.count as usize).min(room);
-        // SAFETY: the kernel has filled as many, and any bytes are a value of either type (`Plain`).
+        // SAFETY: the kernel has filled this many, and any bytes are a valid value of either type (`Plain`).
         unsafe {
             self.keys.set_len(found);
             self.values.set_len(found);
@@ -132,7 +132,7 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         Ok(round)
     }
 
-    /// Deletes an entry, and returns what it was at that moment.
+    /// Deletes an entry and returns its last value; `None` if the system call failed, as without such an entry.
     pub fn take(&self, key: &K) -> Option<V> {
         let key = Raw(*key);
         let mut value = MaybeUninit::<V>::uninit();
@@ -143,16 +143,16 @@ impl<K: Plain, V: Plain> Walk<K, V> {
             value: value.as_mut_ptr() as u64,
             flags: 0,
         };
-        // SAFETY: the kernel reads one key and writes at most one value, whose sizes are the map's (looked up when the
-        // walk was made).
+        // SAFETY: the kernel reads one key and writes at most one value, of the map's sizes (checked when the walk was
+        // made).
         let result = unsafe {
             libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE, &raw const attributes, size_of::<One>() as libc::c_uint)
         };
-        // SAFETY: the kernel has written all of it when it says so, and any bytes are a value (`Plain`).
+        // SAFETY: after success the kernel has written the whole value, and any bytes are a valid one (`Plain`).
         (result == 0).then(|| unsafe { value.assume_init() })
     }
 
-    /// Whether it is somewhere between start and end.
+    /// Whether the walk has begun and not ended.
     pub fn is_under_way(&self) -> bool {
         self.position.is_some()
     }
@@ -162,10 +162,10 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         self.position = None;
     }
 
-    /// Takes all entries, from the start.
+    /// Reads all entries, from the start.
     ///
     /// # Errors
-    /// The system call's.
+    /// The system call failed.
     pub fn all(&mut self, mut take: impl FnMut(&K, &V)) -> io::Result<()> {
         self.restart();
         while !self.step(&mut take)? {}
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// A map of its own, which no program has. Needs root.
+    /// A map of its own, which no program uses. Needs root.
     fn map(entries: u32) -> Map {
         let (key, value) = (size_of::<SlotKey>() as u32, size_of::<Slot>() as u32);
         let definition = aya_obj::Map::new_from_params(BPF_MAP_TYPE_HASH as u32, key, value, 2 * entries, 0);

@@ -1,11 +1,11 @@
 //! The program's own machine code on huge pages.
 //!
-//! A request runs through code that lies on hundreds of pages of 4 KiB, more than a processor has addresses of at hand.
-//! The code is copied to anonymous memory, of which the kernel makes pages of 2 MiB
-//! (Documentation/admin-guide/mm/transhuge.rst), and that is moved to where the code was. The linker aligns it for that
-//! (`build.rs`).
+//! The code of a request is spread over hundreds of 4 KiB pages, more than the instruction TLB holds. The code is
+//! copied to anonymous memory that is eligible for 2 MiB pages (Documentation/admin-guide/mm/transhuge.rst), which is
+//! then moved to the code's address. The linker aligns the code for that (`build.rs`).
 //!
-//! What it costs: the copy is this process's alone, uprobes do not see it, and profilers that go by files find no names.
+//! Costs: the copy is not shared with other processes, uprobes do not see it, and profilers that use file mappings find
+//! no symbols.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use rustix::mm::{
     Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mprotect, mremap_fixed, munmap,
 };
 
-/// Bytes of a huge page.
+/// Size of a huge page, in bytes.
 const HUGE: usize = 2 << 20;
-/// More code than this is a debug build's, most of which is never run.
+/// Largest code, in bytes, that is moved: more than this is a debug build, most of which is never executed.
 const MOST: usize = 32 << 20;
 
-/// Puts the code on huge pages; how many bytes. 0: the kernel has none, or there is nothing that would fill one.
+/// Moves the code to huge pages; returns the number of bytes. 0: the kernel has none, or the code does not fill one.
 ///
 /// # Errors
-/// The system calls': then the code is where it was. A kernel that forbids to make memory executable is the usual
-/// reason (SELinux' `execmem`, systemd's `MemoryDenyWriteExecute`).
+/// A system call failed; the code is then unchanged. The usual reason is a policy against executable memory (SELinux'
+/// `execmem`, systemd's `MemoryDenyWriteExecute`).
 pub fn on_huge_pages() -> io::Result<usize> {
     let enabled = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if enabled.is_empty() || enabled.contains("[never]") {
@@ -40,8 +40,8 @@ pub fn on_huge_pages() -> io::Result<usize> {
     }
 }
 
-/// Of the mapping that an address is in: where it lies, and the huge pages that it fills or, where nothing else is behind
-/// it, begins.
+/// The range of the executable mapping with an address, and the range of the huge pages that replace it: those that it
+/// fills, and the last, partly filled one if nothing else is mapped there.
 fn text(maps: &str, address: usize) -> Option<(Range<usize>, Range<usize>)> {
     let mut mappings = maps.lines().filter_map(|line| {
         let (range, rest) = line.split_once(' ')?;
@@ -59,7 +59,7 @@ fn text(maps: &str, address: usize) -> Option<(Range<usize>, Range<usize>)> {
     Some((text, start..end.max(start)))
 }
 
-/// Memory that is not used yet.
+/// An anonymous mapping that is unmapped when dropped.
 struct Fresh {
     start: *mut c_void,
     len: usize,
@@ -67,7 +67,8 @@ struct Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nothing refers to it. What was moved away is no longer of it.
+        // SAFETY: this value owns the mapping, and nothing refers to it. The part that was moved away no longer belongs
+        // to it.
         let _ = unsafe { munmap(self.start, self.len) };
     }
 }
@@ -75,23 +76,23 @@ impl Drop for Fresh {
 fn replace(text: &Range<usize>, whole: &Range<usize>) -> io::Result<()> {
     let len = whole.len();
     let (read_write, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping, wherever the kernel likes.
+    // SAFETY: a new mapping at an address of the kernel's choice.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), len + HUGE, read_write, private)? };
     let fresh = Fresh { start, len: len + HUGE };
     let copy = fresh.start.map_addr(|address| address.next_multiple_of(HUGE));
-    // SAFETY: within the new mapping, which is longer by a huge page.
+    // SAFETY: within the new mapping, which is longer by one huge page.
     unsafe { madvise(copy, len, Advice::LinuxHugepage)? };
     let code = whole.start..whole.end.min(text.end);
-    // SAFETY: the code of this program is readable, and nothing writes it; `len` bytes from `copy` on are the new
-    // mapping's, and no less than the code has.
+    // SAFETY: this program's code is readable, and nothing writes it. The `len` bytes from `copy` belong to the new
+    // mapping, and the code is not longer.
     unsafe {
         let code = slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(code.start), code.len());
         ptr::copy_nonoverlapping(code.as_ptr(), copy.cast(), code.len());
     }
-    // SAFETY: as above. It is writable no longer.
+    // SAFETY: as above. Nothing writes to it afterwards.
     unsafe { mprotect(copy, len, MprotectFlags::READ | MprotectFlags::EXEC)? };
-    // SAFETY: what is replaced has the same bytes, as far as there were any, and the kernel replaces it in one step: a
-    // thread that runs there meanwhile waits for its next page. Nothing else was mapped there (`text`).
+    // SAFETY: the replaced pages have the same bytes, as far as they were mapped, and the kernel replaces them in one
+    // step: a thread that executes them meanwhile faults and waits. Nothing else was mapped there (`text`).
     unsafe { mremap_fixed(copy, len, len, MremapFlags::MAYMOVE, ptr::with_exposed_provenance_mut(whole.start))? };
     Ok(())
 }
@@ -128,7 +129,7 @@ mod tests {
         assert!(text(small, 0x1000).unwrap().1.is_empty());
     }
 
-    /// With other threads running through the code that is replaced.
+    /// While other threads execute the code that is replaced.
     #[test]
     fn the_code_goes_on_where_it_was() {
         let maps = || fs::read_to_string("/proc/self/maps").unwrap();

@@ -1,4 +1,4 @@
-//! All unsafe code of the agent; every other crate of user space forbids it.
+//! All unsafe code of the agent; every other user-space crate forbids it.
 
 pub mod abi;
 pub mod activation;

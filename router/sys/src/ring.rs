@@ -1,4 +1,4 @@
-//! Waiting for a ring buffer of the kernel programs.
+//! Asynchronous waiting for a ring buffer of the kernel programs.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use aya::maps::{MapData, RingBuf};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Registers a ring with the runtime.
+/// Registers a ring for readability with the tokio runtime.
 ///
 /// # Errors
-/// The system call's.
+/// The registration failed.
 pub fn readable(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
-    // SAFETY: the ring owns its descriptor, returns the same one always and closes it only when dropped, which `AsyncFd`
-    // does after deregistering it.
+    // SAFETY: the ring owns its descriptor, always returns the same one, and closes it only when it is dropped, which
+    // `AsyncFd` does after deregistering it.
     Ok(unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE)? })
 }

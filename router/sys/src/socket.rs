@@ -1,18 +1,18 @@
-//! Socket options that neither socket2 nor rustix has.
+//! Socket options that socket2 and rustix lack.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// Leaves connections of a listening socket to the kernel until their first bytes are there, for a time in whole seconds
-/// at most (`TCP_DEFER_ACCEPT`, tcp(7)); 0 turns that off.
+/// Sets `TCP_DEFER_ACCEPT` (tcp(7)) on a listening socket: the kernel delivers a connection only when its first data
+/// has arrived, or after about this time, in whole seconds; 0 disables that.
 ///
 /// # Errors
-/// The system call's.
+/// The system call failed.
 pub fn defer_accept(socket: &impl AsFd, time: Duration) -> io::Result<()> {
     let seconds = libc::c_int::try_from(time.as_secs()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the option takes a c_int, which is what the pointer and the length describe, and the call does not keep the
-    // pointer; the descriptor is open as long as `socket` is borrowed.
+    // SAFETY: the option takes a c_int, as pointer and length describe, and the call does not retain the pointer; the
+    // descriptor is open as long as `socket` is borrowed.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -25,8 +25,8 @@ pub fn defer_accept(socket: &impl AsFd, time: Duration) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A question about tables of `iptables-legacy` (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h: the numbers are the
-/// same).
+/// A `getsockopt` query about tables of `iptables-legacy` (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h, which
+/// use the same numbers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xtables {
     /// `IPT_SO_GET_INFO`.
@@ -35,15 +35,15 @@ pub enum Xtables {
     Entries = 65,
 }
 
-/// Asks about a table; the buffer holds the question, and then the answer.
+/// Queries a table; the buffer contains the query, and after the call the reply.
 ///
 /// # Errors
-/// The system call's.
+/// The system call failed.
 pub fn xtables(socket: &impl AsFd, v6: bool, question: Xtables, buffer: &mut [u8]) -> io::Result<()> {
     let level = if v6 { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
     let mut length = libc::socklen_t::try_from(buffer.len()).map_err(io::Error::other)?;
-    // SAFETY: the kernel reads and writes at most `length` bytes, which is how many the buffer has, and it lives until the
-    // call returns. Neither question holds pointers.
+    // SAFETY: the kernel reads and writes at most `length` bytes, the size of the buffer, which lives until the call
+    // returns. Neither query contains pointers.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

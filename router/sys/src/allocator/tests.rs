@@ -1,4 +1,4 @@
-//! Blocks are nobody's twice, keep what is written to them, and go back in the end.
+//! No block is handed out twice, blocks keep their contents, and all are freed in the end.
 
 use std::alloc::System;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,21 +7,21 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The system's allocator, which counts the blocks that are out.
+/// The system's allocator, with a count of allocated blocks.
 #[derive(Default)]
 struct Counted(AtomicUsize);
 
-// SAFETY: the system's.
+// SAFETY: the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -39,7 +39,7 @@ fn every_size_is_of_the_smallest_class_that_has_room_for_it() {
         let (class, found) = class_of(layout(size, 1)).unwrap();
         assert_eq!(all[class], found, "{size}");
         assert!(found.size() >= size && class.checked_sub(1).is_none_or(|less| all[less].size() < size), "{size}");
-        // A quarter at most is for nothing.
+        // At most a quarter of the size is unused, or less than a grain.
         assert!(found.size() - size <= (size / 4).max(GRAIN - 1), "{size}");
     }
     assert!(class_of(layout(LARGEST + 1, 1)).is_none());
@@ -52,7 +52,7 @@ fn what_was_freed_last_comes_first_and_only_while_the_thread_keeps() {
     let allocator = ThreadCache(Counted::default());
     let out = || allocator.0.0.load(Ordering::Relaxed);
     let (small, other) = (layout(100, 8), layout(110, 1));
-    // SAFETY: every block is freed once, by a layout like its own.
+    // SAFETY: every block is freed once, with a layout of its class.
     unsafe {
         allocator.dealloc(allocator.alloc(small), small);
         assert_eq!(out(), 0, "nobody keeps yet");
@@ -60,7 +60,7 @@ fn what_was_freed_last_comes_first_and_only_while_the_thread_keeps() {
         let blocks: Vec<_> = (0..=MOST).map(|_| allocator.alloc(small)).collect();
         blocks.iter().for_each(|block| allocator.dealloc(*block, small));
         assert_eq!(out(), MOST as usize, "the last one is one too many");
-        // Of the same class.
+        // A layout of the same class.
         assert_eq!(allocator.alloc(other), blocks[MOST as usize - 1]);
         assert_eq!(allocator.realloc(blocks[MOST as usize - 1], other, 100), blocks[MOST as usize - 1]);
         assert_eq!(allocator.alloc(small), blocks[MOST as usize - 2]);
@@ -94,19 +94,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Every block has a pattern of its own, which must be there until it is freed.
+    /// Every block has a pattern of its own, which must be intact until it is freed.
     #[test]
     fn blocks_are_nobodys_twice(steps in steps()) {
         let allocator = ThreadCache(Counted::default());
         let _keeping = CacheGuard::new();
         let mut live: Vec<(*mut u8, Layout, u8)> = Vec::new();
         let is = |block: *mut u8, bytes: usize, pattern: u8| {
-            // SAFETY: so many bytes were written.
+            // SAFETY: this many bytes were written.
             unsafe { std::slice::from_raw_parts(block, bytes) }.iter().all(|byte| *byte == pattern)
         };
         for (number, step) in steps.into_iter().enumerate() {
             let pattern = number as u8;
-            // SAFETY: blocks are freed once, by their layouts, and no more is written than they have.
+            // SAFETY: blocks are freed once, with their layouts, and writes stay within their sizes.
             unsafe {
                 match step {
                     Step::Alloc { size, align, zeroed } => {
