@@ -7,9 +7,9 @@ use crate::pattern::Pattern;
 /// `HTTPCORSFilter`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cors {
-    /// `allowOrigins`: `*`, `scheme://host[:port]`, or with `*.` in front of the host.
+    /// `allowOrigins`: `*`, `scheme://host[:port]`, or the same with `*.` before the host.
     pub origins: Vec<Arc<str>>,
-    /// Origins by expressions that match them whole; only an HTTPProxy has them.
+    /// Regular expressions that match a whole origin; HTTPProxy only.
     pub origins_like: Vec<Pattern>,
     /// `allowCredentials`.
     pub credentials: bool,
@@ -19,8 +19,9 @@ pub struct Cors {
     pub headers: Vec<Arc<str>>,
     /// `exposeHeaders`.
     pub expose: Vec<Arc<str>>,
-    /// `maxAge`, seconds, default 5.
+    /// `maxAge`, in seconds; default 5.
     pub max_age: u32,
-    /// Pages of the public network may ask, too (Private Network Access); only an HTTPProxy says so.
+    /// `allowPrivateNetwork` of an HTTPProxy: pages of a public network may send requests, too (Private Network
+    /// Access).
     pub private_network: bool,
 }

@@ -1,6 +1,6 @@
-//! What becomes of a request before it goes anywhere: which route or rule serves it, or what its client gets instead
-//! (docs/openshift.md#matching, docs/gateway-api.md#which-rule-serves). The proxy asks this for each request, `explain`
-//! for the request of its question.
+//! The decision about a request before it is forwarded: the route or rule that serves it, or the response of the router
+//! itself (docs/openshift.md#matching, docs/gateway-api.md#which-rule-serves). The proxy decides each request with it,
+//! `explain` the request in question.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::policy::tls_profile::TlsVersion;
 use crate::rule::{Action, HostRules, RedirectTo, Rule};
 use crate::table::{ResolvedRoute, RouterTable};
 
-/// The connection of a request, as far as it decides anything.
+/// The properties of a request's connection that affect the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Via<'c> {
-    /// The client's address; `None`: one that every allow-list lets in.
+    /// The client's address; `None`: an address that every allow-list admits.
     pub client: Option<IpAddr>,
     /// How TLS was terminated; `None` for clear text.
     pub tls: Option<ViaTls<'c>>,
@@ -27,52 +27,52 @@ pub struct Via<'c> {
 /// TLS of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ViaTls<'c> {
-    /// The name that the client asked for.
+    /// The SNI of the handshake.
     pub sni: Option<&'c Hostname>,
-    /// Whether clients are still asked for the certificates that were asked for in the handshake.
+    /// Whether the router's client certificate settings are those of the handshake.
     pub asks_the_same: bool,
-    /// Whether the client's certificate, or the lack of one, lets its requests in.
+    /// Whether the client's certificate, or its absence, is accepted.
     pub admitted: bool,
-    /// Whether it speaks TLS 1.3, the newest version.
+    /// Whether the version is TLS 1.3, the newest one.
     pub is_newest: bool,
 }
 
-/// What is decided about a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'t> {
-    /// It goes to an endpoint of this route.
+    /// Forwarded to an endpoint of this route.
     Forward {
         /// The route.
         route: &'t Arc<ResolvedRoute>,
-        /// The rule that it is of, if it is no Route.
+        /// The route's rule; `None` for a Route.
         rule: Option<&'t Arc<Rule>>,
     },
-    /// The client is sent to https.
+    /// Redirected to https.
     RedirectToHttps(&'t Arc<ResolvedRoute>),
-    /// The rule sends the client elsewhere.
+    /// Redirected by the rule.
     RuleRedirect {
         /// The rule.
         rule: &'t Arc<Rule>,
-        /// Where.
+        /// The target.
         to: &'t RedirectTo,
     },
-    /// A browser asks what another site's page may do; the rule's `CORS` filter knows.
+    /// A CORS preflight request; the rule's `CORS` filter answers it.
     Preflight(&'t Arc<Rule>),
-    /// The router answers by itself.
+    /// Answered by the router.
     Refuse {
-        /// The response's status.
+        /// Status of the response.
         status: u16,
-        /// Why.
+        /// The cause.
         flag: Flag,
         /// The route, if one was found.
         route: Option<&'t Arc<ResolvedRoute>>,
-        /// The rule that it is of, if it is no Route.
+        /// The route's rule; `None` for a Route.
         rule: Option<&'t Arc<Rule>>,
     },
 }
 
 impl Decision<'_> {
-    /// The form of its path that the request has from then on.
+    /// The path form that applies to the request from here on.
     pub fn path_form(&self, router: &RouterTable) -> PathForm {
         let of = |rule: Option<&Arc<Rule>>| rule.map_or(router.policy.path_form, |rule| rule.path_form);
         match *self {
@@ -84,20 +84,20 @@ impl Decision<'_> {
     }
 }
 
-/// Whether requests of a method are routed at all. TRACE is not for a reverse proxy, nor is CONNECT, but for a WebSocket
-/// over HTTP/2 (RFC 8441).
+/// Whether requests with this method are routed. TRACE and CONNECT are not meant for a reverse proxy, except CONNECT
+/// for WebSocket over HTTP/2 (RFC 8441).
 pub fn method_is_routed(method: &str) -> bool {
     !matches!(method, "TRACE" | "CONNECT")
 }
 
-/// Whether a target can be routed. Paths are compared byte by byte and passed on as they are; raw non-ASCII bytes, which
-/// no query may have either, and an encoded NUL are where readers begin to differ.
+/// Whether a target can be routed. Paths are compared byte by byte and forwarded unmodified. Raw non-ASCII bytes, also
+/// in a query, and an encoded NUL are rejected, because implementations interpret them differently.
 pub fn target_is_valid(path: &str, query: Option<&str>) -> bool {
     path.starts_with('/') && path.is_ascii() && !path.contains("%00") && query.is_none_or(str::is_ascii)
 }
 
-/// Whether a request with content of this type is one of gRPC: `application/grpc`, which may name an encoding or have
-/// parameters. gRPC-Web is another protocol. The router's own answers to it have status 200, and a `grpc-status`.
+/// Whether this content type is that of gRPC: `application/grpc`, with an optional encoding or parameters. gRPC-Web is
+/// another protocol. The router's own responses to gRPC requests have status 200 and a `grpc-status`.
 pub fn type_is_grpc(content_type: &[u8]) -> bool {
     const GRPC: &[u8] = b"application/grpc";
     let parts = content_type.split_at_checked(GRPC.len());
@@ -106,13 +106,13 @@ pub fn type_is_grpc(content_type: &[u8]) -> bool {
     })
 }
 
-/// Whether a gRPC client can be told a status in `grpc-status`; 421 only HTTP has words for, after which a client may ask
-/// again over another connection.
+/// Whether a status can be expressed as `grpc-status`. 421 cannot: only over HTTP does it make a client retry over
+/// another connection.
 pub const fn grpc_has_words_for(status: u16) -> bool {
     status != 421
 }
 
-/// Decides about a request for a host; `None` for an address, which no name covers.
+/// Decides a request for a host; `None` for an IP address, which no host name covers.
 pub fn decide<'t>(
     router: &'t RouterTable,
     via: &Via<'_>,
@@ -133,7 +133,7 @@ pub fn decide<'t>(
     }
     let lets_in = |route: &ResolvedRoute| via.client.is_none_or(|client| route.admits_source(client));
     if let Some(method) = preflight(request).as_deref() {
-        // The rule that would have the request that is asked about.
+        // The rule for the request that the preflight announces.
         let about = find(router, via, host, &WithMethod { request, method });
         if let RequestMatch::Rule(rule) = about
             && lets_in(&rule.route)
@@ -162,8 +162,8 @@ pub fn decide<'t>(
     }
 }
 
-/// Looks a request up. Where nobody has its host, a connection that was made for a site is told so as sites do: the site's
-/// listener does not have the host, and no other has (Gateway API, Listener.hostname).
+/// Finds the route or rule of a request. An unclaimed host on a connection that terminated at a host with rules is not
+/// found (404): it does not belong to that host's listener, nor to another one (Gateway API, Listener.hostname).
 fn find<'t>(
     table: &'t RouterTable,
     via: &Via<'_>,
@@ -179,7 +179,7 @@ fn find<'t>(
     }
 }
 
-/// The method that a preflight request asks about; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
+/// The method that a preflight request announces; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
 /// and `Access-Control-Request-Method`).
 fn preflight(request: &(impl Request + ?Sized)) -> Option<String> {
     if request.method() != "OPTIONS" {
@@ -189,7 +189,7 @@ fn preflight(request: &(impl Request + ?Sized)) -> Option<String> {
     String::from_utf8(method?.into_owned()).ok()
 }
 
-/// A request with another method.
+/// A request with its method replaced.
 struct WithMethod<'r, R: ?Sized> {
     request: &'r R,
     method: &'r str,
@@ -217,14 +217,14 @@ impl<R: Request + ?Sized> Request for WithMethod<'_, R> {
     }
 }
 
-/// Whether a request came over a connection that was not made for its host: one that needs another certificate or is of
-/// another listener; or when other client certificates have come to be asked for since. Without SNI the client has
-/// chosen nothing, and Host decides (docs/openshift.md#http2).
+/// Whether a request's connection is not valid for its host: the host needs another certificate or belongs to another
+/// listener, or the client certificate settings have changed since the handshake. A client without SNI has selected
+/// nothing, so Host decides (docs/openshift.md#http2).
 fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname>) -> bool {
     if !tls.asks_the_same {
         return true;
     }
-    // By another SNI, or none, nobody gets below the version that a site asks for.
+    // A host's minimum version also applies to connections with another SNI or none.
     if !tls.is_newest && site_of(&router.match_sni(host)).is_some_and(asks_for_newest) {
         return true;
     }
@@ -232,20 +232,21 @@ fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname
     let (shown, needed) = (router.match_sni(Some(sni)), router.match_sni(host));
     match (site_of(&shown), site_of(&needed)) {
         (Some(shown), Some(needed)) => shown.listener != needed.listener,
-        // Nobody has the host: 404.
+        // The host is unclaimed: 404.
         (Some(_), None) => !matches!(needed, SniMatch::Default),
         (None, Some(_)) => true,
-        // With one certificate for two names, a client may use one connection for both; `None`: that of last resort.
+        // If two names share a certificate, a client may use one connection for both. `None`: the self-signed
+        // certificate.
         (None, None) => shown.certificate(router) != needed.certificate(router),
     }
 }
 
-/// Whether a site is for connections of TLS 1.3 alone.
+/// Whether a host requires TLS 1.3.
 fn asks_for_newest(site: &HostRules) -> bool {
     site.tls.as_ref().and_then(|tls| tls.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13)
 }
 
-/// The site that terminates a connection.
+/// The host rules that terminate a connection.
 fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t HostRules> {
     match found {
         SniMatch::Terminate(host) => host.site.as_deref(),

@@ -1,14 +1,14 @@
-//! Changes of header fields by a rule (Gateway API: HTTPHeaderFilter).
+//! Header field changes of a rule (Gateway API: HTTPHeaderFilter).
 
 use std::sync::Arc;
 
 /// `HTTPHeaderFilter`: `set`, then `add`, then `remove`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderModifier {
-    /// `set`: these names have these values, and only them.
+    /// `set`: replaces all values of these names.
     pub set: Vec<(Arc<str>, Arc<str>)>,
-    /// `add`: beside what is there.
+    /// `add`: adds to existing values.
     pub add: Vec<(Arc<str>, Arc<str>)>,
-    /// `remove`.
+    /// `remove`: removes these names.
     pub remove: Vec<Arc<str>>,
 }

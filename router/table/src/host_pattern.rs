@@ -1,4 +1,4 @@
-//! How hostnames of listeners and routes meet (Gateway API's documentation, "Hostnames"), and which is more specific.
+//! Intersection of hostnames of listeners and routes (Gateway API's documentation, "Hostnames"), and their specificity.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -9,16 +9,16 @@ use router_model::names::{HostMatch, Hostname};
 /// A hostname of a listener or a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HostPattern {
-    /// Every name: nothing was written.
+    /// Every name: no hostname is set.
     Any,
-    /// `*.` in front of this domain: one label or more, never the domain itself.
+    /// `*.` before this domain: one label or more, never the domain itself.
     Suffix(Hostname),
     /// This name.
     Exact(Hostname),
 }
 
 impl HostPattern {
-    /// Whether every name of the other is a name of this one.
+    /// Whether this pattern matches every name that the other matches.
     pub fn covers(&self, other: &HostPattern) -> bool {
         match (self, other) {
             (HostPattern::Any, _) => true,
@@ -29,12 +29,12 @@ impl HostPattern {
         }
     }
 
-    /// The names that both have: always one of the two, as patterns are nested or have no name in common.
+    /// The pattern of the names that both match: always one of the two, as patterns are nested or disjoint.
     pub fn intersect(&self, other: &HostPattern) -> Option<HostPattern> {
         if self.covers(other) { Some(other.clone()) } else { other.covers(self).then(|| self.clone()) }
     }
 
-    /// How specific it is, among patterns that match one name: the most specific comes first.
+    /// Sort key among patterns that match a common name: the most specific sorts first.
     pub fn specificity(&self) -> Specificity {
         match self {
             HostPattern::Exact(name) => Specificity(0, Reverse(name.as_str().len())),
@@ -43,7 +43,7 @@ impl HostPattern {
         }
     }
 
-    /// What a virtual host of this pattern is called.
+    /// The [`HostMatch`] of a virtual host with this pattern.
     pub fn to_match(&self) -> HostMatch {
         match self {
             HostPattern::Exact(name) => HostMatch::Exact(name.clone()),
@@ -52,7 +52,7 @@ impl HostPattern {
         }
     }
 
-    /// This pattern and those that cover it, the most specific first, up to [`HostPattern::Any`].
+    /// This pattern and all that cover it, the most specific first, up to [`HostPattern::Any`].
     pub fn and_wider(&self) -> Vec<HostPattern> {
         let mut wider = vec![self.clone()];
         if let HostPattern::Exact(name) | HostPattern::Suffix(name) = self {
@@ -77,23 +77,23 @@ impl fmt::Display for HostPattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity(u8, Reverse<usize>);
 
-/// Whether a name has one label or more in front of a domain.
+/// Whether a name is a domain with one label or more before it.
 fn is_below(name: &Hostname, domain: &Hostname) -> bool {
     let labels = name.as_str().strip_suffix(domain.as_str());
     labels.is_some_and(|labels| labels.len() > 1 && labels.ends_with('.'))
 }
 
-/// Patterns, and whether one more would meet them. Costs the logarithm of their number.
+/// A set of patterns with a test for overlap. A test costs the logarithm of their number.
 #[derive(Clone, Debug, Default)]
 pub struct PatternSet {
-    /// Labels from the last to the first, each with a dot behind it: what lies below a domain begins with its text.
+    /// Labels from the last to the first, each followed by a dot: names below a domain begin with its text.
     exact: BTreeSet<String>,
     suffix: BTreeSet<String>,
     any: bool,
 }
 
 impl PatternSet {
-    /// Takes a pattern.
+    /// Adds a pattern.
     pub fn insert(&mut self, pattern: &HostPattern) {
         match pattern {
             HostPattern::Exact(name) => self.exact.insert(reversed(name)),
@@ -102,7 +102,7 @@ impl PatternSet {
         };
     }
 
-    /// Whether a pattern of the set has a name in common with this one.
+    /// Whether any pattern of the set has a name in common with this one.
     pub fn meets(&self, pattern: &HostPattern) -> bool {
         let begins = |set: &BTreeSet<String>, text: &str, strictly: bool| {
             let mut from = set.range(text.to_owned()..).take_while(|known| known.starts_with(text));

@@ -1,4 +1,5 @@
-//! The routing table: what the proxy and the kernel data path serve, with final values, and how a request finds its route.
+//! The routing table, with final values, for the proxy and the kernel data path; and the matching of requests to
+//! routes.
 #![forbid(unsafe_code)]
 
 pub mod cors;

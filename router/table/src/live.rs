@@ -1,4 +1,4 @@
-//! What a running agent alone knows of routes' endpoints.
+//! Endpoint state that only a running agent has.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use rustls::RootCertStore;
 
 use crate::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
-/// What a running agent alone knows.
+/// Endpoint state of a running agent.
 pub trait Live: fmt::Debug {
-    /// Why an endpoint of a route gets nothing while there are others; `None`: as far as is known it is well.
+    /// Why an endpoint of a route gets no requests while there are others; `None`: no problem is known.
     fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String>;
 }
 
-/// What endpoints are verified with, beside what objects name.
+/// CAs for verifying endpoints, beside those that objects refer to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trust<'f> {
-    /// For re-encrypt routes without a CA of their own.
+    /// For re-encrypt routes without a CA of their own (`--service-ca`).
     pub service_ca: Option<&'f Arc<RootCertStore>>,
-    /// The system's roots, for policies that ask for them.
+    /// The system's roots, for policies that use them (`wellKnownCACertificates: System`).
     pub system: Option<&'f Arc<RootCertStore>>,
 }
 
 impl Trust<'_> {
-    /// What to do for the endpoints of a service, with which TLS is spoken and which nothing is there to verify; `None`:
-    /// they can be verified, or there is no TLS.
+    /// Advice to the user if a service's endpoints use TLS and no CA is available to verify them; `None`: they can be
+    /// verified, or do not use TLS.
     pub fn missing(&self, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<&'static str> {
         match (service.policy.as_ref().and_then(|policy| policy.tls.as_ref()), route.reencrypt()) {
             (Some(tls), _) if tls.anchors(self.system).is_none() => {

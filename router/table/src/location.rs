@@ -1,11 +1,11 @@
-//! Where clients are sent, and what becomes of paths (Gateway API: HTTPPathModifier, HTTPRequestRedirectFilter;
+//! `Location` of redirects, and path replacement (Gateway API: HTTPPathModifier, HTTPRequestRedirectFilter;
 //! docs/openshift.md#insecure-policy).
 
 use router_common::hostname::normalise_authority;
 
 use crate::rule::{PathChange, RedirectPort, RedirectTo};
 
-/// What a path becomes. Of a prefix whole elements are replaced, and the rest follows; what would be empty is `/`.
+/// The changed path. A prefix is replaced by whole path elements, and the rest follows; an empty result is `/`.
 pub fn changed(change: &PathChange, prefix: &str, path: &str) -> String {
     let path = match change {
         PathChange::Full(path) => path.to_string(),
@@ -18,25 +18,25 @@ pub fn changed(change: &PathChange, prefix: &str, path: &str) -> String {
     if path.starts_with('/') { path } else { format!("/{path}") }
 }
 
-/// What a redirect needs to know of its request.
+/// The properties of a request that determine a redirect.
 #[derive(Clone, Copy, Debug)]
 pub struct RedirectFrom<'r> {
-    /// Whether it came over TLS.
+    /// Whether the request arrived over TLS.
     pub tls: bool,
-    /// The port that was connected to.
+    /// Port of the listener.
     pub port: u16,
     /// The router's port for HTTPS.
     pub https_port: Option<u16>,
-    /// Host and port as the client wrote them.
+    /// Host and port as sent by the client.
     pub authority: &'r str,
-    /// Its path.
+    /// The request's path.
     pub path: &'r str,
-    /// Its query.
+    /// The request's query.
     pub query: Option<&'r str>,
 }
 
-/// `Location` of a rule's redirect; `prefix` is the rule's. The port is the one that the rule names, else the scheme's own
-/// where the rule names a scheme, else that of the listener; a scheme's own port is not written.
+/// `Location` of a rule's redirect; `prefix` is the rule's. The port is the rule's; else the scheme's default port if
+/// the rule has a scheme; else the listener's. A scheme's default port is omitted.
 pub fn of_rule(to: &RedirectTo, prefix: &str, from: &RedirectFrom<'_>) -> String {
     let scheme = to.scheme.as_deref().unwrap_or(if from.tls { "https" } else { "http" });
     let host = match &to.hostname {
@@ -59,15 +59,15 @@ pub fn of_rule(to: &RedirectTo, prefix: &str, from: &RedirectFrom<'_>) -> String
     format!("{scheme}://{host}{port}{path}{query}")
 }
 
-/// `Location` of a Route's redirect to https; `https_port` when the client is to be told of one.
+/// `Location` of a Route's redirect to https; `https_port`: the port to include, if it is not 443.
 pub fn to_https(host: &str, https_port: Option<u16>, path_and_query: &str) -> String {
     let port = https_port.filter(|port| *port != 443).map(|port| format!(":{port}")).unwrap_or_default();
     format!("https://{host}{port}{path_and_query}")
 }
 
-/// The router's port for HTTPS, if a client that connected to `listener` wrote that port in `authority`: then no load
-/// balancer maps ports in between, and the port for HTTPS is reached as it is, too. Otherwise a redirect names no port,
-/// as OpenShift's (docs/openshift.md#insecure-policy).
+/// The router's port for HTTPS, if the client connected to `listener` and wrote that port in `authority`: then no load
+/// balancer maps ports in between, so the port for HTTPS can be reached directly, too. Otherwise a redirect has no
+/// port, as in OpenShift (docs/openshift.md#insecure-policy).
 pub fn mapped_port(authority: &str, listener: u16, https_port: Option<u16>) -> Option<u16> {
     let written = normalise_authority(authority.as_bytes()).ok().and_then(|(written, _)| written.port());
     https_port.filter(|_| written == Some(listener))

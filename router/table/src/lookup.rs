@@ -1,5 +1,5 @@
-//! Which route or rule a name or a request belongs to: the rules of docs/openshift.md#matching and of
-//! docs/gateway-api.md#which-rule-serves, in the one place where they stand.
+//! Matching of names and requests to routes and rules: the only implementation of docs/openshift.md#matching and
+//! docs/gateway-api.md#which-rule-serves.
 
 mod request;
 
@@ -13,19 +13,19 @@ use router_model::names::Hostname;
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
-/// What the name in a ClientHello decides.
+/// Result of matching the SNI of a ClientHello.
 #[derive(Clone, Debug)]
 pub enum SniMatch<'t> {
-    /// Forward the stream as it is.
+    /// Forward the TLS stream unmodified.
     Passthrough(&'t Arc<ResolvedRoute>),
-    /// Terminate here; the host has TLS routes, or a site that terminates TLS.
+    /// Terminate TLS; the host has TLS routes, or rules that terminate TLS.
     Terminate(&'t Arc<VirtualHost>),
-    /// Terminate here with the default certificate; requests will find their own host.
+    /// Terminate TLS with the default certificate; each request is matched by its own host.
     Default,
 }
 
 impl<'t> SniMatch<'t> {
-    /// The certificate that a name which leads there is served with, of several the first; `None`: that of last resort.
+    /// The certificate for the name, the first if there are several; `None`: the agent's self-signed one.
     pub fn certificate(&self, router: &'t RouterTable) -> Option<&'t Certificate> {
         let own = match *self {
             SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
@@ -38,27 +38,27 @@ impl<'t> SniMatch<'t> {
     }
 }
 
-/// What a request decides.
+/// Result of matching a request.
 #[derive(Clone, Debug)]
 pub enum RequestMatch<'t> {
     /// Forward to this route.
     Forward(&'t Arc<ResolvedRoute>),
-    /// Do what this rule says.
+    /// Apply this rule.
     Rule(&'t Arc<Rule>),
-    /// Send the client to https.
+    /// Redirect the client to https.
     RedirectToHttps(&'t Arc<ResolvedRoute>),
-    /// The connection should have been passed through: its requests are not for reading.
+    /// The host is passed through: its requests must not be read here.
     PassedThrough,
-    /// The host is served by rules, and none of them matches: 404.
+    /// The host has rules, and none of them matches: 404.
     Closed,
-    /// Nothing serves it: 503 with the default page.
+    /// No route serves it: 503 with the default page.
     NoRoute,
 }
 
 impl RouterTable {
-    /// Virtual hosts that cover a name, most specific first: the exact one, the one-label wildcard, then the wildcards
-    /// of more labels from the longest domain to the shortest, and what serves every name. The last alone covers what
-    /// has no name: a connection without SNI, a request for an address.
+    /// Virtual hosts that cover a name, most specific first: the exact one, the one-label wildcard, the wildcards of
+    /// more labels from the longest domain to the shortest, and the one for every name. Only the last covers
+    /// connections without SNI and requests for an IP address.
     pub fn candidates<'h>(&self, host: impl Into<Option<&'h Hostname>>) -> impl Iterator<Item = &Arc<VirtualHost>> {
         let host = host.into();
         self.candidates_behind(host.and_then(|host| self.hosts.exact.get(host)), host)
@@ -69,7 +69,7 @@ impl RouterTable {
         exact: Option<&'t Arc<VirtualHost>>,
         host: Option<&'h Hostname>,
     ) -> impl Iterator<Item = &'t Arc<VirtualHost>> + use<'t, 'h> {
-        // Looked for when the exact host will not do.
+        // Looked up only if the exact host does not match.
         let wildcard = iter::once_with(move || self.hosts.wildcard.get(host?.parent()?)).flatten();
         exact.into_iter().chain(wildcard).chain(self.wide_candidates(host))
     }
@@ -81,7 +81,7 @@ impl RouterTable {
     }
 
     /// Decides a TLS connection by its SNI. The most specific host that has any TLS route wins, whatever its
-    /// termination (docs/openshift.md#specific-host-first). A host with a site is the last that is asked.
+    /// termination (docs/openshift.md#specific-host-first). The search ends at a host with rules.
     pub fn match_sni(&self, host: Option<&Hostname>) -> SniMatch<'_> {
         for candidate in self.candidates(host) {
             if let Some(route) = &candidate.passthrough {
@@ -97,8 +97,8 @@ impl RouterTable {
         SniMatch::Default
     }
 
-    /// Decides a request that came over TLS terminated here. Whether the host is one that is passed through is seen as
-    /// [`RouterTable::match_sni`] sees it.
+    /// Decides a request over TLS that was terminated here. Passthrough hosts are recognised as in
+    /// [`RouterTable::match_sni`].
     pub fn match_tls_request<'h>(
         &self,
         host: impl Into<Option<&'h Hostname>>,
@@ -121,7 +121,7 @@ impl RouterTable {
         self.nothing(host)
     }
 
-    /// Decides a clear-text request. An exact host of Routes whose paths do not match falls through to the wildcard.
+    /// Decides a clear-text request. If no path of an exact host's Routes matches, the wildcard is tried.
     pub fn match_cleartext_request<'h>(
         &self,
         host: impl Into<Option<&'h Hostname>>,
@@ -155,7 +155,8 @@ impl RouterTable {
         self.nothing(host)
     }
 
-    /// For what nobody has. A host that a Route has, and not for this path, is answered as Routes are, wherever it is.
+    /// The result for an unmatched request. A host that has Routes, but none for this path, gets the response of Routes
+    /// everywhere.
     fn nothing(&self, host: Option<&Hostname>) -> RequestMatch<'_> {
         let is_closed = self.hosts.finds_nothing(host.filter(|_| self.candidates(host).next().is_none()));
         if is_closed { RequestMatch::Closed } else { RequestMatch::NoRoute }
@@ -172,7 +173,7 @@ fn longest<'t>(routes: &'t [Arc<ResolvedRoute>], path: &str) -> Option<&'t Arc<R
     })
 }
 
-/// The first rule that matches; they stand in order of precedence.
+/// The first rule that matches; rules are in order of precedence.
 fn first<'t>(rules: Option<&'t [Arc<Rule>]>, request: &(impl Request + ?Sized)) -> RequestMatch<'t> {
     let found = rules.unwrap_or_default().iter().find(|rule| rule.takes(request));
     found.map_or(RequestMatch::Closed, RequestMatch::Rule)

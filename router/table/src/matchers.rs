@@ -1,26 +1,26 @@
-//! What a request must be like: conditions of rules, in all APIs that have them.
+//! Conditions of rules on requests, for all APIs.
 
 use std::sync::Arc;
 
 use crate::pattern::Pattern;
 
-/// What a request must be like; all of it.
+/// Conditions on a request; all of them must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMatcher {
     /// `path`.
     pub path: PathMatcher,
     /// `method`.
     pub method: Option<Arc<str>>,
-    /// `headers`, names in lower case; the first of a name counts.
+    /// `headers`, names in lower case; of entries with the same name the first applies.
     pub headers: Vec<(Arc<str>, ValueMatcher)>,
-    /// `queryParams`; the first of a name counts.
+    /// `queryParams`; of entries with the same name the first applies.
     pub query: Vec<(Arc<str>, ValueMatcher)>,
 }
 
 /// `HTTPPathMatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathMatcher {
-    /// `PathPrefix`, by element: `/` or `/a/b` without a slash at its end.
+    /// `PathPrefix`, by element: `/`, or such as `/a/b` without a trailing slash.
     Prefix(Arc<str>),
     /// `Exact`.
     Exact(Arc<str>),
@@ -34,11 +34,11 @@ impl Default for PathMatcher {
     }
 }
 
-/// `HTTPHeaderMatch`, `HTTPQueryParamMatch`: what a value must be.
+/// `HTTPHeaderMatch`, `HTTPQueryParamMatch`: the condition on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueMatcher {
-    /// This value.
+    /// `Exact`: this value.
     Exact(Arc<str>),
-    /// The whole value must match.
+    /// `RegularExpression`: the whole value must match.
     Regex(Pattern),
 }

@@ -1,19 +1,19 @@
-//! The form in which paths of requests are compared and sent on: as the client sent them, or in normal form.
+//! The form in which request paths are compared and forwarded: as the client sent them, or normalised.
 //!
-//! The normal form is what Envoy makes with `normalize_path` and `merge_slashes` of its HttpConnectionManager and with
-//! `path_with_escaped_slashes_action` left as it is, the settings that Contour gives it:
+//! The normal form is Envoy's with `normalize_path` and `merge_slashes` of its HttpConnectionManager and the default
+//! `path_with_escaped_slashes_action`, the settings that Contour uses:
 //!
-//! 1. `\` is `/`, escapes of unreserved characters are decoded (RFC 3986 §6.2.2.2), and dot segments are resolved
-//!    (§5.2.4), also those with escaped dots; what would climb above the root stays at the root. Characters that no path
-//!    may have are escaped.
-//! 2. Slashes next to each other become one.
+//! 1. `\` becomes `/`, escapes of unreserved characters are decoded (RFC 3986 §6.2.2.2), and dot segments are resolved
+//!    (§5.2.4), also those with escaped dots; `..` at the root is removed. Characters that are not allowed in a path
+//!    are escaped.
+//! 2. Adjacent slashes are merged.
 //!
-//! Other escapes stay as they were sent, `%2F` and `%5C` among them, with digits in the case in which they were sent.
-//! A `;` and what follows it are part of their segment.
+//! Other escapes are unchanged, `%2F` and `%5C` among them, including the case of their digits. A `;` and the text
+//! after it are part of their segment.
 
 use std::borrow::Cow;
 
-/// How paths are compared and sent on.
+/// The form in which paths are compared and forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathForm {
     /// As the client sent them.
@@ -21,13 +21,13 @@ pub enum PathForm {
     AsSent,
     /// In normal form.
     Normal {
-        /// Slashes next to each other become one.
+        /// Whether adjacent slashes are merged.
         merge_slashes: bool,
     },
 }
 
 impl PathForm {
-    /// A path, without its query, in this form. One that has it already is not copied.
+    /// A path, without its query, in this form; borrowed if it already has the form.
     pub fn of(self, path: &str) -> Cow<'_, str> {
         match self {
             PathForm::Normal { merge_slashes } if !is_normal(path.as_bytes(), merge_slashes) => {
@@ -38,17 +38,17 @@ impl PathForm {
     }
 }
 
-/// How a router compares paths, from its settings; the default is that of a router without any.
+/// A router's path settings; the default is that of a router without settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathSettings {
-    /// Routes and Gateway API's objects get paths in normal form too.
+    /// Whether Routes and Gateway API objects also use the normal form.
     pub normalise: bool,
-    /// Slashes next to each other stay in the normal form.
+    /// Whether the normal form keeps adjacent slashes.
     pub keep_slashes: bool,
 }
 
 impl PathSettings {
-    /// The form for Routes and Gateway API's objects, which compare what was sent unless the router says otherwise.
+    /// The form for Routes and Gateway API objects: as sent, unless the router normalises.
     pub fn usual(self) -> PathForm {
         if self.normalise { self.normal() } else { PathForm::AsSent }
     }
@@ -59,16 +59,16 @@ impl PathSettings {
     }
 }
 
-/// What a byte of a path means for its normal form.
+/// Role of a byte in the normalisation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Stays, escaped or not.
+    /// Unchanged, escaped or not.
     Plain,
-    /// Stays; its escape is decoded. A dot as well, which may be a segment's beside that.
+    /// Unchanged; its escape is decoded. Includes the dot, which may also be part of a dot segment.
     Unreserved,
     /// Begins a segment.
     Slash,
-    /// Begins an escape, or stands for itself.
+    /// Begins an escape, or is literal.
     Percent,
     /// Becomes a slash.
     Backslash,
@@ -76,7 +76,7 @@ enum Class {
     Escaped,
 }
 
-/// By byte. Unreserved are those of RFC 3986 §2.3; escaped are those that Chromium's URL library, which Envoy uses,
+/// The class of each byte. Unreserved: RFC 3986 §2.3. Escaped: those that Chromium's URL library, which Envoy uses,
 /// escapes in paths.
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Escaped; 256];
@@ -99,7 +99,8 @@ fn class(byte: u8) -> Class {
     CLASSES[usize::from(byte)]
 }
 
-/// Whether a path has its normal form, found in one scan. What does not begin with a slash is no path, and left alone.
+/// Whether a path is already normalised, in one scan. Text that does not begin with a slash is not a path, and is left
+/// unchanged.
 fn is_normal(path: &[u8], merge_slashes: bool) -> bool {
     let [b'/', ..] = path else { return true };
     path.iter().enumerate().all(|(at, byte)| {
@@ -117,7 +118,7 @@ fn is_normal(path: &[u8], merge_slashes: bool) -> bool {
     })
 }
 
-/// The byte that two hexadecimal digits at the begin of a text stand for.
+/// The byte that the two hexadecimal digits at the beginning of a text encode.
 fn octet(text: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let [high, low, ..] = text else { return None };
@@ -126,9 +127,9 @@ fn octet(text: &[u8]) -> Option<u8> {
 
 /// The normal form of a path that begins with a slash.
 fn normal(path: &[u8], merge_slashes: bool) -> String {
-    // Each byte becomes three at most.
+    // A byte becomes at most three.
     let mut out: Vec<u8> = Vec::with_capacity(path.len() + 16);
-    // Where a `%` stands that begins no escape.
+    // Positions of each `%` that begins no escape.
     let mut bare: Vec<usize> = Vec::new();
     let mut rest = path;
     while let Some((byte, after)) = rest.split_first() {
@@ -165,7 +166,7 @@ fn normal(path: &[u8], merge_slashes: bool) -> String {
     finished(&out, &bare, merge_slashes)
 }
 
-/// A dot segment at the begin of a text: whether it climbs, and what follows it and its slash.
+/// The dot segment at the beginning of a text: whether it is `..`, and the text after it and its slash.
 fn dot_segment(text: &[u8]) -> Option<(bool, &[u8])> {
     let dot = |text: &'_ [u8]| match text {
         [b'.', ..] => Some(1),
@@ -182,7 +183,7 @@ fn dot_segment(text: &[u8]) -> Option<(bool, &[u8])> {
     }
 }
 
-/// Takes the last segment off a path that ends with a slash; the root stays.
+/// Removes the last segment of a path that ends with a slash; the root is kept.
 fn climb(out: &mut Vec<u8>) {
     if out.len() > 1 {
         out.pop();
@@ -195,7 +196,7 @@ fn escape(byte: u8, out: &mut Vec<u8>) {
     out.extend([b'%', digit(byte >> 4), digit(byte)]);
 }
 
-/// Merges slashes, and escapes each bare `%` that what was decoded behind it would make the begin of an escape.
+/// Merges slashes, and escapes each bare `%` that would begin an escape together with the decoded bytes after it.
 fn finished(out: &[u8], bare: &[usize], merge_slashes: bool) -> String {
     let mut bare = bare.iter().peekable();
     let mut path = String::with_capacity(out.len());

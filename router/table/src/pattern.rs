@@ -4,44 +4,44 @@ use std::ops::Deref;
 
 use regex::{Error, Regex, RegexBuilder};
 
-/// A regular expression that the whole of a text must match. Two are equal if their text and their flags are.
+/// A regular expression that must match a whole text. Two are equal if their texts and flags are.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
     flags: Flags,
 }
 
-/// What the text of a [`Pattern`] does not say.
+/// Flags of a [`Pattern`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Upper and lower case are the same.
+    /// Upper and lower case are equivalent.
     pub ignore_case: bool,
-    /// `.` matches a line feed, too.
+    /// `.` also matches a line feed.
     pub dot_matches_new_line: bool,
 }
 
-/// Most memory of one expression of an HTTPProxy when it is compiled, in bytes.
+/// Most memory of one compiled expression of an HTTPProxy, in bytes.
 const MAX_EXPRESSION: usize = 1 << 20;
 
 const START: &str = "^(?:";
 const END: &str = ")$";
 
 impl Pattern {
-    /// Compiles an expression, which may take up `limit` bytes of memory.
+    /// Compiles an expression, which may use up to `limit` bytes of memory.
     ///
     /// # Errors
-    /// The text is not of the syntax of [`regex`], or is too large.
+    /// The text is not in the syntax of [`regex`], or is too large.
     pub fn new(text: &str, flags: Flags, limit: usize) -> Result<Self, Error> {
         let build = |text: &str| {
             let mut builder = RegexBuilder::new(text);
             builder.size_limit(limit).dfa_size_limit(limit);
             builder.case_insensitive(flags.ignore_case).dot_matches_new_line(flags.dot_matches_new_line).build()
         };
-        // By itself first: `)(` would be well-formed between the anchors.
+        // First without anchors: `)(` would be well-formed between them.
         build(text).and_then(|_| build(&format!("{START}{text}{END}"))).map(|regex| Pattern { regex, flags })
     }
 
-    /// The text that it was made of, without anchors.
+    /// The original text, without anchors.
     pub fn text(&self) -> &str {
         let text = self.regex.as_str();
         text.strip_prefix(START).and_then(|text| text.strip_suffix(END)).unwrap_or_default()
@@ -64,7 +64,7 @@ impl Deref for Pattern {
     }
 }
 
-/// An expression of an HTTPProxy or of what is made of one.
+/// An expression of an HTTPProxy or of an object derived from one.
 ///
 /// # Errors
 /// What is wrong with it, and what to write instead.

@@ -1,5 +1,5 @@
-//! What is done to the traffic of a router, and of one route, beside carrying it: timeouts, limits, balance, affinity,
-//! work on headers. Values are final: defaults are filled in and limits applied, so that whoever serves decides nothing.
+//! Settings for the traffic of a router, and of one route: timeouts, limits, balancing, affinity, header changes.
+//! Values are final: defaults are filled in and limits applied.
 
 pub mod access_log;
 pub mod error_page;
@@ -28,39 +28,40 @@ use crate::policy::rewrite::RewriteTarget;
 use crate::policy::tls_profile::TlsProfile;
 use crate::policy::unique_id::UniqueId;
 
-/// What a router does to the traffic of all its routes.
+/// Settings for the traffic of all routes of a router.
 #[derive(Clone, Debug, Default)]
 pub struct RouterPolicy {
-    /// `tuningOptions`, the times.
+    /// `tuningOptions`: the times.
     pub timeouts: Timeouts,
-    /// `tuningOptions`, the sizes and numbers.
+    /// `tuningOptions`: the sizes and counts.
     pub limits: Limits,
     /// `tlsSecurityProfile`.
     pub tls: TlsProfile,
-    /// `clientTLS`; `None`: clients are not asked for a certificate.
+    /// `clientTLS`; `None`: no client certificate is requested.
     pub client_tls: Option<Arc<ClientAuth>>,
-    /// `httpHeaders.actions`. On requests they come before a route's, on responses after it
+    /// `httpHeaders.actions`. On requests they apply before a route's, on responses after it
     /// (docs/openshift.md#header-actions).
     pub actions: Option<Arc<HeaderActions>>,
     /// `httpHeaders.uniqueId`.
     pub unique_id: Option<UniqueId>,
-    /// `httpHeaders.headerNameCaseAdjustments`: names as HTTP/1 peers get them, on all responses, and on requests of
-    /// routes with [`RoutePolicy::adjust_case`].
+    /// `httpHeaders.headerNameCaseAdjustments`: the case of names sent to HTTP/1 peers, on all responses, and on
+    /// requests of routes with [`RoutePolicy::adjust_case`].
     pub case_adjustments: Arc<[Arc<str>]>,
     /// `httpErrorCodePages`.
     pub pages: ErrorPages,
     /// `httpCompression.mimeTypes`: responses of these types are compressed.
     pub compress: Arc<[Arc<str>]>,
-    /// `httpEmptyRequestsPolicy: Ignore`: connections without a request are closed without an answer and a log line.
+    /// `httpEmptyRequestsPolicy: Ignore`: connections without a request are closed without a response and a log line.
     pub ignore_empty_requests: bool,
-    /// `idleConnectionTerminationPolicy: Deferred`: when the router drains, an idle connection has one more request.
+    /// `idleConnectionTerminationPolicy: Deferred`: while the router drains, an idle connection may send one more
+    /// request.
     pub defer_idle_termination: bool,
-    /// `closedClientConnectionPolicy: Abort`: a request ends when its client ends its side of the connection; else it is
-    /// answered.
+    /// `closedClientConnectionPolicy: Abort`: a request is aborted when its client closes its side of the connection;
+    /// otherwise it is answered.
     pub abort_closed_clients: bool,
     /// `logging.access`.
     pub log: AccessLogPolicy,
-    /// How Routes compare requests' paths, and get them; of objects of other kinds each rule says so.
+    /// The path form for Routes; each rule of other kinds has its own.
     pub path_form: PathForm,
     /// `endpointPublishingStrategy.….protocol: PROXY`: clients' connections begin with a PROXY protocol header.
     pub accept_proxy: bool,
@@ -69,21 +70,21 @@ pub struct RouterPolicy {
 /// Timeouts of a router, with OpenShift's defaults (`tuningOptions`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a complete ClientHello (`tlsInspectDelay`, 5 s).
+    /// Until a complete ClientHello (`tlsInspectDelay`, 5 s).
     pub hello: Duration,
-    /// For the TLS handshake after it, 10 s.
+    /// For the TLS handshake after it (10 s).
     pub handshake: Duration,
-    /// For a complete request head, 10 s.
+    /// Until a complete request head (10 s).
     pub head: Duration,
     /// Between requests (`httpKeepAliveTimeout`, 300 s).
     pub keep_alive: Duration,
-    /// For a client to take what is sent, or to send a part of a body (`clientTimeout`, 30 s).
+    /// For a client to receive data, or to send a part of a body (`clientTimeout`, 30 s).
     pub client: Duration,
     /// For a client to close after the router has (`clientFinTimeout`, 1 s).
     pub client_fin: Duration,
-    /// For an endpoint to connect, and for TLS with it (`connectTimeout`, 5 s each).
+    /// For connecting to an endpoint, and for the TLS handshake with it (`connectTimeout`, 5 s each).
     pub connect: Duration,
-    /// For an endpoint to answer, and between parts of its answer (`serverTimeout`, 30 s).
+    /// For an endpoint's response head, and between parts of its content (`serverTimeout`, 30 s).
     pub server: Duration,
     /// For a byte in either direction of a relayed connection or a tunnel (`tunnelTimeout`, 1 h).
     pub tunnel: Duration,
@@ -108,13 +109,12 @@ impl Default for Timeouts {
     }
 }
 
-/// Sizes and numbers of a router.
+/// Sizes and counts of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of a request's head (32,768; `headerBufferBytes` less `headerBufferMaxRewriteBytes` where one of them
-    /// is written).
+    /// Most bytes of a request head (32,768; `headerBufferBytes` minus `headerBufferMaxRewriteBytes` if either is set).
     pub head: u32,
-    /// Most connections of clients at the same time (`maxConnections`, 50,000); `None`: as many as descriptors allow.
+    /// Most simultaneous client connections (`maxConnections`, 50,000); `None`: limited by file descriptors only.
     pub connections: Option<NonZeroU32>,
 }
 
@@ -124,18 +124,19 @@ impl Default for Limits {
     }
 }
 
-/// Who may connect with which certificate: `clientTLS`.
+/// Verification of client certificates: `clientTLS`.
 #[derive(Debug)]
 pub struct ClientAuth {
-    /// `clientCertificatePolicy: Required`; else a client may do without a certificate.
+    /// `clientCertificatePolicy: Required`; otherwise a certificate is optional.
     pub required: bool,
-    /// `clientCA`: one of these must have signed. Empty when the CA is missing or no good: TLS must then be refused.
+    /// `clientCA`: the chain must end at one of these. Empty if the CA is missing or invalid: TLS must then be
+    /// rejected.
     pub roots: Arc<RootCertStore>,
-    /// `allowedSubjectPatterns`: the subject's distinguished name must match one, unless there are none.
+    /// `allowedSubjectPatterns`: the subject's distinguished name must match one of them, if there are any.
     pub subjects: Vec<regex::Regex>,
 }
 
-/// Pages in the place of the router's own.
+/// Pages that replace the router's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
     /// For 503: a host without route, or a route without endpoint.
@@ -145,7 +146,7 @@ pub struct ErrorPages {
 }
 
 impl ErrorPages {
-    /// The page in the place of the router's own for a status.
+    /// The page that replaces the router's own for a status.
     pub fn of(&self, status: u16) -> Option<&ErrorPage> {
         match status {
             503 => self.unavailable.as_deref(),
@@ -164,46 +165,47 @@ pub struct AccessLogPolicy {
     pub response_headers: Arc<[HeaderCapture]>,
     /// `httpCaptureCookies`.
     pub cookie: Option<CookieCapture>,
-    /// `logEmptyRequests: Ignore`: connections without a request have no line.
+    /// `logEmptyRequests: Ignore`: connections without a request are not logged.
     pub ignore_empty: bool,
-    /// `destination.syslog`: where lines go instead of the agent's own log.
+    /// `destination.syslog`: receives lines instead of the agent's own log.
     pub syslog: Option<Syslog>,
-    /// `httpLogFormat`: how lines of requests are written.
+    /// `httpLogFormat`: the format of request lines.
     pub format: Option<LogFormat>,
 }
 
-/// What one route asks for. Most routes share the default.
+/// Settings of one route. Most routes share the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutePolicy {
     /// `haproxy.router.openshift.io/balance`.
     pub balance: Option<Balance>,
-    /// What of a request [`Balance::Hash`] goes by, in order; else empty.
+    /// The parts of a request that [`Balance::Hash`] hashes, in order; otherwise empty.
     pub hash: Box<[HashOf]>,
-    /// Stickiness by cookie, for HTTP routes.
+    /// Cookie affinity, for HTTP routes.
     pub affinity: Affinity,
-    /// `haproxy.router.openshift.io/timeout`, at most 2^31 − 1 ms; `None`: as the router says.
+    /// `haproxy.router.openshift.io/timeout`, at most 2³¹ − 1 ms; `None`: the router's.
     pub server_timeout: Option<Duration>,
-    /// `haproxy.router.openshift.io/rewrite-target`: stands in the place of the route's path.
+    /// `haproxy.router.openshift.io/rewrite-target`: replaces the route's path.
     pub rewrite_target: Option<RewriteTarget>,
-    /// `haproxy.router.openshift.io/hsts_header`: value of `Strict-Transport-Security` on TLS.
+    /// `haproxy.router.openshift.io/hsts_header`: value of `Strict-Transport-Security` over TLS.
     pub hsts: Option<Box<str>>,
-    /// `haproxy.router.openshift.io/rate-limit-connections` and the annotations that go with it.
+    /// `haproxy.router.openshift.io/rate-limit-connections` and its related annotations.
     pub source_limits: SourceLimits,
-    /// `haproxy.router.openshift.io/pod-concurrent-connections`: most connections or requests to one endpoint.
+    /// `haproxy.router.openshift.io/pod-concurrent-connections`: most simultaneous connections or requests per
+    /// endpoint.
     pub endpoint_connections: Option<NonZeroU32>,
     /// `spec.httpHeaders.actions`.
     pub actions: Option<Arc<HeaderActions>>,
     /// `haproxy.router.openshift.io/h1-adjust-case`.
     pub adjust_case: bool,
-    /// `router.openshift.io/haproxy.health.check.interval`; `None`: as the router says.
+    /// `router.openshift.io/haproxy.health.check.interval`; `None`: the router's.
     pub health_check: Option<Duration>,
 }
 
-/// Different policies, the last one first.
+/// Recently used distinct policies, the last one first.
 struct LastPolicies(VecDeque<Arc<RoutePolicy>>);
 
 impl LastPolicies {
-    /// How many are remembered.
+    /// Most policies.
     const MOST: usize = 16;
 
     fn share(&mut self, policy: RoutePolicy) -> Arc<RoutePolicy> {
@@ -216,15 +218,14 @@ impl LastPolicies {
 }
 
 impl RoutePolicy {
-    /// The default, of which there is one.
+    /// The shared default.
     pub fn shared_default() -> Arc<Self> {
         static DEFAULT: LazyLock<Arc<RoutePolicy>> = LazyLock::new(Arc::default);
         Arc::clone(&DEFAULT)
     }
 
-    /// This policy behind an `Arc`: the one that all share, when it is the default, or that of one of the last routes,
-    /// when it says the same. Annotations are mostly the same for many routes, and what requests for all of them read
-    /// stays in the processor's cache.
+    /// This policy behind an `Arc`: the shared default if it equals that, or an equal policy of a recent route. Many
+    /// routes have the same annotations, and a shared policy stays in the processor's cache.
     pub fn shared(self) -> Arc<Self> {
         static LAST: Mutex<LastPolicies> = Mutex::new(LastPolicies(VecDeque::new()));
         let default = Self::shared_default();
@@ -234,7 +235,7 @@ impl RoutePolicy {
         LAST.lock().unwrap_or_else(PoisonError::into_inner).share(self)
     }
 
-    /// Whether something is asked for that takes reading every request of a route that carries requests.
+    /// Whether any setting requires reading every request of an HTTP route.
     pub fn reads_requests(&self) -> bool {
         !self.affinity.disabled
             || self.server_timeout.is_some()
@@ -244,9 +245,9 @@ impl RoutePolicy {
             || self.adjust_case
     }
 
-    /// Whether connections must be carried by the proxy, because the kernel, which chooses an endpoint by chance and
-    /// weight, could not keep what is asked for: limits on connections, or another choice. Checks of endpoints are no such
-    /// thing: the kernel goes on to the next endpoint by itself.
+    /// Whether connections must be carried by the proxy, because the kernel, which chooses endpoints randomly by
+    /// weight, does not implement a setting: limits on connections, or another balancing. Health checks do not require
+    /// it: the kernel continues with the next endpoint by itself.
     pub fn needs_relay(&self) -> bool {
         let by_chance = matches!(self.balance, None | Some(Balance::RoundRobin | Balance::Random));
         let is_limited = self.source_limits.concurrent.is_some() || self.source_limits.connections.is_some();
@@ -254,50 +255,50 @@ impl RoutePolicy {
     }
 }
 
-/// How an endpoint is chosen.
+/// How an endpoint is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// In turn, by weight.
+    /// In turn, weighted.
     RoundRobin,
-    /// The one with the fewest connections for its weight.
+    /// The one with the fewest connections relative to its weight.
     LeastConnections,
-    /// By chance, by weight.
+    /// Randomly, weighted.
     Random,
-    /// The same for the same client address, as long as endpoints and weights stay.
+    /// By a hash of the client address: stable as long as endpoints and weights do not change.
     Source,
-    /// The same for the same hash of [`RoutePolicy::hash`], as long as endpoints and weights stay; by chance and weight
-    /// where a request has nothing of that.
+    /// By the hash of [`RoutePolicy::hash`]: stable as long as endpoints and weights do not change. Randomly, weighted,
+    /// if a request has none of the parts.
     Hash,
 }
 
 /// A part of a request that is hashed (Contour, `requestHashPolicies`; Envoy, `RouteAction.HashPolicy`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashOf {
-    /// Which.
+    /// The part.
     pub part: HashedPart,
-    /// Where it is there, those that follow do not count.
+    /// If it is present, the parts after it are not hashed.
     pub terminal: bool,
 }
 
-/// What can be hashed.
+/// Parts that can be hashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashedPart {
     /// The client's address.
     Source,
-    /// The values of this field, whose name is in lower case.
+    /// The values of this header field; the name is in lower case.
     Header(Box<str>),
-    /// The first parameter of this name in the query; names are compared without regard to case.
+    /// The first query parameter with this name, compared without regard to case.
     Query(Box<str>),
-    /// The value of this cookie, which a client without one is given.
+    /// The value of this cookie; a client without it gets one.
     Cookie(Box<str>),
 }
 
-/// Whether a client stays with its endpoint.
+/// Affinity of a client to its endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affinity {
-    /// `haproxy.router.openshift.io/disable_cookies` is true. All other routes that carry requests have affinity.
+    /// `haproxy.router.openshift.io/disable_cookies` is true. All other HTTP routes have affinity.
     pub disabled: bool,
-    /// `router.openshift.io/cookie_name`; `None`: a name that is made from the route's.
+    /// `router.openshift.io/cookie_name`; `None`: a name derived from the route's.
     pub cookie: Option<Box<str>>,
     /// `router.openshift.io/cookie-same-site`, for TLS routes whose insecure policy is not Allow.
     pub same_site: SameSite,
@@ -315,12 +316,12 @@ pub enum SameSite {
     None,
 }
 
-/// Limits for each client address; `None` where there is none.
+/// Limits per client address; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceLimits {
-    /// `….concurrent-tcp`: most connections at the same time.
+    /// `….concurrent-tcp`: most simultaneous connections.
     pub concurrent: Option<NonZeroU32>,
-    /// `….rate-tcp`: most connections in 3 s.
+    /// `….rate-tcp`: most new connections in 3 s.
     pub connections: Option<NonZeroU32>,
     /// `….rate-http`: most requests in 10 s.
     pub requests: Option<NonZeroU32>,
@@ -338,7 +339,7 @@ mod tests {
         let first = last.share(with_timeout(1));
         assert!((2..LastPolicies::MOST as u64 + 1).all(|seconds| *last.share(with_timeout(seconds)) != *first));
         assert!(Arc::ptr_eq(&first, &last.share(with_timeout(1))));
-        // One more than are remembered, and the oldest is made anew.
+        // One more than the limit: the oldest policy is no longer shared.
         (2..LastPolicies::MOST as u64 + 2).for_each(|seconds| drop(last.share(with_timeout(seconds))));
         let anew = last.share(with_timeout(1));
         assert!(!Arc::ptr_eq(&first, &anew) && *first == *anew);

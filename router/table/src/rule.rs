@@ -1,5 +1,5 @@
-//! Rules of Gateway API and Contour objects, ready to serve: what a request must be like, and what is done with it.
-//! Everything is final: references are resolved, defaults filled in, what parents say is folded in.
+//! Rules of Gateway API and Contour objects: conditions on requests, and actions. All values are final: references are
+//! resolved, defaults filled in, and parents' settings merged.
 
 pub mod backend_tls;
 
@@ -21,125 +21,124 @@ use crate::policy::Balance;
 use crate::policy::tls_profile::TlsVersion;
 use crate::table::{Cluster, ResolvedRoute};
 
-/// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
-/// answered 404, and no wider host is asked.
+/// A host's rules, beside or instead of Routes. A host with rules is closed: a request that matches none of them is
+/// answered 404, and no wider host is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRules {
-    /// Who has the host: the oldest object that claims it.
+    /// The oldest object that claims the host.
     pub owner: ObjectRef,
-    /// The listener for TLS, e.g. `Gateway shop/public#tls`, or else the one for clear text; requests that come over TLS
-    /// for a host of another listener than their SNI's are answered 421.
+    /// The listener for TLS, e.g. `Gateway shop/public#tls`, or else the one for clear text. Requests over TLS for a
+    /// host of another listener than that of their SNI are answered 421.
     pub listener: Arc<str>,
-    /// The listener for clear text; `None`: there is none.
+    /// The listener for clear text, if there is one.
     pub cleartext_listener: Option<Arc<str>>,
-    /// Rules for clear text, in order: the first that matches serves. `None`: the host is not served in clear text, and
+    /// Rules for clear text, in order: the first match applies. `None`: the host is not served in clear text, and
     /// requests are answered 404.
     pub cleartext: Option<Arc<[Arc<Rule>]>>,
-    /// The same for TLS that is terminated here.
+    /// Rules for TLS that is terminated here.
     pub tls: Option<HostRulesTls>,
 }
 
 impl HostRules {
-    /// That of a domain that the operator has denied. It is the router's own and serves nothing.
+    /// The entry for a domain that the operator has denied. It belongs to the router itself and serves nothing.
     pub fn denied(router: &RouterName) -> Self {
         let owner = ObjectRef { kind: Kind::IngressController, key: ObjectKey::new("", &router.0) };
         HostRules { owner, listener: "--denied-domains".into(), cleartext_listener: None, cleartext: None, tls: None }
     }
 
-    /// Whether it stands for a domain that the operator has denied. Nothing else is a router's own.
+    /// Whether it is the entry of a denied domain. Only those belong to a router itself.
     pub fn is_denied(&self) -> bool {
         self.owner.kind == Kind::IngressController
     }
 }
 
-/// How a site terminates TLS.
+/// TLS termination of a host with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRulesTls {
-    /// The object that names the certificates.
+    /// The object that refers to the certificates.
     pub shown_by: ObjectRef,
-    /// The first that suits a client is shown.
+    /// Certificates; the first that a client supports is presented.
     pub certificates: Vec<Certificate>,
-    /// The lowest version; never below that of the router's profile. `None`: as the router says.
+    /// The minimum version, never below that of the router's profile. `None`: the router's.
     pub minimum: Option<TlsVersion>,
-    /// What requests are matched against, in order.
+    /// Rules for requests, in order.
     pub rules: Arc<[Arc<Rule>]>,
-    /// Where the bytes go as they are, once TLS is taken off; then there are no rules.
+    /// Route of the decrypted byte stream, without parsing HTTP; then there are no rules.
     pub tcp: Option<Arc<ResolvedRoute>>,
 }
 
 /// One alternative of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// All of it must match.
+    /// The conditions; all must match.
     pub matcher: RequestMatcher,
-    /// How requests' paths are compared, and how they are sent on, redirected and copied.
+    /// The form in which requests' paths are compared, forwarded, redirected and mirrored.
     pub path_form: PathForm,
-    /// What a prefix replacement replaces: the prefix that the rule with that filter matched.
+    /// The prefix that a prefix replacement replaces: the one matched by the rule that has the filter.
     pub prefix: Arc<str>,
-    /// What is done.
+    /// The route that serves matching requests.
     pub route: Arc<ResolvedRoute>,
-    /// Where it comes from, for `explain`: `Gateway shop/public#web ▸ HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
+    /// Origin, for `explain`: `Gateway shop/public#web ▸ HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
     pub origin: Arc<str>,
 }
 
-/// What a rule does with its requests, beside what a [`ResolvedRoute`] has for all kinds.
+/// Settings of a rule, in addition to those that a [`ResolvedRoute`] has for all kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RulePolicy {
-    /// Where requests go.
+    /// The action on requests.
     pub action: Action,
-    /// Work on requests' headers, in order.
+    /// Request header changes, in order.
     pub request_headers: Vec<HeaderModifier>,
-    /// Work on responses' headers, in order.
+    /// Response header changes, in order.
     pub response_headers: Vec<HeaderModifier>,
     /// `URLRewrite`: value of `Host`.
     pub rewrite_host: Option<Hostname>,
     /// `URLRewrite`: the path.
     pub rewrite_path: Option<PathChange>,
-    /// Where copies of requests go; their answers are dropped.
+    /// Clusters that get copies of requests; their responses are discarded.
     pub mirrors: Vec<Mirror>,
-    /// Answers to browsers' cross-origin requests (Fetch, 3.2).
+    /// Responses to cross-origin requests (CORS protocol; Fetch, 3.2).
     pub cors: Option<Arc<Cors>>,
-    /// For the whole of a request, from its head's arrival to the response's end; 504 before the response has begun.
+    /// Limit for a whole request, from its head to the end of the response; 504 if the response has not begun.
     pub request_timeout: Option<Duration>,
-    /// For one try at an endpoint, to the response's end; 504.
+    /// Limit for one attempt at an endpoint, to the end of the response; 504.
     pub backend_timeout: Option<Duration>,
-    /// How long neither side may send anything while there is a request, or a tunnel. The route's own time-outs have it for
-    /// the endpoint and for tunnels already.
+    /// Idle timeout of a request or a tunnel, in both directions. The route's own timeouts already include it for the
+    /// endpoint and for tunnels.
     pub idle_timeout: Option<Duration>,
-    /// How long a connection to an endpoint is kept that no request uses; `None`: the default (30 s).
+    /// Time for which an unused connection to an endpoint is kept; `None`: the default (30 s).
     pub keep_connections: Option<Duration>,
-    /// When requests are sent again that an endpoint may have seen.
+    /// Retries of requests that an endpoint may have received.
     pub retry: Option<Retry>,
 }
 
-/// When requests are sent again that an endpoint may have seen: those alone that do no harm twice, whose method is
-/// idempotent (RFC 9110 §9.2.2) and that have no content.
+/// Retries of requests that an endpoint may have received: only requests with an idempotent method (RFC 9110 §9.2.2)
+/// and without content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// How many times, after the first.
+    /// Most retries.
     pub count: u32,
-    /// Responses with these statuses are not told to the client while there are tries left.
+    /// Responses with these statuses are retried while retries are left.
     pub statuses: Vec<RangeInclusive<u16>>,
-    /// Whether a connection that ends without a response counts, and an endpoint that is silent for too long.
+    /// Whether a connection that ends without a response is retried, and an endpoint that does not answer in time.
     pub unanswered: bool,
-    /// Whether endpoints are tried anew when no connection could be made to any.
+    /// Whether all endpoints are tried again if none could be connected to.
     pub unreachable: bool,
-    /// Longest wait before the first one; twice as long before each further one. How long it really is, is left to
-    /// chance.
+    /// Upper limit of the wait before the first retry; doubled before each further one. The wait itself is random.
     pub backoff: Duration,
 }
 
-/// Where requests of a rule go.
+/// Action of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// To the cluster of the route.
+    /// Forward to the cluster of the route.
     #[default]
     Forward,
-    /// Elsewhere.
+    /// Redirect.
     Redirect(RedirectTo),
-    /// Nowhere, as a reference cannot be resolved: answered with this status.
+    /// Respond with this status, because a reference cannot be resolved.
     Answer(u16),
-    /// Nowhere, as the rule says: answered with this status.
+    /// Respond with this status, as the rule specifies.
     Direct(u16),
 }
 
@@ -150,7 +149,7 @@ pub struct RedirectTo {
     pub scheme: Option<Arc<str>>,
     /// `None`: the request's.
     pub hostname: Option<Hostname>,
-    /// `None`: that of the scheme where one is given, else the listener's; a scheme's own port is not written.
+    /// `None`: the scheme's default if the scheme is set, else the listener's. A scheme's default port is omitted.
     pub port: Option<RedirectPort>,
     /// `None`: the request's.
     pub path: Option<PathChange>,
@@ -158,74 +157,75 @@ pub struct RedirectTo {
     pub status: u16,
 }
 
-/// The port that a redirect leads to.
+/// The port of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedirectPort {
     /// This one.
     Number(u16),
-    /// The router's for HTTPS if the request names the router's for clear text, else 443.
+    /// The router's port for HTTPS if the request's authority has its port for clear text, else 443.
     RouterHttps,
 }
 
-/// What becomes of a path.
+/// Replacement of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathChange {
-    /// This path.
+    /// Replaces the whole path.
     Full(Arc<str>),
-    /// This stands in the place of [`Rule::prefix`].
+    /// Replaces [`Rule::prefix`].
     Prefix(Arc<str>),
 }
 
-/// Where copies of requests go.
+/// A mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// The endpoints.
+    /// The cluster that gets the copies.
     pub cluster: Cluster,
-    /// Of how many requests: numerator and denominator.
+    /// Share of requests that are copied: numerator and denominator.
     pub share: (u32, u32),
 }
 
-/// What one backend has of its own, beside its endpoints.
+/// Settings of one backend, beside its endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendPolicy {
-    /// Namespace of the Service, where that is not the route's.
+    /// Namespace of the Service, if it is not the route's.
     pub namespace: Option<Arc<str>>,
-    /// The backend cannot be used: its share of the requests is answered with this status; connections are reset.
+    /// Set if the backend cannot be used: its share of the requests is answered with this status; connections are
+    /// reset.
     pub failure: Option<u16>,
-    /// Work on requests' headers, after that of the rule.
+    /// Request header changes, after those of the rule.
     pub request_headers: Vec<HeaderModifier>,
-    /// Work on responses' headers, before that of the rule.
+    /// Response header changes, before those of the rule.
     pub response_headers: Vec<HeaderModifier>,
-    /// TLS with its endpoints.
+    /// TLS to its endpoints.
     pub tls: Option<BackendTls>,
-    /// How its endpoints are chosen between, if not as the rule says.
+    /// Balancing among its endpoints, if it differs from the rule's.
     pub balance: Option<Balance>,
-    /// How its endpoints are asked for their health, if not as those of Routes.
+    /// Health check of its endpoints, if it differs from that of Routes.
     pub health_check: Option<Arc<HealthCheck>>,
 }
 
-/// How endpoints are asked whether they are well. Those that are not get nothing while there are others.
+/// Active health check. Unhealthy endpoints get no requests while there are others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HealthCheck {
-    /// The request; `None`: a connection will do.
+    /// The request; `None`: a TCP connection suffices.
     pub request: Option<HealthRequest>,
-    /// Time from one to the next.
+    /// Interval between checks.
     pub interval: Duration,
-    /// What an answer may take.
+    /// Timeout of a check.
     pub timeout: Duration,
-    /// Failures in a row that make an endpoint ill; a 503 does at once.
+    /// Consecutive failures after which an endpoint is unhealthy; a 503 makes it so at once.
     pub unhealthy: u32,
-    /// Successes in a row that make it well again.
+    /// Consecutive successes after which it is healthy again.
     pub healthy: u32,
 }
 
-/// A `GET` that asks an endpoint for its health.
+/// The `GET` request of a health check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HealthRequest {
     /// Value of `Host`.
     pub host: Arc<str>,
-    /// The target.
+    /// Request target.
     pub path: Arc<str>,
-    /// Statuses that are good: first and last of each range.
+    /// Expected statuses: first and last of each range.
     pub expected: Vec<(u16, u16)>,
 }

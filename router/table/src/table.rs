@@ -1,4 +1,4 @@
-//! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
+//! The routing table: one immutable snapshot, the source of the kernel maps, the proxy and the status report.
 
 mod cluster;
 mod endpoints;
@@ -29,28 +29,28 @@ use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
 use crate::rule::{HostRules, RulePolicy};
 
-/// Everything that traffic needs, at one revision.
+/// Everything that serving needs, at one revision.
 #[derive(Debug, Default)]
 pub struct RoutingTable {
-    /// Grows by one with every table that the agent publishes.
+    /// Incremented by one with every published table.
     pub revision: u64,
     /// The routers by name: one per admitted IngressController, and one per port that only Gateways have.
     pub routers: Vec<Arc<RouterTable>>,
-    /// The endpoints of all services that routes name.
+    /// The endpoints of all services that routes refer to.
     pub endpoints: Endpoints,
 }
 
-/// A route as an older and a newer table have it: the same one where only its endpoints differ.
+/// A route in an older and a newer table; the same route if only its endpoints differ.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteChange<'t> {
-    /// Its router and the route in the older table.
+    /// The router and the route in the older table; `None` if it is new.
     pub old: Option<(&'t RouterTable, &'t Arc<ResolvedRoute>)>,
-    /// The same in the newer table.
+    /// The same in the newer table; `None` if it was removed.
     pub new: Option<(&'t RouterTable, &'t Arc<ResolvedRoute>)>,
 }
 
 impl RoutingTable {
-    /// Routes that are the same in an older table, and whose endpoints are not.
+    /// Routes that are the same as in an older table, but with other endpoints.
     pub fn rebound_since<'t>(&'t self, older: &'t Self) -> Vec<&'t User> {
         let is_same = |user: &&User| {
             let before = older.router(&user.router).and_then(|router| router.routes.get(&user.route.id));
@@ -62,7 +62,8 @@ impl RoutingTable {
         rebound
     }
 
-    /// Where routes or their endpoints differ from those of an older table. Costs what differs.
+    /// The routes that differ from those of an older table, or whose endpoints do. Cost is proportional to the
+    /// difference.
     pub fn route_changes<'t>(&'t self, older: &'t Self) -> impl Iterator<Item = RouteChange<'t>> {
         let kept = self.routers.iter().filter_map(|router| Some((router, older.router(&router.name)?)));
         let changed = kept.flat_map(|(now, then)| {
@@ -95,26 +96,26 @@ impl RoutingTable {
 pub struct RouterTable {
     /// The IngressController's name.
     pub name: RouterName,
-    /// Scope of its map keys; stable for the same name while the set of routers does not change.
+    /// Scope of its map keys; stable for a name while the set of routers does not change.
     pub id: u32,
-    /// `status.domain`, what `spec.subdomain` is joined to; also the name of the generated default certificate.
+    /// `status.domain`, which is appended to `spec.subdomain`; also the name of the generated default certificate.
     pub domain: String,
-    /// Port for clear text; at least one of the two is there.
+    /// Port for clear text; at least one of the two ports is set.
     pub http_port: Option<u16>,
     /// Port for TLS.
     pub https_port: Option<u16>,
-    /// Certificate for SNI that no route has a certificate for; `None`: the agent's self-signed one.
+    /// Certificate for SNI without a route's certificate; `None`: the agent's self-signed one.
     pub default_certificate: Option<Certificate>,
-    /// What is done to the traffic of all routes.
+    /// Settings for the traffic of all routes.
     pub policy: Arc<RouterPolicy>,
-    /// What is served, by host.
+    /// The virtual hosts.
     pub hosts: HostIndex,
-    /// Every admitted route, by id, for `get`, the kernel maps and the counters.
+    /// Every admitted route, by id: for `get`, the kernel maps and the counters.
     pub routes: Sorted<RouteId, Arc<ResolvedRoute>>,
 }
 
 impl RouterTable {
-    /// The same router with other content.
+    /// The same router with other hosts and routes.
     pub fn with(&self, hosts: HostIndex, routes: Sorted<RouteId, Arc<ResolvedRoute>>) -> Self {
         RouterTable {
             name: self.name.clone(),
@@ -133,40 +134,40 @@ impl RouterTable {
 /// Virtual hosts by exact name and by wildcard domain.
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
-    /// By name.
+    /// Exact hosts, by name.
     pub exact: Hosts,
-    /// By the domain that `*.` stands in front of, for one label.
+    /// One-label wildcards, by the domain after `*.`.
     pub wildcard: Hosts,
-    /// By the domain that `*.` stands in front of, for one label or more.
+    /// Wildcards of one label or more, by the domain after `*.`.
     pub suffix: Hosts,
-    /// What serves every name.
+    /// The virtual host for every name.
     pub any: Option<Arc<VirtualHost>>,
-    /// Domains that delegate their names: what nobody has in them is not found.
+    /// Domains that delegate their names: unclaimed names in them are not found (404).
     pub domains: Arc<BTreeSet<Hostname>>,
 }
 
 impl HostIndex {
-    /// Whether a host that nobody has is not found (404): where only sites are served, as Gateway API says, and inside of
-    /// a domain that delegates its names. Elsewhere it is not available (503), as OpenShift says.
+    /// Whether an unclaimed host is not found (404): if only hosts with rules are served, as in Gateway API, or in a
+    /// domain that delegates its names. Otherwise it is unavailable (503), as in OpenShift.
     pub fn finds_nothing(&self, host: Option<&Hostname>) -> bool {
         let around = iter::successors(host.and_then(Hostname::parent), |domain| Some(domain.split_once('.')?.1));
         self.has_only_sites() || around.into_iter().any(|domain| self.domains.contains(domain))
     }
 
-    /// Whether any virtual host is of an object of another kind than Route.
+    /// Whether any virtual host belongs to an object of another kind than Route.
     pub fn has_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
         named.iter().any(|hosts| hosts.of_sites() > 0) || self.any.as_ref().is_some_and(|any| any.is_of_site())
     }
 
-    /// Whether there are virtual hosts, and none of them is of Routes.
+    /// Whether there are virtual hosts, and none belongs to Routes.
     pub fn has_only_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
         let has_routes = named.iter().any(|hosts| hosts.of_routes() > 0);
         self.has_sites() && !has_routes && self.any.as_ref().is_none_or(|any| any.is_of_site())
     }
 
-    /// The entry for exactly this match.
+    /// The entry of exactly this match.
     pub fn entry(&self, host: &HostMatch) -> Option<&Arc<VirtualHost>> {
         match host {
             HostMatch::Exact(name) => self.exact.get(name),
@@ -176,7 +177,7 @@ impl HostIndex {
         }
     }
 
-    /// Puts virtual hosts in the place of whatever their hosts had.
+    /// Adds virtual hosts, replacing the entries of their hosts.
     pub fn extend(&mut self, hosts: Vec<Arc<VirtualHost>>) {
         let (mut exact, mut wildcard, mut suffix) = (Vec::new(), Vec::new(), Vec::new());
         for host in hosts {
@@ -192,7 +193,7 @@ impl HostIndex {
         self.suffix.extend(suffix);
     }
 
-    /// Takes a host out.
+    /// Removes a host.
     pub fn remove(&mut self, host: &HostMatch) {
         match host {
             HostMatch::Exact(name) => self.exact.remove(name),
@@ -202,13 +203,14 @@ impl HostIndex {
         };
     }
 
-    /// Every virtual host: exact ones by name, then wildcards by domain, those of one label first, then what serves every name.
+    /// Every virtual host: exact ones by name, then one-label wildcards by domain, then other wildcards by domain, then
+    /// the one for every name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
         self.exact.values().chain(self.wildcard.values()).chain(self.suffix.values()).chain(&self.any)
     }
 
-    /// Where exact hosts and wildcards of one label differ from an older version of this index, which is all that the
-    /// kernel knows: the virtual host before and after. Costs what differs.
+    /// The exact hosts and one-label wildcards, the only ones that the kernel has, that differ from an older version of
+    /// this index: the virtual host before and after. Cost is proportional to the difference.
     pub fn changes_since<'h>(
         &'h self,
         older: &'h Self,
@@ -217,37 +219,37 @@ impl HostIndex {
     }
 }
 
-/// All routes of one host. Fields lie as those of [`ResolvedRoute`].
+/// All routes of one host. Fields are in declaration order, as in [`ResolvedRoute`].
 #[derive(Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct VirtualHost {
     /// The host.
     pub host: HostMatch,
-    /// What rules say of the host. Then there are no Routes: `terminated`, `cleartext` and `certificate` are empty, and
-    /// only a connection can be passed through.
+    /// The host's rules. Then it has no Routes: `terminated`, `cleartext` and `certificate` are empty, and only a
+    /// stream can be passed through.
     pub site: Option<Box<HostRules>>,
-    /// What clear-text requests are matched against, longest path first.
+    /// Routes of clear-text requests, longest path first.
     pub cleartext: OneOrMany<Arc<ResolvedRoute>>,
-    /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
+    /// Edge and re-encrypt routes, for requests over TLS, longest path first.
     pub terminated: OneOrMany<Arc<ResolvedRoute>>,
-    /// The passthrough route, if one is admitted; then `terminated` is empty (docs/openshift.md#claims).
+    /// The passthrough route, if one is admitted; `terminated` is then empty (docs/openshift.md#claims).
     pub passthrough: Option<Arc<ResolvedRoute>>,
-    /// The certificate for this host: that of its first terminated route that has one.
+    /// The certificate for this host: that of the first terminated route with one.
     pub certificate: Option<Certificate>,
 }
 
 impl VirtualHost {
-    /// Whether Routes have the host, and not objects of another kind.
+    /// Whether the host belongs to Routes.
     pub fn is_of_routes(&self) -> bool {
         self.site.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
     }
 
-    /// Whether an object of another kind has the host; a denied domain is nobody's.
+    /// Whether the host belongs to an object of another kind; a denied domain belongs to none.
     pub fn is_of_site(&self) -> bool {
         !self.is_of_routes() && self.site.as_ref().is_none_or(|site| !site.is_denied())
     }
 
-    /// The route that every clear-text request of this host is forwarded to, whatever it asks for and whoever asks.
+    /// The route of every clear-text request of this host, whatever the request and the client.
     pub fn plain_cleartext(&self) -> Option<&Arc<ResolvedRoute>> {
         match &*self.cleartext {
             [route] if route.is_plain && self.site.is_none() => Some(route),
@@ -255,71 +257,71 @@ impl VirtualHost {
         }
     }
 
-    /// The route that every clear-text request of this host belongs to, where nothing needs single requests to be
-    /// read: then a connection may be carried whole to an endpoint of the route, as its bytes are. There must be one
-    /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set and whose
-    /// affinity by cookie is off (`disable_cookies`), and neither work on headers or requests nor limits may be asked
-    /// for. A client's `Proxy` and `X-SSL…` fields are then not taken out.
+    /// The route of every clear-text request of this host, if no request has to be parsed: the kernel may then forward
+    /// whole connections unmodified to an endpoint of the route. Conditions: it is the only clear-text route, has no
+    /// path, redirect or re-encryption, its forwarding headers are set to `Never`, cookie affinity is off
+    /// (`disable_cookies`), and it has no changes of headers or requests and no limits. A client's `Proxy` and `X-SSL…`
+    /// fields are then not removed.
     pub fn steerable_cleartext(&self) -> Option<&ResolvedRoute> {
         let [route] = &*self.cleartext else { return None };
         (ResolvedRoute::is_plain(&route.kind, None) && route.is_left_alone()).then_some(&**route)
     }
 }
 
-/// An admitted route, ready to serve. Made by `compile` alone. Its fields lie as they are written, those first that every
-/// request reads: of many hosts none is in the processor's cache when it is asked for.
+/// An admitted route, ready to serve; made by `compile` alone. Fields are in declaration order, those first that every
+/// request reads: with many hosts, a route is usually not in the processor's cache.
 #[derive(Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ResolvedRoute {
-    /// What whoever serves the route works out from it.
+    /// Values that the data path derives from the route.
     pub derived: Derived,
-    /// What else the route asks for; most routes share the default.
+    /// Further settings; most routes share the default.
     pub policy: Arc<RoutePolicy>,
-    /// What a rule does with its requests; `None` for a Route.
+    /// Settings of a rule; `None` for a Route.
     pub rule: Option<Box<RulePolicy>>,
-    /// What happens to the forwarding headers of requests.
+    /// Handling of the forwarding headers of requests.
     pub forwarded: ForwardedHeaders,
-    /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header goes before what a client sends; passthrough only.
+    /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header precedes the client's bytes; passthrough only.
     pub proxy_protocol: bool,
-    /// Something is asked for that takes reading every request; always false for passthrough.
+    /// Whether a setting requires reading every request; always false for passthrough.
     pub request_work: bool,
-    /// Its connections must not be steered by the kernel, which could not keep what is asked for.
+    /// Whether the kernel must not steer its connections, because it does not implement a setting.
     pub relay_only: bool,
-    /// Every clear-text request for the host goes to the route, whoever sends it, unless a longer path takes it, and on in
-    /// clear text: known from `kind` and `allow`, which need not be looked at then. Where it is false, they must be.
+    /// Whether every clear-text request for the host, from any client, is forwarded to the route in clear text, unless
+    /// a route with a longer path matches. If it is true, it replaces reading `kind` and `allow`.
     pub is_plain: bool,
-    /// Where its connections or requests go: in the line beside the first one, which processors fetch together.
+    /// Target of its connections or requests; in the second cache line, which processors fetch with the first.
     pub cluster: Cluster,
-    /// What kind of route, with what only that kind may have.
+    /// Kind of route, with the settings that only that kind has.
     pub kind: RouteKind,
-    /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
+    /// `haproxy.router.openshift.io/ip_allowlist`: permitted source networks. `None`: all; empty: none.
     pub allow: Option<Box<[IpNet]>>,
-    /// How long a passthrough connection, or one after an upgrade, may be silent; `None`: the default (1 h).
+    /// Idle timeout of a passthrough connection, or of one after an upgrade; `None`: the default (1 h).
     pub tunnel_timeout: Option<Duration>,
-    /// Which Route.
+    /// Identifier of the route.
     pub id: RouteId,
     /// Effective host on this router.
     pub host: HostMatch,
 }
 
-/// A slot for what is worked out from a route when it is first needed, and gone with this version of the route. A table
-/// of 100,000 routes changes often, and few of them are asked for in between.
+/// A slot for values derived from a route on first use, and dropped with this version of the route. A table of 100,000
+/// routes changes often, and few routes are used in between.
 #[derive(Default)]
 pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Derived {
-    /// What is in the slot, if it is of this type.
+    /// The value in the slot, if it has this type.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.get()?.downcast_ref()
     }
 
-    /// What is in the slot, made if it is empty. `None` when somebody else has put another type there.
+    /// The value in the slot, created if the slot is empty. `None` if the slot has a value of another type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }
 }
 
-/// What is derived follows from the route's other fields: it does not count when routes are compared.
+/// Derived values follow from the route's other fields, so they are not compared.
 impl PartialEq for Derived {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -338,13 +340,13 @@ const _: () = assert!(size_of::<ResolvedRoute>() <= 240, "with its counts, four 
 const _: () = assert!(offset_of!(ResolvedRoute, cluster) == 48, "where the second line begins, behind the counts");
 
 impl ResolvedRoute {
-    /// Whether it is made of a rule of an object of another kind, and is no Route: services keep their shares then,
-    /// whether or not there is an endpoint to serve them.
+    /// Whether it is derived from a rule of an object of another kind than Route: then services keep their shares,
+    /// whether or not an endpoint can serve them.
     pub fn is_of_rule(&self) -> bool {
         self.id.kind != Kind::Route
     }
 
-    /// How TLS is spoken with its endpoints, where backends do not say so themselves.
+    /// TLS to its endpoints, for backends without TLS settings of their own.
     pub fn reencrypt(&self) -> Option<&Reencrypt> {
         match &self.kind {
             _ if self.is_plain => None,
@@ -353,27 +355,28 @@ impl ResolvedRoute {
         }
     }
 
-    /// Whether the services of one of its clusters keep their shares, whatever becomes of their endpoints: a rule's, where
-    /// there are several or one fails. Elsewhere the others have the share of one that has no endpoint.
+    /// Whether the services of one of its clusters keep their shares regardless of their endpoints: for a rule with
+    /// several services or a failing one. Otherwise the share of a service without endpoints is divided among the
+    /// others.
     pub fn keeps_shares(&self, cluster: &Cluster) -> bool {
         let shares = || cluster.services.iter().filter(|service| service.weight > 0);
         self.is_of_rule() && (shares().count() > 1 || shares().any(|service| service.failure().is_some()))
     }
 
-    /// Whether its connections must not be steered by the kernel: [`ResolvedRoute::relay_only`], or it is a rule's and
-    /// one of its services has a share that no endpoint can serve. The kernel would give that share to the others.
+    /// Whether the kernel must not steer its connections: [`ResolvedRoute::relay_only`], or it is a rule's and a
+    /// service has a share that no endpoint can serve. The kernel would give that share to the others.
     pub fn needs_relay(&self, endpoints: &Endpoints) -> bool {
         let is_lost = |service: &ServiceEndpoints| service.weight > 0 && !service.is_usable(endpoints);
         self.relay_only || (self.is_of_rule() && self.cluster.services.iter().any(is_lost))
     }
 
-    /// Endpoints that have a share, with it: of Routes as [`Cluster::endpoint_weights`] rounds it, of rules as good as
+    /// Endpoints with their shares: for Routes rounded as by [`Cluster::endpoint_weights`], for rules practically
     /// exact.
     pub fn weighted_endpoints<'e>(&self, endpoints: &'e Endpoints) -> Vec<(&'e Endpoint, u32)> {
         self.cluster.weighted_endpoints(endpoints, if self.is_of_rule() { RULE_SHARES } else { ROUTE_SHARES })
     }
 
-    /// Its clusters: its own, and those that copies of its requests go to.
+    /// Its own cluster and those of its mirrors.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
         let mirrors = self.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
         iter::once(&self.cluster).chain(mirrors)
@@ -384,7 +387,7 @@ impl ResolvedRoute {
         self.clusters().flat_map(|cluster| cluster.services.iter())
     }
 
-    /// Whether nothing that the route itself asks for takes reading single requests.
+    /// Whether no setting of the route requires reading requests.
     pub fn is_left_alone(&self) -> bool {
         self.forwarded == ForwardedHeaders::Never && !self.request_work && !self.relay_only
     }
@@ -397,7 +400,7 @@ impl ResolvedRoute {
         }
     }
 
-    /// Backend name as OpenShift's maps spell it, e.g. `be_edge_http:shop:cart`.
+    /// Backend name in OpenShift's maps, e.g. `be_edge_http:shop:cart`.
     pub fn backend_name(&self) -> String {
         let prefix = match &self.kind {
             RouteKind::Passthrough { .. } => "be_tcp",
@@ -408,14 +411,14 @@ impl ResolvedRoute {
         format!("{prefix}:{}:{}", self.id.namespace, self.id.name)
     }
 
-    /// What [`ResolvedRoute::is_plain`] is for a route with this kind and these sources.
+    /// The value of [`ResolvedRoute::is_plain`] for this kind and allow-list.
     pub fn is_plain(kind: &RouteKind, allow: Option<&[IpNet]>) -> bool {
         let goes_on = |tls: &HttpTls| tls.insecure == InsecurePolicy::Allow && tls.reencrypt.is_none();
         let RouteKind::Http { path, tls } = kind else { return false };
         path.as_str().is_empty() && tls.as_ref().is_none_or(goes_on) && allow.is_none()
     }
 
-    /// Whether this source address may use the route.
+    /// Whether the allow-list admits this source address.
     pub fn admits_source(&self, source: IpAddr) -> bool {
         let is_listed = |nets: &[IpNet]| {
             let source = source.to_canonical();

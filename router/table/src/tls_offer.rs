@@ -1,5 +1,5 @@
-//! What a TLS profile comes to with the TLS library that serves it. rustls has TLS 1.2 and 1.3, forward secrecy and
-//! authenticated encryption; what else a profile names cannot be had, and is told rather than replaced.
+//! The part of a TLS profile that the TLS library supports. rustls has TLS 1.2 and 1.3, forward secrecy and
+//! authenticated encryption; anything else in a profile is reported instead of replaced.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::policy::tls_profile::{TlsProfile, TlsVersion};
 
-/// Versions and cipher suites that clients are offered.
+/// Versions and cipher suites offered to clients.
 #[derive(Clone, Debug)]
 pub struct TlsOffer {
-    /// In the profile's order, which is the router's preference; those of TLS 1.3 first where the profile says nothing.
+    /// In the profile's order, which is the router's preference; those of TLS 1.3 first if the profile names none.
     pub suites: Vec<SupportedCipherSuite>,
     /// Newest first.
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// What the profile names and clients are not offered: cipher suites by OpenSSL's names, then versions as the
-    /// profile spells them.
+    /// Parts of the profile that are not offered: cipher suites by OpenSSL's names, then versions in the profile's
+    /// spelling.
     pub missing: Vec<Arc<str>>,
 }
 
-/// The profile names nothing that can be had: TLS is refused, because anything else would be another profile.
+/// No cipher suite of the profile is supported: TLS is rejected, because any other choice would not be the profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no cipher suite of the TLS profile is available; name at least one of {}",
@@ -29,7 +29,7 @@ pub struct TlsOffer {
 )]
 pub struct NothingToOffer;
 
-/// OpenSSL's names of what rustls has (RFC 8446 B.4, RFC 5289, RFC 7905).
+/// OpenSSL's names of rustls' cipher suites (RFC 8446 B.4, RFC 5289, RFC 7905).
 const AVAILABLE: [(&str, SupportedCipherSuite); 9] = [
     ("TLS_AES_128_GCM_SHA256", suite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", suite::TLS13_AES_256_GCM_SHA384),
@@ -43,11 +43,11 @@ const AVAILABLE: [(&str, SupportedCipherSuite); 9] = [
 ];
 
 impl TlsOffer {
-    /// What is left of a profile. As in OpenShift, whose HAProxy has two lists, the suites of TLS 1.3 are all offered
-    /// where the profile names none of them: a profile of TLS 1.2 suites does not keep clients from TLS 1.3.
+    /// The supported part of a profile. As in OpenShift, whose HAProxy has two lists, all suites of TLS 1.3 are offered
+    /// if the profile names none of them: a profile of TLS 1.2 suites does not exclude TLS 1.3.
     ///
     /// # Errors
-    /// When none of the cipher suites that the profile names can be had.
+    /// None of the profile's cipher suites is supported.
     pub fn of(profile: &TlsProfile) -> Result<TlsOffer, NothingToOffer> {
         let find = |wanted: &str| AVAILABLE.iter().find(|(name, _)| *name == wanted).map(|(_, suite)| *suite);
         let named: Vec<SupportedCipherSuite> = profile.ciphers.iter().filter_map(|name| find(name)).collect();

@@ -1,10 +1,10 @@
-//! Which requests are preflights.
+//! Detection of preflight requests.
 
 use std::borrow::Cow;
 
 use super::*;
 
-/// A request of this method with these fields.
+/// A request with this method and these fields.
 struct Sent<'a>(&'a str, &'a [(&'a str, &'a str)]);
 
 impl Request for Sent<'_> {

@@ -1,4 +1,4 @@
-//! The list, and the table in the documents that tells what to do.
+//! The list of causes, and the table in the documentation.
 
 use std::collections::BTreeSet;
 use std::fs;

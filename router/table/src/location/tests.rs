@@ -19,7 +19,7 @@ fn prefixes_are_replaced_as_the_api_says() {
         ("/foo", "/foo", "", "/"),
         ("/foo/", "/foo", "/", "/"),
         ("/foo", "/foo", "/", "/"),
-        // And what it has no line for.
+        // Cases that are not in its table.
         ("/", "/", "/xyz", "/xyz/"),
         ("/x", "/", "/xyz", "/xyz/x"),
         ("/x", "/", "/", "/x"),

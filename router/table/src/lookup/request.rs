@@ -1,5 +1,5 @@
-//! Whether a request is what a rule asks for (Gateway API: HTTPRouteMatch). Nothing is allocated, but for a regular
-//! expression over a query parameter with `%` in it, and for a field that is repeated.
+//! Matching of requests by a rule's conditions (Gateway API: HTTPRouteMatch). Allocates only for a regular expression
+//! over a query parameter that contains `%`, and for a repeated field.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::path_form::PathForm;
 use crate::rule::Rule;
 
-/// What can be asked about a request.
+/// Read access to a request.
 pub trait Request {
-    /// The method, as it was sent.
+    /// The method as sent.
     fn method(&self) -> &str;
 
-    /// The path without query, as it was sent: nothing is decoded, and neither `.` nor `//` is resolved.
+    /// The path without query as sent: nothing is decoded, and neither `.` nor `//` is resolved.
     fn path(&self) -> &str;
 
     /// The path in this form.
@@ -21,15 +21,15 @@ pub trait Request {
         form.of(self.path())
     }
 
-    /// The query, as it was sent.
+    /// The query as sent.
     fn query(&self) -> Option<&str>;
 
-    /// The value of the fields of this name, which is in lower case, as [`joined`] has it.
+    /// The value of the fields with this name, which is in lower case, combined as in [`joined`].
     fn header(&self, name: &str) -> Option<Cow<'_, [u8]>>;
 }
 
-/// The values of all fields of one name as one: a field that is repeated means the same as one whose values stand behind
-/// commas (RFC 9110 §5.3), without blanks as in Envoy. Crumbs of `cookie` are joined by `; ` (RFC 9113 §8.2.3).
+/// Combines the values of all fields with one name: a repeated field is equivalent to one with comma-separated values
+/// (RFC 9110 §5.3), without blanks as in Envoy. Values of `cookie` are joined by `; ` (RFC 9113 §8.2.3).
 pub fn joined<'v>(name: &str, values: impl IntoIterator<Item = &'v [u8]>) -> Option<Cow<'v, [u8]>> {
     let mut values = values.into_iter();
     let mut value = Cow::Borrowed(values.next()?);
@@ -42,7 +42,7 @@ pub fn joined<'v>(name: &str, values: impl IntoIterator<Item = &'v [u8]>) -> Opt
     Some(value)
 }
 
-/// A `GET` of this path, with neither query nor fields.
+/// A `GET` of this path, without query and fields.
 impl Request for str {
     fn method(&self) -> &str {
         "GET"
@@ -62,20 +62,20 @@ impl Request for str {
 }
 
 impl Rule {
-    /// Whether it takes a request.
+    /// Whether the rule matches a request.
     pub fn takes(&self, request: &(impl Request + ?Sized)) -> bool {
         self.matcher.matches(self.path_form, request)
     }
 
-    /// Whether it takes the path of a request, whatever else it asks for.
+    /// Whether the rule matches a request's path, whatever its other conditions.
     pub fn takes_path(&self, request: &(impl Request + ?Sized)) -> bool {
         self.matcher.path.matches(&request.path_in(self.path_form))
     }
 }
 
 impl RequestMatcher {
-    /// Whether all of it matches, with the request's path in this form. Of several entries for one header or parameter the
-    /// first counts, and of several values that the request has for a parameter, the first as well.
+    /// Whether all conditions match, with the request's path in this form. Of several entries for one header or
+    /// parameter the first applies, and likewise the first of several values of a parameter in the request.
     pub fn matches(&self, form: PathForm, request: &(impl Request + ?Sized)) -> bool {
         self.path.matches(&request.path_in(form))
             && self.takes_method(request)
@@ -83,7 +83,7 @@ impl RequestMatcher {
             && firsts(&self.query).all(|(name, wanted)| has_parameter(request, name, wanted))
     }
 
-    /// What is asked for beside the path, and is not so.
+    /// The conditions that do not match, except the path.
     pub fn unmet(&self, request: &(impl Request + ?Sized)) -> Vec<Unmet<'_>> {
         let method = self.method.as_deref().filter(|_| !self.takes_method(request)).map(Unmet::Method);
         let headers = firsts(&self.headers).filter(|(name, wanted)| !has_field(request, name, wanted));
@@ -107,7 +107,7 @@ fn has_parameter(request: &(impl Request + ?Sized), name: &str, wanted: &ValueMa
     value.is_some_and(|value| wanted.is_decoded(value))
 }
 
-/// Something that a request must have, and has not.
+/// A condition that a request does not meet.
 #[derive(Clone, Copy, Debug)]
 pub enum Unmet<'m> {
     /// This method.
@@ -119,7 +119,7 @@ pub enum Unmet<'m> {
 }
 
 impl PathMatcher {
-    /// Whether a path matches, compared byte by byte.
+    /// Whether a path matches; compared byte by byte.
     pub fn matches(&self, path: &str) -> bool {
         match self {
             PathMatcher::Prefix(prefix) => is_under(path, prefix),
@@ -129,7 +129,7 @@ impl PathMatcher {
     }
 }
 
-/// Whether the elements of a path begin with those of a prefix; a slash at the prefix's end does not count.
+/// Whether a path begins with the elements of a prefix; a trailing slash of the prefix is ignored.
 pub fn is_under(path: &str, prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -151,20 +151,20 @@ impl ValueMatcher {
     }
 }
 
-/// The entries without those whose name an earlier one has.
+/// The first entry of each name.
 fn firsts(entries: &[(Arc<str>, ValueMatcher)]) -> impl Iterator<Item = (&str, &ValueMatcher)> {
     let is_first = |at: usize, name: &str| !entries.iter().take(at).any(|(earlier, _)| **earlier == *name);
     let numbered = entries.iter().enumerate().filter(move |(at, (name, _))| is_first(*at, name));
     numbered.map(|(_, (name, wanted))| (&**name, wanted))
 }
 
-/// The first value of a query parameter, still encoded. A parameter without `=` has an empty one.
+/// The first value of a query parameter, still encoded. A parameter without `=` has an empty value.
 fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     pairs.into_iter().find(|(written, _)| reads(written, name)).map(|(_, value)| value)
 }
 
-/// Whether an encoded text reads so when it is decoded.
+/// Whether an encoded text decodes to `text`.
 fn reads(encoded: &str, text: &str) -> bool {
     if encoded.contains('%') { decoded(encoded).eq(text.bytes()) } else { encoded == text }
 }
@@ -176,8 +176,8 @@ fn as_text(encoded: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(decoded(encoded).collect()).ok().map(Cow::from)
 }
 
-/// Percent-decoded bytes (RFC 3986 §2.1). A `%` without two digits after it stands for itself, and so does `+`, which
-/// means a space to HTML forms alone.
+/// Percent-decoded bytes (RFC 3986 §2.1). A `%` without two hexadecimal digits after it is literal, and so is `+`,
+/// which means a space only in HTML forms.
 fn decoded(text: &str) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {

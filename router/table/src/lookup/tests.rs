@@ -1,4 +1,4 @@
-//! Look-ups in tables with sites: tables of cases, and a naive model.
+//! Look-ups in tables with host rules: tables of cases, and a naive model.
 
 use std::borrow::Cow;
 
@@ -135,7 +135,7 @@ fn told(found: &RequestMatch<'_>) -> String {
     }
 }
 
-/// What is kept beside a host's hash is that of the newest version of the host.
+/// The entry stored with a host's hash belongs to the newest version of the host.
 #[test]
 fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() {
     let serves = |path| RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls: None };
@@ -182,7 +182,7 @@ fn the_most_specific_host_has_the_request() {
     ]);
     let cases = [
         ("www.a.test", "/", "www.a.test"),
-        // A Route's wildcard is narrower than a suffix of the same domain, and lets through what it has not.
+        // A Route's wildcard is narrower than a suffix of the same domain, and falls through for other paths.
         ("x.a.test", "/only/this", "route *.a.test"),
         ("x.a.test", "/", "**.a.test"),
         ("x.y.a.test", "/only", "**.a.test"),
@@ -192,11 +192,11 @@ fn the_most_specific_host_has_the_request() {
         // A Route's exact host falls through, too.
         ("x.c.test", "/", "**.c.test"),
         ("x.c.test", "/only", "route x.c.test"),
-        // A site does not.
+        // A host with rules does not.
         ("closed.a.test", "/deep/er", "deep"),
         ("closed.a.test", "/", "404"),
         ("closed.a.test", "/only", "404"),
-        // A suffix is not its own domain, and nobody has these.
+        // A suffix does not match its own domain, and these hosts are unclaimed.
         ("a.test", "/", "503"),
         ("xa.test", "/", "503"),
         ("test", "/", "503"),
@@ -204,7 +204,7 @@ fn the_most_specific_host_has_the_request() {
     for (host, path, expected) in cases {
         assert_eq!(told(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
     }
-    // What a site does not say of TLS is closed as well, and its certificate is the default.
+    // A host without rules for TLS is closed for TLS as well, and its certificate is the default.
     assert_eq!(told(&router.match_tls_request(&name("closed.a.test"), "/deep")), "404");
     assert!(matches!(router.match_sni(Some(&name("closed.a.test"))), SniMatch::Default));
     let SniMatch::Terminate(found) = router.match_sni(Some(&name("x.y.b.a.test"))) else { panic!("a site") };
@@ -222,11 +222,11 @@ fn what_nobody_has_in_a_domain_is_not_found() {
         ("a.d.test", "/", "a", "a"),
         ("b.d.test", "/", "503", "404"),
         ("c.b.d.test", "/", "503", "404"),
-        // Neither the domain itself nor a name that only ends like it is inside.
+        // Neither the domain itself nor a name that only ends with its text is in the domain.
         ("d.test", "/", "503", "503"),
         ("bd.test", "/", "503", "503"),
         ("other.test", "/", "503", "503"),
-        // What a Route has is answered as Routes are.
+        // A Route's host gets the response of Routes.
         ("r.d.test", "/only", "route r.d.test", "route r.d.test"),
         ("r.d.test", "/", "503", "503"),
     ];
@@ -288,7 +288,7 @@ fn passthrough_is_found_by_every_kind_of_host() {
     assert_eq!(told(&router.match_cleartext_request(&name("both.test"), "/")), "clear");
     assert_eq!(told(&router.match_tls_request(&name("x.s.test"), "/")), "421");
     assert_eq!(told(&router.match_tls_request(&name("both.test"), "/")), "421");
-    // No Routes here, so what nobody has is not found.
+    // There are no Routes, so unclaimed hosts are not found.
     assert_eq!(told(&router.match_cleartext_request(&name("other.test"), "/")), "404");
 }
 
@@ -298,7 +298,7 @@ fn a_request_is_misdirected_where_its_name_would_have_been_passed_through() {
     let cases = [
         ("x.p.test", "/", "421"),
         ("tls.p.test", "/only", "route tls.p.test"),
-        // Its connections end here, whatever the path.
+        // Its connections are terminated here, whatever the path.
         ("tls.p.test", "/", "503"),
     ];
     for (host, path, expected) in cases {
@@ -414,7 +414,7 @@ fn everything_that_is_asked_for_must_match() {
         (headers(&[("v", "")]), sent(&[("v", "")]), true),
         (headers(&[("v", "1"), ("w", "2")]), sent(&[("w", "2"), ("v", "1")]), true),
         (headers(&[("v", "1"), ("w", "2")]), sent(&[("v", "1")]), false),
-        // The first of a name counts in the rule; what the request repeats is one value.
+        // The rule's first entry of a name applies; repeated fields of the request are one value.
         (headers(&[("v", "1"), ("v", "2")]), sent(&[("v", "1")]), true),
         (headers(&[("v", "1"), ("v", "2")]), sent(&[("v", "2")]), false),
         (headers(&[("v", "2")]), sent(&[("v", "1"), ("v", "2")]), false),
@@ -440,7 +440,7 @@ fn everything_that_is_asked_for_must_match() {
         (some("[0-9]+"), both("12", "v=%31"), true),
         (some("[0-9]+"), both("12", "v=1x"), false),
         (some("[0-9]+"), both("x12", "v=1"), false),
-        // Bytes that are no text match no expression.
+        // Bytes that are not UTF-8 match no expression.
         (some(".*"), both("1", "v=%ff"), false),
     ];
     for (matcher, request, expected) in cases {
@@ -483,7 +483,7 @@ fn of_rules_the_first_that_matches_has_the_request() {
     assert_eq!(ask("GET", "/b"), "404");
 }
 
-/// Hosts of a small world, from the narrowest pattern to the widest.
+/// A small set of host patterns, from the narrowest to the widest.
 const PATTERNS: [&str; 12] = [
     "c.b.a.test",
     "b.a.test",
@@ -511,7 +511,7 @@ const NAMES: [&str; 10] = [
     "other",
 ];
 
-/// How narrow a pattern is, compared among those that cover one name.
+/// Rank of a pattern among those that cover one name.
 fn narrowness(host: &HostMatch) -> (u8, usize) {
     match host {
         HostMatch::Exact(_) => (3, 0),

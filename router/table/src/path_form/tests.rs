@@ -1,4 +1,4 @@
-//! What the normal form is, and what never changes.
+//! The normal form, and paths that are unchanged.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const KEPT: PathForm = PathForm::Normal { merge_slashes: false };
 
 #[test]
 fn paths_become_what_envoy_makes_of_them() {
-    // Envoy's own examples first (path_utility_test.cc), then what a prefix must not be passed by.
+    // Envoy's own examples first (path_utility_test.cc), then ways around a prefix.
     for (sent, normal) in [
         ("/a/b/../c", "/a/c"),
         ("/a/b/./c", "/a/b/c"),
@@ -42,23 +42,23 @@ fn paths_become_what_envoy_makes_of_them() {
         ("/\\admin", "/admin"),
         ("/%61dm%69n", "/admin"),
         ("/%7Euser/%2D%5f%2e", "/~user/-_."),
-        // Dots that are no segment of their own.
+        // Dots within a segment.
         ("/...", "/..."),
         ("/.a/..b/c../d.", "/.a/..b/c../d."),
         ("/%2ea/..%2e", "/.a/..."),
-        // A segment is taken off by its slash, as it was written: an empty one is one.
+        // `..` removes one segment as sent, which may be empty.
         ("/a//../b", "/a/b"),
-        // Parameters, encoded slashes and double escapes are no business of the router's.
+        // Parameters, encoded slashes and double escapes are unchanged.
         ("/x/..;/admin", "/x/..;/admin"),
         ("/x;v=1/../admin", "/admin"),
         ("/x/..%2Fadmin", "/x/..%2Fadmin"),
         ("/x/..%5cadmin", "/x/..%5cadmin"),
         ("/%252e%252e/a", "/%252e%252e/a"),
         ("/a%20b%3f%23", "/a%20b%3f%23"),
-        // What no path may have.
+        // Characters that are not allowed in a path.
         ("/\"<>^`{|}", "/%22%3C%3E%5E%60%7B%7C%7D"),
         ("/caf\u{e9}", "/caf%C3%A9"),
-        // A `%` that begins no escape, and does not come to begin one.
+        // A `%` that begins no escape, and must not begin one afterwards.
         ("/100%", "/100%"),
         ("/%zz/%4", "/%zz/%4"),
         ("/%%300", "/%2500"),
@@ -132,9 +132,9 @@ proptest! {
         prop_assert!(normal.starts_with('/') && normal.is_ascii());
         prop_assert!(!has_dot_segment(&normal), "{}", normal);
         prop_assert!(!(merge_slashes && normal.contains("//")), "{}", normal);
-        // The quick look and the work agree about whether there is any.
+        // The scan and the normalisation agree.
         prop_assert_eq!(is_normal(path.as_bytes(), merge_slashes), normal == path);
-        // Nothing that is normal has more than one way to be it.
+        // A normalised path is also normal in the form that keeps slashes.
         prop_assert_eq!(&KEPT.of(&normal), &normal);
     }
 

@@ -1,16 +1,16 @@
-//! What the access log has, and where it goes (OpenShift: `logging.access`).
+//! Contents and destination of the access log (OpenShift: `logging.access`).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A server that takes lines by UDP.
+/// A syslog server that receives lines over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syslog {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
-    /// Code of the facility, 0 to 23.
+    /// Code of the facility, 0 to 23 (RFC 3164 §4.1.1).
     pub facility: u8,
-    /// Most bytes of a message, with its header.
+    /// Most bytes of a message, including its header.
     pub max_length: usize,
 }
 
@@ -23,12 +23,12 @@ pub struct HeaderCapture {
     pub max_length: usize,
 }
 
-/// A cookie that is logged, `name=value`.
+/// A cookie that is logged as `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieCapture {
-    /// Its name, or the beginning of it.
+    /// Its name or name prefix.
     pub name: Arc<str>,
-    /// `matchType: Prefix`: `name` is the beginning.
+    /// `matchType: Prefix`: `name` is a prefix.
     pub is_prefix: bool,
     /// Most bytes of name and value together.
     pub max_length: usize,

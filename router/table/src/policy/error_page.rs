@@ -1,30 +1,30 @@
-//! A page in the place of the router's own: a whole HTTP/1 response, as HAProxy's `errorfile` takes it.
+//! A page that replaces one of the router's own: a whole HTTP/1 response, as in HAProxy's `errorfile`.
 
 use bytes::Bytes;
 
 /// Most header fields of a page.
 const MAX_FIELDS: usize = 64;
-/// Longest page, in bytes: what a ConfigMap can hold.
+/// Longest page, in bytes: the size limit of a ConfigMap.
 const MAX_BYTES: usize = 1 << 20;
-/// Fields that are about one connection or that follow from the body; whoever sends the page writes its own.
+/// Fields that belong to one connection or follow from the body; the sender writes its own.
 const OWN: [&str; 7] =
     ["connection", "content-length", "date", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// A response: status line, fields and body.
+/// A response: status, fields and body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// Status as it is written, 200 – 599.
+    /// Status, 200 – 599.
     pub status: u16,
-    /// Reason phrase as it is written, which may be empty.
+    /// Reason phrase; may be empty.
     pub reason: Box<str>,
-    /// Field names and values in order, without those of one connection and without `Content-Length`.
+    /// Field names and values in order, without connection-specific ones and `Content-Length`.
     pub fields: Vec<(Box<str>, Box<[u8]>)>,
-    /// The body, which may be empty.
+    /// The body; may be empty.
     pub body: Bytes,
 }
 
 impl ErrorPage {
-    /// Reads a page. Lines may end in LF alone, as they do when an editor wrote them.
+    /// Parses a page. Lines may end in a bare LF, as text editors write them.
     ///
     /// # Errors
     /// What is wrong, and what to write instead.

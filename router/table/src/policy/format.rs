@@ -1,44 +1,44 @@
-//! HAProxy's log format (HAProxy 2.8 configuration manual, 8.2.6): text, and fields such as `%ci` or `%[uuid]`, of which
-//! those that are wanted are known to the [`Dialect`]. A flag holds for one field (`%{+Q}r`), or from `%{+Q}o` on.
+//! HAProxy's log format (HAProxy 2.8 configuration manual, 8.2.6): text, and fields such as `%ci` or `%[uuid]`, of
+//! which a [`Dialect`] supports some. A flag applies to one field (`%{+Q}r`), or from `%{+Q}o` on.
 
 use std::sync::Arc;
 
-/// Why a format is no good.
+/// Why a format is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// HAProxy would not take it either.
+    /// HAProxy rejects it, too.
     Malformed(&'static str),
-    /// This field or flag is none of ours.
+    /// This field or flag is not supported.
     Unknown(String),
 }
 
-/// What may stand in a format.
+/// The supported subset of the format.
 pub struct Dialect<F> {
-    /// The one flag that has an effect, `Q`, `X` or `E`.
+    /// The supported flag: `Q`, `X` or `E`.
     pub flag: &'static str,
-    /// Said where something stands for a flag that is none.
+    /// The error for an invalid flag.
     pub flag_fault: &'static str,
-    /// Which characters may stand in texts.
+    /// Whether a character is allowed.
     pub allows: fn(char) -> bool,
-    /// Said of the others.
+    /// The error for other characters.
     pub text_fault: &'static str,
-    /// The field of a name without `%`, or an expression with its brackets.
+    /// The field of a name without `%`, or of an expression with its brackets; `None` if it is not supported.
     pub field: fn(&str) -> Option<F>,
 }
 
 /// A piece of a format.
 pub enum Piece<F> {
-    /// Stands as it is.
+    /// Literal text.
     Text(Arc<str>),
-    /// A field, and whether the flag holds for it.
+    /// A field, and whether the flag applies to it.
     Field(F, bool),
 }
 
 impl<F> Dialect<F> {
-    /// Reads a format. Blanks separate: of many there is one, and none stands at either end.
+    /// Parses a format. Repeated blanks are reduced to one, and blanks at both ends are removed.
     ///
     /// # Errors
-    /// When it is none, or has a field or flag that is not to be had.
+    /// The format is malformed, or uses an unsupported field or flag.
     pub fn read(&self, format: &str) -> Result<Vec<Piece<F>>, Fault> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -86,7 +86,7 @@ impl<F> Dialect<F> {
         Ok(pieces)
     }
 
-    /// The flags in `{…}`, such as `+Q,-X`. Those without an effect are not on, and may be switched off.
+    /// Parses the flags in `{…}`, such as `+Q,-X`. Unsupported flags are never on, so they may be switched off.
     fn read_flags(&self, flags: &str, mut flagged: bool) -> Result<bool, Fault> {
         for flag in flags.split(',') {
             match flag.split_at_checked(1) {
@@ -101,7 +101,7 @@ impl<F> Dialect<F> {
     }
 }
 
-/// A name of letters, or an expression in brackets with them, and what follows.
+/// Splits off a name of letters, or an expression with its brackets.
 fn field_name(rest: &str) -> Result<(&str, &str), Fault> {
     if rest.starts_with('[') {
         let end = rest.find(']').ok_or(Fault::Malformed("the '[' after '%' has no ']'"))?;

@@ -1,15 +1,15 @@
-//! Fields that tell endpoints of the client (OpenShift: `httpHeaders.forwardedHeaderPolicy`).
+//! Header fields about the client (OpenShift: `httpHeaders.forwardedHeaderPolicy`).
 
-/// What happens to `X-Forwarded-*` and `Forwarded`.
+/// Handling of `X-Forwarded-*` and `Forwarded`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedHeaders {
-    /// What the client sent stays, and the router adds its own.
+    /// The router appends its own to the client's.
     #[default]
     Append,
-    /// The router's own stand alone.
+    /// The router's own replace the client's.
     Replace,
-    /// The router's own, where the client sent none.
+    /// The router adds its own if the client sent none.
     IfNone,
-    /// None of the router's.
+    /// The router adds none.
     Never,
 }

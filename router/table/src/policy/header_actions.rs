@@ -1,20 +1,20 @@
-//! What is done to header fields (OpenShift: `httpHeaders.actions`).
+//! Header actions (OpenShift: `httpHeaders.actions`).
 
 use std::sync::Arc;
 
 use super::header_value::HeaderValue;
 
-/// What is done to headers, in order as written.
+/// Header actions, in the configured order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderActions {
-    /// On the way to the backend.
+    /// Actions on requests to the backend.
     pub request: Vec<HeaderAction>,
-    /// On the way to the client.
+    /// Actions on responses to the client.
     pub response: Vec<HeaderAction>,
 }
 
 impl HeaderActions {
-    /// Whether nothing is done.
+    /// Whether there are no actions.
     pub fn is_empty(&self) -> bool {
         self.request.is_empty() && self.response.is_empty()
     }
@@ -25,15 +25,15 @@ impl HeaderActions {
 pub struct HeaderAction {
     /// Header name as written; compared without regard to case.
     pub name: Arc<str>,
-    /// What is done to it.
+    /// The change.
     pub change: HeaderChange,
 }
 
-/// What is done to a header.
+/// A change of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderChange {
-    /// The header has this value, and only it.
+    /// Replaces all values of the header by this one.
     Set(HeaderValue),
-    /// The header is removed.
+    /// Removes the header.
     Delete,
 }

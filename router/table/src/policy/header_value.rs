@@ -1,19 +1,19 @@
-//! Values of header actions: text with `%[…]` expressions, the part of HAProxy's format that the API allows.
+//! Values of header actions: text with `%[…]` expressions, the part of HAProxy's format that the API permits.
 //!
 //! Grammar (the API's own pattern): `%%` is a percent sign; `%[fetch,converter,…]` is an expression, where fetch is
 //! `req.hdr(Name)` (requests), `res.hdr(Name)` (responses) or `ssl_c_der`, and a converter is `lower` or `base64`;
-//! flags such as `{+Q}` may stand between `%` and `[`. Control characters are not allowed.
+//! flags such as `{+Q}` are allowed between `%` and `[`. Control characters are not allowed.
 
 use std::sync::Arc;
 
-/// A value that is known to be well-formed.
+/// A well-formed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderValue(Vec<Segment>);
 
 /// A part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// Stands as it is; `%%` is already `%`.
+    /// Literal text; `%%` is already `%`.
     Text(Arc<str>),
     /// Computed for each message.
     Expression(Expression),
@@ -22,7 +22,7 @@ pub enum Segment {
 /// `%{flags}[fetch,converters]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// What is looked up.
+    /// The value that is looked up.
     pub fetch: Fetch,
     /// Applied in order.
     pub converters: Vec<Converter>,
@@ -34,16 +34,16 @@ pub struct Expression {
     pub escaped: bool,
 }
 
-/// What an expression looks up.
+/// The value that an expression looks up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetch {
-    /// The last value of this header of the message at hand.
+    /// The last value of this header in the current message.
     Header(Arc<str>),
     /// The client's certificate, DER.
     ClientCertificate,
 }
 
-/// What an expression does to what it found.
+/// A conversion of the looked-up value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Converter {
     /// ASCII letters to lower case.
@@ -58,7 +58,7 @@ impl HeaderValue {
         &self.0
     }
 
-    /// Reads a value that is not empty.
+    /// Parses a value that is not empty.
     ///
     /// # Errors
     /// What is wrong, and what to write instead.
@@ -91,7 +91,7 @@ impl HeaderValue {
     }
 }
 
-/// Reads an expression behind its `%`; what follows it comes back as well.
+/// Parses an expression after its `%`; also returns the rest of the text.
 fn expression(text: &str, direction: Direction) -> Result<(Expression, &str), String> {
     let mut expression = Expression {
         fetch: Fetch::ClientCertificate,
@@ -122,7 +122,7 @@ fn expression(text: &str, direction: Direction) -> Result<(Expression, &str), St
 
 fn read_flags(flags: &str, expression: &mut Expression) -> Result<(), String> {
     for flag in flags.split(',') {
-        // A flag without a sign is taken, and does nothing.
+        // A flag without a sign is accepted and ignored.
         let (set, name) = match flag.as_bytes() {
             [b'+', name] => (Some(true), *name),
             [b'-', name] => (Some(false), *name),
@@ -156,7 +156,7 @@ fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
     }
 }
 
-/// Which list an action stands in: each may fetch only what it can see.
+/// The list that contains an action, which determines the fetches that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// `actions.request`: `req.hdr`.

@@ -1,32 +1,32 @@
 //! `logging.access.httpLogFormat`: a line of the access log for each request, in HAProxy's log format (HAProxy 2.8
 //! configuration manual, 8.2.6).
 //!
-//! Of the format's many fields there are those that are known of a request here. What is not measured has the value that
-//! HAProxy gives to what it does not know. A format with other fields is refused by name.
+//! Supported are the fields whose values are known here. Unmeasured ones have HAProxy's value for unknown. A format
+//! with an unsupported field is rejected by the field's name.
 
 use std::sync::Arc;
 
 use super::format::{Dialect, Fault, Piece};
 
-/// A format that can be written.
+/// A supported format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFormat(pub Arc<[LogPart]>);
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPart {
-    /// Stands as it is.
+    /// Literal text.
     Text(Arc<str>),
-    /// Known of each request.
+    /// A value of the request.
     Field {
-        /// What.
+        /// The field.
         what: LogField,
-        /// `+Q`: in quotes, where it is a text.
+        /// `+Q`: in quotes, if it is a text.
         quoted: bool,
     },
 }
 
-/// What is known of a request.
+/// Values of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogField {
     /// `%ci`: the client's address.
@@ -39,9 +39,9 @@ pub enum LogField {
     FrontendPort,
     /// `%f`: the router.
     Frontend,
-    /// `%ft`: the router, with `~` where TLS was terminated.
+    /// `%ft`: the router, followed by `~` if TLS was terminated.
     FrontendTransport,
-    /// `%b`: the route, as OpenShift's router names its backend.
+    /// `%b`: the route's backend name in OpenShift's router.
     Backend,
     /// `%s`: the endpoint.
     Server,
@@ -51,19 +51,19 @@ pub enum LogField {
     ServerPort,
     /// `%t` and `%tr`: when the request began, `14/Nov/2023:22:13:20.123`, in UTC.
     Date,
-    /// `%T`, `%trg` and, as everything is in UTC, `%Tl` and `%trl`: the same as `14/Nov/2023:22:13:20 +0000`.
+    /// `%T`, `%trg`, and, because times are in UTC, `%Tl` and `%trl`: the same as `14/Nov/2023:22:13:20 +0000`.
     DateWithZone,
     /// `%Ts`: the same in seconds since 1970.
     Timestamp,
     /// `%ms`: milliseconds of that second, 3 digits.
     Milliseconds,
-    /// `%Ta`, `%Tt` and `%Tu`: milliseconds in all.
+    /// `%Ta`, `%Tt` and `%Tu`: total milliseconds.
     TotalTime,
-    /// `%Tr`: milliseconds until the response's head was there.
+    /// `%Tr`: milliseconds until the response head was received.
     ResponseTime,
-    /// `%Td`: milliseconds from there to the end.
+    /// `%Td`: milliseconds from then to the end.
     DataTime,
-    /// `%Tc`, `%Th`, `%Ti`, `%Tq`, `%TR`, `%Tw`: times that are not measured, `-1`.
+    /// `%Tc`, `%Th`, `%Ti`, `%Tq`, `%TR`, `%Tw`: unmeasured times, `-1`.
     UnknownTime,
     /// `%ST`: status of the response.
     Status,
@@ -79,11 +79,11 @@ pub enum LogField {
     Version,
     /// `%r`: method, path and version.
     RequestLine,
-    /// `%ts`: how it ended, two letters.
+    /// `%ts`: termination state, two letters.
     Termination,
-    /// `%tsc`: the same with two more for cookies, which are not followed.
+    /// `%tsc`: the same with two more for cookies, which are not tracked.
     TerminationAndCookie,
-    /// `%rc`: tries after the first.
+    /// `%rc`: attempts after the first one.
     Retries,
     /// `%ac`, `%bc`, `%bq`, `%fc`, `%sc`, `%sq`: numbers that are not counted, `0`.
     UnknownCount,
@@ -102,10 +102,10 @@ pub enum LogField {
 }
 
 impl LogFormat {
-    /// Reads a format.
+    /// Parses a format.
     ///
     /// # Errors
-    /// When it is none, or has a field or flag that is not to be had.
+    /// The format is malformed, or uses an unsupported field or flag.
     pub fn read(format: &str) -> Result<LogFormat, Fault> {
         parts(format).map(|parts| LogFormat(parts.into()))
     }

@@ -1,20 +1,20 @@
-//! `haproxy.router.openshift.io/rewrite-target`: another path in the place of the route's own.
+//! `haproxy.router.openshift.io/rewrite-target`: replaces the route's path in requests.
 //!
-//! OpenShift's router first pasted the value into HAProxy's configuration as it was, and takes values since as that
-//! understood them: `#` ends the value *and* drops what follows the route's path in a request, quotes vanish, a
-//! backslash makes the next character literal, and a percent sign may be written twice.
+//! OpenShift's router used to insert the value into HAProxy's configuration verbatim, and still interprets it like
+//! that: `#` ends the value *and* drops the part of a request's path after the route's, quotes are removed, a backslash
+//! makes the next character literal, and a percent sign may be doubled.
 
-/// What requests are rewritten to.
+/// The target of a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewriteTarget {
     /// Begins with `/`.
     path: Box<str>,
-    /// Whether what follows the route's path in a request follows the target too.
+    /// Whether the part of a request's path after the route's is appended.
     keeps_rest: bool,
 }
 
 impl RewriteTarget {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
     /// What is wrong, and what to write instead.
@@ -39,8 +39,8 @@ impl RewriteTarget {
         Ok(RewriteTarget { path: path.into(), keeps_rest })
     }
 
-    /// The path as it is forwarded, of a request path that `route_path` covers: the target, then what follows the
-    /// route's path. A target `/` also stands for one slash that follows there.
+    /// The forwarded path for a request path that `route_path` covers: the target, then the part after the route's
+    /// path. A target `/` also replaces one slash of that part.
     pub fn rewrite(&self, route_path: &str, path: &str) -> String {
         if !self.keeps_rest {
             return self.path.to_string();
@@ -50,13 +50,13 @@ impl RewriteTarget {
         format!("{}{rest}", self.path)
     }
 
-    /// The target without quotes and escapes.
+    /// The target path, without quotes and escapes.
     pub fn as_str(&self) -> &str {
         &self.path
     }
 }
 
-/// Where `wanted` stands without a backslash that makes it literal.
+/// Positions of `wanted` that are not escaped by a backslash.
 fn unescaped(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     let mut escaped = false;
     text.char_indices().filter_map(move |(at, c)| {
@@ -66,7 +66,7 @@ fn unescaped(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The text without unescaped quotes and without backslashes; of percent signs in a row, half when they are even.
+/// The text without unescaped quotes and without backslashes; an even number of adjacent percent signs is halved.
 fn literal(text: &str) -> String {
     let mut quotes: Vec<usize> = unescaped(text, '"').chain(unescaped(text, '\'')).collect();
     quotes.sort_unstable();

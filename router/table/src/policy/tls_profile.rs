@@ -1,8 +1,8 @@
-//! Versions and cipher suites that TLS clients are offered (OpenShift: `tlsSecurityProfile`).
+//! TLS versions and cipher suites offered to clients (OpenShift: `tlsSecurityProfile`).
 
 use std::sync::Arc;
 
-/// Oldest TLS version of a connection.
+/// Minimum TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// `VersionTLS10`.
@@ -18,29 +18,29 @@ pub enum TlsVersion {
 /// `tlsSecurityProfile.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileKind {
-    /// Clients of twenty years ago.
+    /// `Old`: for clients of twenty years ago.
     Old,
-    /// The default.
+    /// `Intermediate`, the default.
     Intermediate,
-    /// TLS 1.3 alone.
+    /// `Modern`: TLS 1.3 only.
     Modern,
-    /// As written out.
+    /// `Custom`: versions and suites of the object.
     Custom,
 }
 
-/// What TLS clients are offered.
+/// Versions and cipher suites offered to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsProfile {
-    /// Where it comes from.
+    /// Type of the profile.
     pub kind: ProfileKind,
-    /// Oldest version.
+    /// Minimum version.
     pub min_version: TlsVersion,
-    /// Cipher suites by OpenSSL's names, preferred first.
+    /// Cipher suites by OpenSSL's names, in order of preference.
     pub ciphers: Vec<Arc<str>>,
 }
 
 impl TlsProfile {
-    /// The profile of this name; of Custom, what Intermediate has.
+    /// The profile of this type; for Custom, Intermediate's values.
     pub fn named(kind: ProfileKind) -> Self {
         let (min_version, count) = match kind {
             ProfileKind::Old => (TlsVersion::Tls10, CIPHERS.len()),
@@ -57,7 +57,7 @@ impl Default for TlsProfile {
     }
 }
 
-/// The suites of the profile Old in its order; those of the other profiles stand first (openshift/api,
+/// The suites of the profile Old in its order; those of the other profiles come first (openshift/api,
 /// `config/v1/types_tlssecurityprofile.go`).
 pub const CIPHERS: [&str; 29] = [
     "TLS_AES_128_GCM_SHA256",

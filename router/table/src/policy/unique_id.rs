@@ -7,25 +7,26 @@ use std::sync::Arc;
 pub struct UniqueId {
     /// Header name.
     pub name: Arc<str>,
-    /// What its value is made of, in order.
+    /// The parts of its value, in order.
     pub parts: Arc<[UniqueIdPart]>,
 }
 
 /// A part of the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UniqueIdPart {
-    /// Stands as it is.
+    /// Literal text.
     Text(Arc<str>),
     /// Computed for each request.
     Field {
-        /// What.
+        /// The field.
         what: UniqueIdField,
-        /// `+X`: an address as its bytes, 2 upper-case digits each; a number in upper case, at least 4 digits.
+        /// `+X`: an address as its bytes, two upper-case hexadecimal digits each; a number in upper-case hexadecimal,
+        /// at least four digits.
         hex: bool,
     },
 }
 
-/// What is known of a request that has not been answered.
+/// Values of a request before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniqueIdField {
     /// `%ci`: the client's address.
@@ -40,7 +41,7 @@ pub enum UniqueIdField {
     Timestamp,
     /// `%ms`: milliseconds of that second, 3 digits; never hexadecimal.
     Milliseconds,
-    /// `%rt`: a number that grows with each request of the process.
+    /// `%rt`: a counter of the process's requests.
     Counter,
     /// `%pid`: the process id.
     Process,

@@ -1,5 +1,5 @@
-//! TLS with the endpoints of a backend. What cannot be asked of a peer cannot be written down here, so whoever connects
-//! has nothing left to refuse.
+//! TLS to the endpoints of a backend. Only settings that can be verified against a peer can be represented, so
+//! connecting has nothing left to reject.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls_pki_types::DnsName;
 
 use crate::host_pattern::HostPattern;
 
-/// How TLS with endpoints is spoken and verified.
+/// TLS settings for endpoints, and their verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendTls {
     server_name: DnsName<'static>,
@@ -18,18 +18,18 @@ pub struct BackendTls {
     names: Arc<[PeerName]>,
 }
 
-/// A name that a peer's certificate may have.
+/// A name that a peer's certificate may have to be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PeerName {
-    /// This one, which a wildcard of the certificate may cover.
+    /// This name, also if a wildcard of the certificate covers it.
     Host(DnsName<'static>),
-    /// One with a label or more in front of this domain, or the wildcard of the domain.
+    /// A name with one label or more before this domain, or the wildcard of the domain.
     Below(Hostname),
     /// This URI.
     Uri(Arc<str>),
 }
 
-/// No name that a TLS client could send or verify (RFC 6066 §3, RFC 9525 §6).
+/// A name that a TLS client cannot send or verify (RFC 6066 §3, RFC 9525 §6).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} cannot be the name of a TLS server; write a DNS name")]
 pub struct NotAServerName(String);
@@ -44,11 +44,12 @@ pub enum SubjectName {
 }
 
 impl BackendTls {
-    /// `server_name` is SNI; the certificate must have one of `subjects`, or `server_name` where there are none (Gateway
-    /// API, `BackendTLSPolicyValidation.hostname`). The chain must end in `roots`; `None`: in the system's.
+    /// `server_name` is sent as SNI. The certificate must have one of `subjects`, or `server_name` if there are none
+    /// (Gateway API, `BackendTLSPolicyValidation.hostname`). The chain must end at one of `roots`; `None`: at one of
+    /// the system's.
     ///
     /// # Errors
-    /// One of the names is none that a certificate could have.
+    /// One of the names cannot be that of a certificate.
     pub fn new(
         server_name: &Hostname,
         roots: Option<TrustRoots>,
@@ -60,23 +61,23 @@ impl BackendTls {
         Ok(BackendTls { server_name, roots, names: names.into() })
     }
 
-    /// SNI.
+    /// The name sent as SNI.
     pub fn server_name(&self) -> &DnsName<'static> {
         &self.server_name
     }
 
-    /// Where the chain must end, which may be in the system's roots. `None`: there is nothing to verify it with, so nothing
+    /// The trust anchors, which may be the system's. `None`: there is no anchor to verify the chain with, so nothing
     /// may be sent.
     pub fn anchors<'a>(&'a self, system: Option<&'a Arc<RootCertStore>>) -> Option<&'a Arc<RootCertStore>> {
         self.roots.as_deref().or(system).filter(|store| !store.is_empty())
     }
 
-    /// Where the chain must end; `None`: at the system's roots.
+    /// The configured trust anchors; `None`: the system's.
     pub fn roots(&self) -> Option<&TrustRoots> {
         self.roots.as_ref()
     }
 
-    /// The certificate must have one of these; there is at least one.
+    /// The certificate must have one of these names; there is at least one.
     pub fn names(&self) -> &Arc<[PeerName]> {
         &self.names
     }

@@ -1,4 +1,4 @@
-//! Where the requests of a route go.
+//! Targets of a route's requests.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use super::endpoints::{Endpoint, Endpoints, EndpointsKey};
 use crate::flag::Flag;
 use crate::rule::BackendPolicy;
 
-/// The status that says that there is no endpoint.
+/// Status of responses if there is no endpoint.
 pub const NO_ENDPOINTS: u16 = 503;
 
 /// Weighted services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// Services that have a share. Those of weight 0 are for clients whose cookie names an endpoint of theirs; they are
-    /// there only where a route has affinity by cookie.
+    /// Services with a share. Services of weight 0 serve only clients whose cookie names one of their endpoints; they
+    /// are listed only for routes with cookie affinity.
     pub services: OneOrMany<ServiceEndpoints>,
 }
 
 impl Cluster {
-    /// The share that each endpoint of a service gets, by service: the service's weight divided by its endpoints, scaled
-    /// so that the largest is 256 and the smallest non-zero is 1. Where one service alone has weight and endpoints it
-    /// is 1 (docs/openshift.md#backends).
+    /// The weight of each endpoint, per service: the service's weight divided by its number of endpoints, scaled so
+    /// that the largest is 256 and the smallest non-zero one at least 1. If a single service has weight and endpoints,
+    /// it is 1 (docs/openshift.md#backends).
     pub fn endpoint_weights(&self, endpoints: &Endpoints) -> Vec<u32> {
         self.scaled_weights(endpoints, ROUTE_SHARES)
     }
@@ -44,7 +44,7 @@ impl Cluster {
         shares.iter().map(weight).collect()
     }
 
-    /// Endpoints that have a share, with it, of which the largest is `scale`.
+    /// Endpoints with their shares; the largest share is `scale`.
     pub(super) fn weighted_endpoints<'e>(&self, endpoints: &'e Endpoints, scale: f64) -> Vec<(&'e Endpoint, u32)> {
         let weighted = self.services.iter().zip(self.scaled_weights(endpoints, scale));
         let weighted = weighted.filter(|(_, weight)| *weight > 0);
@@ -52,9 +52,9 @@ impl Cluster {
     }
 }
 
-/// The largest share of an endpoint of a Route, as HAProxy counts.
+/// The largest share of an endpoint of a Route, as in HAProxy.
 pub(super) const ROUTE_SHARES: f64 = 256.0;
-/// The largest share of an endpoint of a rule: with weights from 1 to 1,000,000 a share is off by less than one in 250.
+/// The largest share of an endpoint of a rule: with weights from 1 to 1,000,000 the error of a share is below 1/250.
 pub(super) const RULE_SHARES: f64 = (1 << 28) as f64;
 
 /// One service of a route; its endpoints are in [`Endpoints`].
@@ -62,29 +62,29 @@ pub(super) const RULE_SHARES: f64 = (1 << 28) as f64;
 pub struct ServiceEndpoints {
     /// Service name, in the route's namespace.
     pub service: Arc<str>,
-    /// The Service's port; `None`: a Route's, which may name a port of the endpoints instead.
+    /// The Service's port; `None` for a Route, which may name a port of the endpoints instead.
     pub port: Option<u16>,
-    /// 0 – 256; of rules, up to 1,000,000.
+    /// 0 – 256; for rules up to 1,000,000.
     pub weight: u32,
-    /// What its endpoints are found by in the table of them; `None`: it has none, whatever slices say.
+    /// Key of its endpoints in [`Endpoints`]; `None`: it has none, regardless of EndpointSlices.
     pub key: Option<Arc<EndpointsKey>>,
-    /// What a rule's backend has of its own; `None` for a Route's, and for most.
+    /// Settings of a rule's backend; `None` for a Route's, and for most.
     pub policy: Option<Arc<BackendPolicy>>,
 }
 
 impl ServiceEndpoints {
-    /// The status that its share of the requests is answered with, when it cannot be used at all.
+    /// Status of responses to its share of the requests if it cannot be used at all.
     pub fn failure(&self) -> Option<u16> {
         self.policy.as_ref()?.failure
     }
 
-    /// What its share of the requests is answered with, and why; `None`: an endpoint may serve it.
+    /// Status and cause of responses to its share of the requests; `None`: an endpoint may serve it.
     pub fn lack(&self, endpoints: &Endpoints) -> Option<(u16, Flag)> {
         let failure = self.failure().map(|status| (status, Flag::InvalidBackend));
         failure.or_else(|| endpoints.of(self).is_empty().then_some((NO_ENDPOINTS, Flag::NoEndpoints)))
     }
 
-    /// Whether there is an endpoint that may serve its share.
+    /// Whether an endpoint may serve its share.
     pub fn is_usable(&self, endpoints: &Endpoints) -> bool {
         self.lack(endpoints).is_none()
     }

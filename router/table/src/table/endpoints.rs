@@ -12,15 +12,15 @@ use router_model::persistent::Sorted;
 
 use super::{ResolvedRoute, RouterTable, ServiceEndpoints};
 
-/// Where a connection goes.
+/// Target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
     /// Address and port.
     pub address: SocketAddr,
-    /// Name of the pod, when the slice tells.
+    /// Name of the pod, if the EndpointSlice has it.
     pub target: Option<Arc<str>>,
-    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (docs/openshift.md#backends); plain and edge
-    /// routes use it, re-encrypting ones negotiate.
+    /// Whether the port's `appProtocol`, or else its name, specifies HTTP/2 without TLS (docs/openshift.md#backends).
+    /// Clear-text and edge routes use it; re-encrypt routes negotiate.
     pub h2c: bool,
 }
 
@@ -71,8 +71,8 @@ pub struct User {
 }
 
 impl Endpoints {
-    /// The usable endpoints of a service: ready ones, or where none is ready those that are draining; each address once,
-    /// in order.
+    /// The usable endpoints of a service: the ready ones, or the draining ones if none is ready; each address once, in
+    /// order.
     pub fn of(&self, service: &ServiceEndpoints) -> &[Endpoint] {
         service.key.as_ref().and_then(|key| self.list(key)).map_or(&[], |list| &**list)
     }

@@ -1,5 +1,5 @@
-//! Virtual hosts by name, found by the name's hash. Comparing names takes a visit to each of them, which among 100,000
-//! hosts costs more than all else that a request's routing does.
+//! Virtual hosts, looked up by the hash of their name. Comparing names reads each of them from memory, which with
+//! 100,000 hosts costs more than the rest of a request's routing.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,24 +15,24 @@ use super::{ResolvedRoute, VirtualHost};
 
 static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 
-/// Virtual hosts of one kind, exact or wildcard. Reads as the map by name that it holds.
+/// Virtual hosts of one kind, exact or wildcard. Dereferences to its map by name.
 #[derive(Clone, Default)]
 pub struct Hosts {
     by_name: Sorted<Hostname, Arc<VirtualHost>>,
-    /// One of the virtual hosts for each first half of a name's hash.
+    /// One virtual host for each first half of a name's hash.
     by_hash: Hashed<Entry>,
-    /// First halves that more than one name has, or has had.
+    /// First halves that several names share, or have shared.
     shared: Sorted<u64, ()>,
     of_routes: usize,
     of_sites: usize,
 }
 
-/// What a look-up finds, in half a line of a processor's cache: to look at the name, or at the virtual host, is to wait
-/// for another one.
+/// Result of a look-up, in half a cache line: reading the name or the virtual host would cost another cache miss.
 #[derive(Clone)]
 struct Entry {
-    /// The second half of its name's hash. Who has the same 128 bits has the same name, as good as certainly: for one
-    /// pair of names to be alike by chance, 2^64 would have to be looked up, and nobody sees hashes to choose names by.
+    /// The second half of its name's hash. Names with the same 128 bits are the same, practically certainly: a
+    /// collision by chance needs 2⁶⁴ look-ups, and hashes are not visible to clients, who could otherwise construct
+    /// one.
     check: u64,
     host: Arc<VirtualHost>,
     /// See [`VirtualHost::plain_cleartext`].
@@ -47,7 +47,7 @@ impl Hosts {
         self.get_with_plain(name.borrow()).map(|(host, _)| host)
     }
 
-    /// The virtual host of a name, and its [`VirtualHost::plain_cleartext`] where that is known without a look at it.
+    /// The virtual host of a name, and its [`VirtualHost::plain_cleartext`], if that is stored with the hash.
     pub fn get_with_plain(&self, name: &str) -> Option<(&Arc<VirtualHost>, Option<&Arc<ResolvedRoute>>)> {
         self.get_by(hash(name), name)
     }
@@ -61,17 +61,17 @@ impl Hosts {
         }
     }
 
-    /// How many of them are of Routes.
+    /// Number of hosts that belong to Routes.
     pub fn of_routes(&self) -> usize {
         self.of_routes
     }
 
-    /// How many of them are of objects of other kinds.
+    /// Number of hosts that belong to objects of other kinds.
     pub fn of_sites(&self) -> usize {
         self.of_sites
     }
 
-    /// Puts a virtual host in the place of whatever its name had.
+    /// Adds a virtual host, replacing the one of the same name.
     pub fn insert(&mut self, host: Arc<VirtualHost>) {
         self.insert_by(hash(name_of(&host).as_str()), host);
     }
@@ -95,7 +95,7 @@ impl Hosts {
         self.of_sites -= usize::from(gone.is_of_site());
     }
 
-    /// Forgets a name.
+    /// Removes a name.
     pub fn remove(&mut self, name: &Hostname) {
         self.remove_by(hash, name);
     }
@@ -107,7 +107,7 @@ impl Hosts {
         if self.by_hash.get(own.h1).is_some_and(|kept| kept.check == own.h2) {
             self.by_hash.remove(own.h1);
         }
-        // Two of 2^32 names have such a half in common. Then this is what they cost.
+        // Among 2³² names about two share a first half; only those cost this scan.
         if self.shared.get(&own.h1).is_some() && self.by_hash.get(own.h1).is_none() {
             let mut others = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host));
             if let Some((hash, other)) = others.find(|(hash, _)| hash.h1 == own.h1) {
@@ -124,7 +124,7 @@ impl Entry {
 }
 
 impl Extend<Arc<VirtualHost>> for Hosts {
-    /// Puts in all of these. What is empty is built as a whole.
+    /// Adds all of these. An empty map is built as a whole.
     fn extend<I: IntoIterator<Item = Arc<VirtualHost>>>(&mut self, hosts: I) {
         if !self.by_name.is_empty() {
             hosts.into_iter().for_each(|host| self.insert(host));
@@ -165,12 +165,12 @@ impl fmt::Debug for Hosts {
 fn name_of(host: &VirtualHost) -> &Hostname {
     match &host.host {
         HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
-        // Of this one there is at most one, and it is never among these.
+        // There is at most one of these, and it is never in a `Hosts`.
         HostMatch::Any => &NAMELESS,
     }
 }
 
-/// With keys of this process: whoever owns routes may choose names, and must not choose which of them share a place.
+/// Keyed per process: owners of routes choose names, and must not be able to choose collisions.
 fn hash(name: &str) -> Hash128 {
     static KEYS: LazyLock<[u64; 2]> = LazyLock::new(|| [0, 1].map(|key: u8| RandomState::new().hash_one(key)));
     let mut hasher = SipHasher13::new_with_keys(KEYS[0], KEYS[1]);

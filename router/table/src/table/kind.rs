@@ -1,4 +1,4 @@
-//! The kinds of route, with what only one of them may have.
+//! The kinds of route, with their specific settings.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use rustls::RootCertStore;
 /// The kinds of route. A passthrough route *cannot* carry a path or a certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RouteKind {
-    /// Requests are read: clear text, edge, re-encrypt.
+    /// Requests are parsed: clear text, edge, re-encrypt.
     Http {
         /// Path prefix.
         path: PathMatch,
         /// `None` for a route without `spec.tls`.
         tls: Option<HttpTls>,
     },
-    /// The TLS stream is forwarded as it is.
+    /// The TLS stream is forwarded unmodified.
     Passthrough {
-        /// `insecureEdgeTerminationPolicy: Redirect`: clear text is sent to https.
+        /// `insecureEdgeTerminationPolicy: Redirect`: clear-text requests are redirected to https.
         redirect: bool,
     },
 }
@@ -26,7 +26,7 @@ pub enum RouteKind {
 /// TLS of an edge or re-encrypt route.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HttpTls {
-    /// What clear-text requests get.
+    /// Handling of clear-text requests.
     pub insecure: InsecurePolicy,
     /// The route's own certificate.
     pub certificate: Option<Certificate>,
@@ -37,25 +37,25 @@ pub struct HttpTls {
 /// `spec.tls.insecureEdgeTerminationPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsecurePolicy {
-    /// Not served: 503.
+    /// `None`: not served, 503.
     None,
-    /// Served as over TLS.
+    /// `Allow`: served as over TLS.
     Allow,
-    /// 302 to https.
+    /// `Redirect`: 302 to https.
     Redirect,
 }
 
-/// How a re-encrypt route's backend is verified.
+/// Verification of a re-encrypt route's backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reencrypt {
-    /// `destinationCACertificate`: the chain must end here, any name is good (docs/openshift.md#tls).
-    /// `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
+    /// `destinationCACertificate`: the chain must end at one of these CAs, and any name is accepted
+    /// (docs/openshift.md#tls). `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
     pub destination_ca: Option<TrustRoots>,
 }
 
 impl Reencrypt {
-    /// Where the chains of endpoints must end, and whether their certificates may have any name. `None`: nothing is there
-    /// to verify them with, so nothing may be sent to them.
+    /// The trust anchors of endpoints, and whether any name is accepted in their certificates. `None`: there is no
+    /// anchor to verify the chain with, so nothing may be sent.
     pub fn anchors<'a>(&'a self, service_ca: Option<&'a Arc<RootCertStore>>) -> Option<(&'a Arc<RootCertStore>, bool)> {
         let own = self.destination_ca.as_deref().map(|own| (own, true));
         own.or(service_ca.map(|service_ca| (service_ca, false))).filter(|(store, _)| !store.is_empty())

@@ -1,4 +1,4 @@
-//! Where equality is not derived.
+//! Equality that is not derived.
 
 use router_model::names::PathMatch;
 

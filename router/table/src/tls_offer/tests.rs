@@ -1,4 +1,4 @@
-//! TLS profiles: versions and suites that are offered, and those that rustls does not have.
+//! TLS profiles: offered versions and suites, and those that rustls does not support.
 
 use rustls::ProtocolVersion;
 

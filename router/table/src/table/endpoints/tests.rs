@@ -1,4 +1,4 @@
-//! Who names what, through changes of routes and of endpoints.
+//! References of routes to service ports, through changes of routes and of endpoints.
 
 use router_model::names::{HostMatch, RouteId};
 use router_model::one_or_many::OneOrMany;
@@ -95,7 +95,7 @@ fn what_is_named_is_there_as_long_as_it_is_named() {
     );
     assert!(first.endpoints.of(&a.cluster.services[0]) == &*found(1)(&key("x")));
 
-    // A new version of one names something else; the other has gone from one router.
+    // A new version of one route refers to another service; the other route was removed from one router.
     let other = route("a", &["w"], &[]);
     let second = table(&first, &[router("one", &[&other]), router("two", &[&b])], 2);
     assert_eq!(lists(&second), ["w:10.0.0.2", "x:10.0.0.1"]);
@@ -140,7 +140,7 @@ fn new_endpoints_are_those_of_the_routes_that_name_them() {
     let mut endpoints = before.endpoints.clone();
     endpoints.renew_all(found(3));
     assert_eq!(endpoints.changes_since(&before.endpoints).count(), 5, "once for each name of a route");
-    // A route that is new as well is a changed one, and not a rebound one.
+    // A route that also changed is reported as changed, and not as rebound.
     let newer = table(&renewed(&["y"], 2), &[router("one", &[&route("a", &["y"], &[]), &b, &c])], 2);
     assert_eq!((rebound(&newer), changes(&before, &newer)), (vec![], vec!["one/a>one/a".to_owned()]));
 }

@@ -1,4 +1,4 @@
-//! Look-ups by hash against those by name, and names that share a hash.
+//! Compares look-ups by hash with those by name, and covers names that share a hash.
 
 use router_model::one_or_many::OneOrMany;
 
@@ -45,7 +45,7 @@ fn hosts_are_found_as_in_the_map_by_name() {
     assert_eq!(grown.len(), 2_000, "versions are apart");
 }
 
-/// Three names, all of one hash, come and go in every order.
+/// Adds and removes three names with the same hash in every order.
 #[test]
 fn names_that_share_a_hash_are_told_apart() {
     let all = ["a.test", "b.test", "c.test"];
