@@ -77,7 +77,7 @@ fn connections_are_written_in_the_order_of_tcplog() {
 fn a_format_says_what_a_line_has() {
     let with = Line { captured: Some(captured()), ..line() };
     let written = |line: &Line, format: &str| line.formatted(&LogFormat::read(format).unwrap());
-    // What the manual gives as the format of `option httplog` is that of our own lines.
+    // The format that HAProxy's manual gives for `option httplog` produces the same lines as `httplog`.
     let httplog = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs \
                    %{+Q}r";
     for line in [&with, &Line { retries: 2, ..line() }, &Line { status: None, route: None, endpoint: None, ..line() }] {
@@ -116,7 +116,7 @@ fn json_has_what_is_known() {
 
 #[test]
 fn a_line_that_finds_no_room_is_counted_and_not_waited_for() {
-    // Nobody takes lines from this queue.
+    // No thread receives lines from this queue.
     let (log, queue) = AccessLog::with_queue(2);
     for _ in 0..5 {
         log.write(line());
