@@ -1,4 +1,4 @@
-//! The kernel's real map content, decoded. Works on the pins alone: no agent is needed.
+//! The actual content of the kernel's maps, decoded. Reads the pins only: no agent is needed.
 
 mod common;
 mod connections;
@@ -28,7 +28,7 @@ use common::{protocol, socket};
 pub use common::DumpError;
 pub use connections::connections;
 
-/// All maps that can be dumped, with what they hold.
+/// All maps that can be dumped, with a description of their content.
 pub const MAPS: [(&str, &str); 29] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
@@ -154,7 +154,7 @@ pub fn host_entry(folder: &PinFolder, map: RouteMap, router: u32, host: &str) ->
     }
 }
 
-/// What the programs have counted: connections by reason, dials by what happened, and connections by route.
+/// The programs' counters: connections by reason, dials by outcome, and connections by route.
 ///
 /// # Errors
 /// See [`DumpError`].
@@ -240,7 +240,7 @@ fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
         .collect()
 }
 
-/// Those of all CPUs, oldest first; of a connection that was decided about again, the newest.
+/// The decisions of all CPUs, oldest first; of a connection that was decided again, the newest only.
 fn verdicts(map: Map) -> Result<Vec<Value>, MapError> {
     let map: PerCpuArray<_, Raw<Decided>> = PerCpuArray::try_from(map)?;
     let mut newest: std::collections::HashMap<FlowKey, ConnVerdict> = std::collections::HashMap::new();
@@ -313,7 +313,7 @@ fn reason(code: u16) -> &'static str {
     Reason::from_code(code).map_or("unknown", Reason::text)
 }
 
-/// A verdict's code in words.
+/// The name of a verdict's code.
 pub fn verdict(code: u8) -> &'static str {
     match code {
         c if c == Verdict::Steer as u8 => "steer",

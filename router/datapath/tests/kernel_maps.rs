@@ -272,8 +272,8 @@ fn the_verifier_has_room_to_spare_for_each_level_of_the_log() {
     [LogLevel::Off, LogLevel::Debug, LogLevel::Trace].map(Object::Logging).into_iter().for_each(has_room_to_spare);
 }
 
-/// Half of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`), and an eighth of the
-/// stack is left.
+/// Half of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`), and an eighth
+/// of the stack is left.
 fn has_room_to_spare(object: Object) {
     let programs = Kernel::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
     assert_eq!(programs.len(), 2);

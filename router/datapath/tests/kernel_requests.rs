@@ -1,5 +1,5 @@
-//! The kernel program follows the requests of a connection exactly as `router_common::requests` says: random streams through
-//! the real program by `BPF_PROG_TEST_RUN`, in order and out of it. Needs root.
+//! The kernel program follows the requests of a connection exactly as `router_common::requests` says: random streams
+//! through the real program by `BPF_PROG_TEST_RUN`, in order and out of it. Needs root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
