@@ -37,11 +37,11 @@ impl LeftAlone {
     pub const fn text(self) -> &'static str {
         match self {
             LeftAlone::Master => {
-                "it has a master (a bridge, a bond, a VRF, a macvlan in passthru mode, …), on which its packets come by again"
+                "it has a master (a bridge, a bond, a VRF, a macvlan in passthru mode, …), on which its packets arrive again"
             }
-            LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
+            LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays its connections",
             LeftAlone::SharesALink => {
-                "it shares the link of another interface (ipvlan, macvtap): the agent relays what comes in by it"
+                "it shares the link of another interface (ipvlan, macvtap): the agent relays its connections"
             }
         }
     }

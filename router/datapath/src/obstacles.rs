@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 /// Remedy for IPsec policies because of which connections are relayed.
-const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; nothing, if it is to hold: else narrow its selector";
+const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; if it is not intended, narrow its selector";
 /// Remedy for IPsec's default without a policy.
 const DEFAULT_REMEDY: &str =
-    "`ip xfrm policy getdefault` shows it; nothing, if it is to hold: else `ip xfrm policy setdefault`";
+    "`ip xfrm policy getdefault` shows it; if it is not intended, change it by `ip xfrm policy setdefault`";
 /// Remedy for routing rules.
-const ROUTING_REMEDY: &str = "`ip rule` shows it; nothing, if it is to hold: else have it look at addresses alone";
+const ROUTING_REMEDY: &str = "`ip rule` shows it; if it is not intended, restrict it to addresses";
 /// Remedy for rules of netfilter.
-const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; nothing, if \
-     it is to hold: else narrow it, or have all rules passed by with --host-firewall bypass";
+const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; if \
+     it is not intended, narrow it, or bypass all rules with --host-firewall bypass";
 
 /// Why the kernel programs do not carry connections to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Obstacle {
             Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
-            Obstacle::Unknown => "the kernel did not tell the route to it",
+            Obstacle::Unknown => "the kernel did not return the route to it",
         }
     }
 
@@ -62,7 +62,7 @@ impl Obstacle {
             Obstacle::Interface => {
                 "`ip route get` shows the interface; the programs need one with Ethernet headers and no master"
             }
-            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if it is to encapsulate",
+            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if the encapsulation is intended",
             Obstacle::Ipsec | Obstacle::IpsecBack => IPSEC_REMEDY,
             Obstacle::IpsecDefault => DEFAULT_REMEDY,
             Obstacle::OtherRoute => ROUTING_REMEDY,
@@ -95,7 +95,7 @@ impl AgentAlone {
             AgentAlone::ProxyHeader => "its connections begin with a PROXY header",
             AgentAlone::Ipsec => "an IPsec policy applies to packets from its address",
             AgentAlone::IpsecDefault => Obstacle::IpsecDefault.text(),
-            AgentAlone::OtherRoute => "a rule of routing tells its answers apart by port or mark",
+            AgentAlone::OtherRoute => "a routing rule matches its answers by port or mark",
             AgentAlone::HostRule(rule) => rule,
         }
     }
@@ -103,7 +103,7 @@ impl AgentAlone {
     /// The remedy, after which the programs handle them.
     pub const fn remedy(&self) -> &'static str {
         match self {
-            AgentAlone::ProxyHeader => "nothing: the agent has to read who the client is",
+            AgentAlone::ProxyHeader => "nothing: only the agent can read the client's address",
             AgentAlone::Ipsec => IPSEC_REMEDY,
             AgentAlone::IpsecDefault => DEFAULT_REMEDY,
             AgentAlone::OtherRoute => ROUTING_REMEDY,

@@ -72,7 +72,7 @@ impl<L: Fn(u32) -> Link> Judge<'_, L> {
     fn ends(&mut self, leg: Leg) -> Option<bool> {
         let (why, silent) = match self.outcome(leg) {
             Outcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),
-            _ if self.host.protects(leg) => ("IPsec does not let their packets pass as they are".into(), false),
+            _ if self.host.protects(leg) => ("IPsec transforms or blocks their packets".into(), false),
             _ => return None,
         };
         *self.rules.entry(why).or_default() += 1;

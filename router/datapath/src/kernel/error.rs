@@ -42,7 +42,7 @@ pub enum KernelError {
     },
     /// A pinned map is of another build.
     #[error(
-        "cannot go on with the map {map} of {folder}: {what}. End the connections that it carries with \
+        "cannot adopt the map {map} of {folder}: {what}. End the connections that it carries with \
          `sluice bpf cleanup` and the --instance of this agent, or give it another --instance"
     )]
     Mismatch {

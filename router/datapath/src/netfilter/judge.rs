@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         for at in chain.index.rules_for(packet) {
             let rule = &chain.rules[at];
             self.steps = self.steps.checked_sub(1).filter(|_| depth < DEPTH).ok_or_else(|| {
-                said(format_args!("{} is too long to tell what the host does with packets", place(chain)))
+                said(format_args!("{} is too long to determine what the host does with packets", place(chain)))
             })?;
             if self.is_plainly_of_others(rule) {
                 continue;

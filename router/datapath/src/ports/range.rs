@@ -42,7 +42,7 @@ impl FromStr for PortRange {
 
     /// `LOW-HIGH`, both from 1 to 65535.
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no range of ports; write LOW-HIGH, for example 10240-32767");
+        let bad = || format!("`{text}` is not a range of ports; write LOW-HIGH, for example 10240-32767");
         let (low, high) = text.split_once('-').ok_or_else(bad)?;
         let number = |text: &str| text.trim().parse().map_err(|_: ParseIntError| bad());
         let range = PortRange { low: number(low)?, high: number(high)? };
