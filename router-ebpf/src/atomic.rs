@@ -1,11 +1,11 @@
 //! Atomic steps on words of map values.
 
-/// Counts up atomically; the value before. (The prebuilt `core` of this target has no atomics; the kernel has had this
-/// instruction since 5.12.)
+/// Increments atomically; returns the previous value. (The prebuilt `core` of this target has no atomics; the kernel
+/// has had this instruction since 5.12.)
 #[inline(always)]
 pub fn next_step(cursor: &mut u32) -> u32 {
     let mut step: u64 = 1;
-    // SAFETY: one aligned number that the reference proves writable.
+    // SAFETY: an aligned integer, which the reference proves writable.
     unsafe {
         core::arch::asm!(
             "w0 = atomic_fetch_add((u32 *)(r1 + 0), w0)",
@@ -16,14 +16,14 @@ pub fn next_step(cursor: &mut u32) -> u32 {
     step as u32
 }
 
-/// Sets bits of a word, atomically, which is a full barrier; what it was before.
+/// Sets bits of a word atomically, with a full barrier; returns the previous word.
 ///
 /// # Safety
-/// `word` is the first byte of four that lie in a map's value, aligned to four.
+/// `word` points to the first of four bytes in a map's value, aligned to four.
 #[inline(always)]
 pub unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
     let mut before = u64::from(bits);
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         core::arch::asm!(
             "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",

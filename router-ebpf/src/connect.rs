@@ -1,4 +1,5 @@
-//! Dialing an endpoint: chooses it and a source port, makes both flow entries, and turns the client's segment into a SYN.
+//! Dialing an endpoint: chooses it and a source port, makes both flow entries, and turns the client's segment into a
+//! SYN.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
@@ -35,8 +36,8 @@ pub const OFF: u32 = 0x1_0001;
 
 /// Most source ports tried for one dial.
 const PORT_TRIES: u32 = 16;
-/// Step from one port to the next, modulo the number of ports: a larger prime, so that every port is visited. Not 1, because
-/// others use adjacent ports, such as connection tracking, which counts up from a port in use.
+/// Step from one port to the next, modulo the number of ports: a larger prime, so that every port is visited. Not 1,
+/// because others use adjacent ports, such as connection tracking, which counts up from a port in use.
 const STRIDE: u64 = 104_729;
 /// Maximum segment size of a host that announces none (RFC 9293 §3.7.1, for IPv4).
 const DEFAULT_SEGMENT: u16 = 536;
@@ -63,8 +64,8 @@ pub fn reason(code: u32) -> Reason {
     }
 }
 
-/// Chooses an endpoint for the first flight and the decision in the working memory. Returns [`CHOSEN`], [`OFF`], or the code
-/// of the reason why not; no map was changed.
+/// Chooses an endpoint for the first flight and the decision in the working memory. Returns [`CHOSEN`], [`OFF`], or the
+/// code of the reason why not; no map was changed.
 #[inline(never)]
 pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> u32 {
     let Some(settings) = maps::settings() else { return OFF };
@@ -146,8 +147,9 @@ fn put_proxy_header(memory: &mut Scratch, flow: &FlowKey) {
     flight.dial.prefix = len;
 }
 
-/// Makes the entries of a connection to the dial's endpoint: finds a free source port, adds both flow entries and the first
-/// flight. Expects the working memory as [`begin`] leaves it, with the client's key and interface; `skb` is any packet.
+/// Makes the entries of a connection to the dial's endpoint: finds a free source port, adds both flow entries and the
+/// first flight. Expects the working memory as [`begin`] leaves it, with the client's key and interface; `skb` is any
+/// packet.
 #[inline(never)]
 pub fn enter(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
@@ -262,7 +264,8 @@ const PORT_TAKEN: u32 = 0;
 const PORT_OURS: u32 = 1;
 const PORT_NO_ROOM: u32 = 2;
 
-/// Sets the source port; true if another connection of this host uses it towards the endpoint, of a socket or forwarded.
+/// Sets the source port; true if another connection of this host uses it towards the endpoint, of a socket or
+/// forwarded.
 #[inline(never)]
 fn is_anothers(skb: &Skb, settings: &Config, step: u32) -> bool {
     let Some(memory) = maps::scratch_memory() else { return true };
@@ -328,8 +331,8 @@ fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
     taken
 }
 
-/// Releases the port of a connection that has ended, given its endpoint's entry, which the caller then replaces or removes.
-/// `false`: another CPU, or the agent, was faster.
+/// Releases the port of a connection that has ended, given its endpoint's entry, which the caller then replaces or
+/// removes. `false`: another CPU, or the agent, was faster.
 #[inline(always)]
 pub fn give_back(old: &mut Flow) -> bool {
     if !maps::claim_port(old) {
@@ -363,11 +366,11 @@ fn finish() -> u32 {
     ENTERED
 }
 
-/// Sends what [`enter`] has prepared: a SYN to the endpoint, and a reset to the stack, whose request socket is not needed any
-/// more.
+/// Sends what [`enter`] has prepared: a SYN to the endpoint, and a reset to the stack, whose request socket is not
+/// needed any more.
 ///
-/// The copy becomes the SYN, and the packet the reset: a copy sent up would wait in the backlog. But a copy can be sent only if
-/// the neighbour's address is known; otherwise the packet becomes the SYN.
+/// The copy becomes the SYN, and the packet the reset: a copy sent up would wait in the backlog. But a copy can be sent
+/// only if the neighbour's address is known; otherwise the packet becomes the SYN.
 #[inline(always)]
 pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     match send_copy(skb, segment) {
@@ -379,8 +382,8 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
 /// [`send_copy`]: the caller must send the packet as the SYN.
 const NOT_SENT: i32 = i32::MAX;
 
-/// Sends the SYN as a copy, and turns the packet into the reset. If a copy cannot be sent, sends the reset as a copy and leaves
-/// the SYN to the caller, so that this frame is not in that call chain.
+/// Sends the SYN as a copy, and turns the packet into the reset. If a copy cannot be sent, sends the reset as a copy
+/// and leaves the SYN to the caller, so that this frame is not in that call chain.
 #[inline(never)]
 fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -404,8 +407,8 @@ fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
     NOT_SENT
 }
 
-/// Turns the packet, which was composed in this run before, into a reset with the sequence number that the stack expects next
-/// (RFC 9293 §3.10.7.4). `short`: the packet is a SYN, whose last bytes may stay as padding.
+/// Turns the packet, which was composed in this run before, into a reset with the sequence number that the stack
+/// expects next (RFC 9293 §3.10.7.4). `short`: the packet is a SYN, whose last bytes may stay as padding.
 #[inline(never)]
 fn make_reset(skb: &Skb, segment: &Segment, short: bool) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };

@@ -1,5 +1,5 @@
-//! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Lost packets of that
-//! time are retransmitted from here: the payload is in `short_hellos` or `hellos`.
+//! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Lost packets
+//! of that time are retransmitted from here: the payload is in `short_hellos` or `hellos`.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -23,18 +23,19 @@ use crate::retry;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
 
-/// Nanoseconds until an endpoint without an answer is replaced when the client retransmits. The client does so after 0.2 s or
-/// more, and doubles the interval, so the first endpoint gets three SYNs and each other endpoint one.
+/// Nanoseconds until an endpoint without an answer is replaced when the client retransmits. The client does so after
+/// 0.2 s or more, and doubles the interval, so the first endpoint gets three SYNs and each other endpoint one.
 const GIVEN: u64 = 1_000_000_000;
-/// Most source ports given up between two retransmissions of the client: an endpoint that answers every SYN with an unexpected
-/// packet would otherwise loop for ever.
+/// Most source ports given up between two retransmissions of the client: an endpoint that answers every SYN with an
+/// unexpected packet would otherwise loop for ever.
 const MAX_MOVES: u8 = 64;
 /// The smallest payload of a segment made here: the default of 536 bytes (RFC 9293 §3.7.1), less timestamps.
 const MIN_SEGMENT: u32 = 524;
 /// Segments of the longest payload at [`MIN_SEGMENT`].
 const MAX_SEGMENTS: u32 = 9;
 
-// Actions on a packet. `next` chooses one and `act` performs it: two steps, because all active frames share 512 bytes of stack.
+// Actions on a packet. `next` chooses one and `act` performs it: two steps, because all active frames share 512 bytes
+// of stack.
 
 /// Translate it like any other.
 pub const CARRY: u32 = 0;
@@ -51,7 +52,8 @@ const NEXT_ENDPOINT: u32 = 5;
 /// Pass it up the stack: it belongs to another connection.
 const NOT_OURS: u32 = 6;
 
-/// Chooses the action on a packet, given both entries. Loads the first flight into the working memory if the action needs it.
+/// Chooses the action on a packet, given both entries. Loads the first flight into the working memory if the action
+/// needs it.
 #[inline(always)]
 pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, from_client: bool) -> u32 {
     if flow.state == STATE_DIALING {
@@ -94,9 +96,9 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
     payload(skb, client)
 }
 
-/// A packet of the endpoint during the dial. If it does not answer the SYN, it belongs to another connection with the same
-/// addresses and ports (a challenge ACK, RFC 5961 §4, or data): one that the host forwards, or one that only the endpoint still
-/// has, which the stack then resets with the expected number.
+/// A packet of the endpoint during the dial. If it does not answer the SYN, it belongs to another connection with the
+/// same addresses and ports (a challenge ACK, RFC 5961 §4, or data): one that the host forwards, or one that only the
+/// endpoint still has, which the stack then resets with the expected number.
 #[inline(never)]
 fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
@@ -147,8 +149,8 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     backend.acked = segment.ack;
     windows(client, backend, handshake, &options);
     if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {
-        // The listener's timestamp clock (ms, as in Linux) has advanced since its SYN-ACK; for the client it must never go back
-        // (RFC 7323 §5).
+        // The listener's timestamp clock (ms, as in Linux) has advanced since its SYN-ACK; for the client it must never
+        // go back (RFC 7323 §5).
         // SAFETY: the helper has no precondition.
         let elapsed = (unsafe { bpf_ktime_get_ns() }.wrapping_sub(handshake.answered_ns) / 1_000_000) as u32;
         let now = handshake.listener_tsval.wrapping_add(elapsed).wrapping_add(1);
@@ -160,7 +162,7 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     backend.state = STATE_CONFIRMING;
 }
 
-/// Each side reads windows with the shift that its own peer told it in the handshake (RFC 7323 §2.2): the client's
+/// Each side scales windows with the shift that its own peer announced in the handshake (RFC 7323 §2.2): the client's
 /// peer was the listener.
 #[inline(always)]
 fn windows(client: &mut Flow, backend: &mut Flow, handshake: &Handshake, options: &TcpOptions) {
@@ -186,8 +188,8 @@ fn remember_segment(endpoint: u32, mss: u16) {
     }
 }
 
-/// Sends the first payload in the working memory, in as many segments as the endpoint wants. `skb` may be any packet
-/// of the connection.
+/// Sends the first payload in the working memory, in as many segments as the endpoint's maximum segment size requires.
+/// `skb` may be any packet of the connection.
 #[inline(never)]
 fn payload(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };

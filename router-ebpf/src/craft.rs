@@ -192,9 +192,9 @@ fn position(memory: &Scratch, at: u32) -> *const u8 {
 const SPARE: u32 = 6144;
 const _: () = assert!(SPARE as usize >= size_of::<FirstFlight>() && SPARE <= POSITIONS);
 
-/// True if a segment's checksum is wrong; the stack would verify it only after these programs. Packets that the kernel made or
-/// merged hold the pseudo header's sum only, and hardware has verified most others. Segments above 4,096 bytes count as
-/// correct: they never lead to a dial.
+/// True if a segment's checksum is wrong; the stack would verify it only after these programs. Packets that the kernel
+/// made or merged hold the pseudo header's sum only, and hardware has verified most others. Segments above 4,096 bytes
+/// count as correct: they never lead to a dial.
 #[inline(never)]
 pub fn is_damaged(skb: &Skb, segment: &Segment) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };

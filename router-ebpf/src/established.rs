@@ -20,13 +20,14 @@ use crate::pipelined;
 use crate::skb::Skb;
 use crate::telemetry;
 
-/// A reset counts as the end only this close after the last byte that was seen of its sender (RFC 5961 §3 wants it
-/// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
+/// A reset counts as the end only this close after the last byte that was seen of its sender. (RFC 5961 §3 requires an
+/// exact match, which the packet's receiver checks; packets before it may have been lost before they reached this
+/// host.)
 const RESET_WINDOW: u32 = 1 << 16;
 
 /// Nanoseconds without a packet from the endpoint after a client's SYN until the connection counts as dead. The client
-/// retransmits its SYN after 1 s and 3 s (RFC 6298 §2.1), and a live endpoint answers each with a challenge ACK, though at
-/// most two a second (Linux, `tcp_invalid_ratelimit`).
+/// retransmits its SYN after 1 s and 3 s (RFC 6298 §2.1), and a live endpoint answers each with a challenge ACK, though
+/// at most two a second (Linux, `tcp_invalid_ratelimit`).
 const UNANSWERED: u64 = 2_500_000_000;
 
 /// Nanoseconds by which a path may reorder packets.
@@ -200,17 +201,17 @@ fn ended_by(flow: &Flow, from_client: bool) -> bool {
     flow.end == reset as u8
 }
 
-/// True if this packet proves that the RST which ended the connection was forged: it has data, or it arrives too late to
-/// have been sent before the RST.
+/// True if this packet proves that the RST which ended the connection was forged: it has data, or it arrives too late
+/// to have been sent before the RST.
 #[inline(always)]
 fn lives_on(segment: &Segment, flow: &Flow) -> bool {
     // SAFETY: the helper has no precondition.
     segment.payload_len != 0 || unsafe { bpf_ktime_get_ns() }.wrapping_sub(flow.ended_ns) > REORDERED
 }
 
-/// True if a client's SYN for a tuple with an entry begins a new connection. On a live connection it does not: the endpoint
-/// answers with a challenge ACK (RFC 5961 §4), and a client that has begun anew resets that. An endpoint that sends no
-/// challenge ACK is dead.
+/// True if a client's SYN for a tuple with an entry begins a new connection. On a live connection it does not: the
+/// endpoint answers with a challenge ACK (RFC 5961 §4), and a client that has begun anew resets that. An endpoint that
+/// sends no challenge ACK is dead.
 #[inline(always)]
 fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     let dialing = client.state == STATE_DIALING && segment.seq.wrapping_add(1) != first_byte(client, segment);
@@ -232,8 +233,8 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     true
 }
 
-/// True if the endpoint has sent nothing for [`UNANSWERED`] since the first of several SYNs. `ended_ns` holds the time of that
-/// SYN until the connection ends.
+/// True if the endpoint has sent nothing for [`UNANSWERED`] since the first of several SYNs. `ended_ns` holds the time
+/// of that SYN until the connection ends.
 #[inline(always)]
 fn is_unanswered(client: &mut Flow) -> bool {
     if client.state != STATE_ESTABLISHED {
@@ -279,8 +280,8 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     if seen == 0 {
         return;
     }
-    // Several CPUs may handle the last packets of both sides at once. Each writes the other side's entry first, so the last
-    // one to write its own sees all flags.
+    // Several CPUs may handle the last packets of both sides at once. Each writes the other side's entry first, so the
+    // last one to write its own sees all flags.
     maps::mark(other, 0, seen);
     let (own, peer) = maps::mark(flow, seen, 0);
     const BOTH: u8 = FLOW_FIN | FLOW_FIN_ACKED;

@@ -32,8 +32,9 @@ use crate::telemetry::{self, Read};
 use crate::verifier;
 use crate::words;
 
-/// The smallest first segment that is held, in bytes. Behind a smaller one, or any of clear text, the client may wait with its
-/// next write for an acknowledgement (RFC 9293 §3.7.4, Nagle), which only the stack sends. A hello is one write.
+/// The smallest first segment that is held, in bytes. Behind a smaller one, or any of clear text, the client may wait
+/// with its next write for an acknowledgement (RFC 9293 §3.7.4, Nagle), which only the stack sends. A hello is one
+/// write.
 const HOLD_FROM: u32 = 512;
 /// Most segments held for one first flight; the initial window is ten (RFC 6928 §2).
 const MAX_HELD: u32 = 8;
@@ -46,9 +47,9 @@ pub fn segment(skb: &Skb, listener: Listener) -> i32 {
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, told) }
 }
 
-/// A global function in the kernel's sense: the verifier checks it once, separately from its callers, and its frame is not part
-/// of the fast path's. Its arguments may only be the context and numbers, so the listener is packed into `told`, and the
-/// headers are read from per-CPU memory.
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers, and its frame is
+/// not part of the fast path's. Its arguments may only be the context and numbers, so the listener is packed into
+/// `told`, and the headers are read from per-CPU memory.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -165,7 +166,8 @@ fn went_up_again(segment: &Segment, expected: u32) -> i32 {
     TC_ACT_OK
 }
 
-/// True if segments of an incomplete first flight are held here instead of in a socket: if all that a dial needs is known.
+/// True if segments of an incomplete first flight are held here instead of in a socket: if all that a dial needs is
+/// known.
 #[inline(always)]
 fn holds(handshake: &Handshake) -> bool {
     handshake.state & HANDSHAKE_COMPLETE != 0 && maps::settings().is_some_and(|settings| settings.dial != 0)
@@ -283,8 +285,8 @@ fn up(skb: &Skb, segment: &Segment) -> i32 {
     whole(skb, segment)
 }
 
-/// Rebuilds the segment with all bytes of the first flight. If that fails, the client retransmits, and the connection is
-/// already decided.
+/// Rebuilds the segment with all bytes of the first flight. If that fails, the client retransmits, and the connection
+/// is already decided.
 #[inline(never)]
 fn whole(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };

@@ -8,7 +8,7 @@ use crate::log;
 use crate::maps;
 use crate::telemetry;
 
-/// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
+/// Ends a connection. Both entries stay for retransmitted packets, until the agent or a dial needs their room.
 #[inline(never)]
 pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     if !maps::claim_end(if flow.side == SIDE_CLIENT { &mut *flow } else { &mut *other }) {
@@ -26,7 +26,7 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     log::ended(flow, other);
 }
 
-/// A first payload that is no longer needed.
+/// Deletes a first payload that is no longer needed.
 #[inline(always)]
 pub fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
     if from_client {
@@ -36,7 +36,7 @@ pub fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
     }
 }
 
-/// Deletes all that is known of a connection, given its client's key and entry.
+/// Deletes all entries of a connection, given its client's key and entry.
 #[inline(always)]
 pub fn forget(key: &FlowKey, client: &Flow) {
     let backend = client.rewrite.to.reversed();

@@ -1,15 +1,15 @@
-//! Packets of carried connections that come in fragments, each of which goes on by itself: the first is translated as any
-//! segment, the others have nothing to be translated but their addresses. What the segment says of its connection is
-//! noted when the last one tells how long it is.
+//! Packets of carried connections that arrive in fragments. Each fragment is forwarded by itself. The first is
+//! translated like any segment; of the others only the addresses are. The connection's state is updated when the last
+//! fragment gives the segment's length.
 //!
-//! Where fragments cannot be carried the connection is given up: the agent resets it within a second or a few, and
-//! further ones of its client are relayed, as long as it fragments. That is so for
+//! Where fragments cannot be carried, the connection is given up: the agent resets it within one to a few seconds, and
+//! further connections of its client are relayed while the client fragments. This applies to
 //!
-//! - requests of clear text, and answers to those that ask for another protocol, which have to be read as a whole;
-//! - first fragments without all of the TCP header;
-//! - connections from one version of IP to the other, whose fragments differ;
-//! - a packet that its sender sends again and again in fragments. They may come in another order: of those before the
-//!   first nobody knows whose they are.
+//! - clear-text requests, and responses to requests to switch protocols, which must be read as a whole;
+//! - first fragments without the whole TCP header;
+//! - connections between the two versions of IP, whose fragments differ;
+//! - a packet that its sender retransmits in fragments repeatedly. Its fragments may be reordered: those that precede
+//!   the first one cannot be assigned to a connection.
 
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
@@ -27,13 +27,13 @@ use crate::odd::fragment_data;
 use crate::scratch::Scratch;
 use crate::skb::{self, Skb};
 
-/// Nanoseconds for which a host waits for more of a packet (Linux, `ipfrag_time`).
+/// Nanoseconds for which a host waits for the other fragments of a packet (Linux, `ipfrag_time`).
 const WAITS: u64 = 30_000_000_000;
-/// How often a packet in fragments may be sent: with the times between doubling from 0.2 s on (RFC 6298 §5.5; Linux'
-/// least is 0.2 s), the last comes some 6 s after the first.
+/// Most transmissions of one packet in fragments. The interval doubles from 0.2 s on (RFC 6298 §5.5; 0.2 s is Linux'
+/// minimum), so the last is some 6 s after the first.
 const TIMES: u32 = 6;
 
-/// A packet's first fragment.
+/// Handles a packet's first fragment.
 #[inline(never)]
 pub fn first(skb: &mut Skb) -> i32 {
     let Some(flow) = begun(skb) else {
@@ -48,7 +48,7 @@ pub fn first(skb: &mut Skb) -> i32 {
     send(skb)
 }
 
-/// Another one.
+/// Handles a later fragment of a packet whose first one is in the working memory.
 #[inline(never)]
 pub fn later(skb: &mut Skb) -> i32 {
     if !readdressed(skb) {
@@ -59,7 +59,7 @@ pub fn later(skb: &mut Skb) -> i32 {
     send(skb)
 }
 
-/// Sends a fragment that was translated, as one of the packet in the working memory.
+/// Sends a translated fragment of the packet in the working memory.
 #[inline(never)]
 fn send(skb: &mut Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
@@ -71,18 +71,18 @@ fn send(skb: &mut Skb) -> i32 {
     next_hop::send(skb, &memory.fragmented.to, memory.fragmented.interface)
 }
 
-/// Reads and remembers a first fragment: the entry of its connection, if it is to be carried.
+/// Reads and records a first fragment. Returns its connection's entry, or `None` if the fragment must be dropped.
 #[inline(never)]
 fn begun(skb: &Skb) -> Option<&'static Flow> {
     let memory = maps::scratch_memory()?;
     let Scratch { extensions, key, fragment, fragmented, .. } = memory;
     let flow = maps::flow(key)?;
     let Some(segment) = skb::first_fragment(skb, extensions.v6 != 0) else {
-        // The TCP header is not all in it: it comes again like that.
+        // The TCP header is incomplete, and would be in a retransmission.
         give_up(key, flow);
         return None;
     };
-    // Before the first payload has arrived, everything is sent again as it is.
+    // Before the first payload has arrived, every packet is retransmitted unchanged.
     if flow.state != STATE_ESTABLISHED || segment.flags & (SYN | RST) != 0 {
         return None;
     }
@@ -108,7 +108,7 @@ fn begun(skb: &Skb) -> Option<&'static Flow> {
     Some(flow)
 }
 
-/// Leaves a connection to the agent, which resets both of its ends.
+/// Marks a connection for the agent, which resets both of its ends.
 #[inline(always)]
 fn give_up(key: &FlowKey, flow: &mut Flow) {
     let from_client = flow.side == SIDE_CLIENT;
@@ -129,13 +129,13 @@ fn readdressed(skb: &mut Skb) -> bool {
     translate_later(skb, memory.extensions.v6 != 0, &memory.fragmented.flow, &memory.fragmented.to)
 }
 
-/// Notes what the segment says, if this is its last fragment.
+/// Updates the connection's state from the segment, if this is its last fragment.
 #[inline(never)]
 fn ended(skb: &Skb) {
     let (Some(memory), Some(segment)) = (maps::scratch_memory(), maps::segment_memory()) else { return };
     let Scratch { extensions, fragmented, .. } = memory;
     let v6 = extensions.v6 != 0;
-    // The next hop is chosen by it, too.
+    // The choice of the next hop depends on it, too.
     segment.v6 = v6;
     if extensions.more != 0 {
         return;
@@ -151,7 +151,7 @@ fn ended(skb: &Skb) {
     established::told_in_fragments(segment, flow);
 }
 
-/// Where IP says that the packet ends; what is behind it is padding, as of Ethernet.
+/// Offset of the packet's end by its IP header, in bytes; bytes behind it are padding, as in Ethernet.
 #[inline(always)]
 fn end_of_packet(skb: &Skb, v6: bool) -> Option<u32> {
     let at = if v6 { ETHERNET + 4 } else { ETHERNET + 2 };

@@ -1,5 +1,4 @@
-//! What the handshake between a client and the stack tells: read from the SYN as it comes in and from the SYN-ACK as
-//! it goes out.
+//! Handshakes between clients and the stack, recorded from the incoming SYN and the outgoing SYN-ACK.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
@@ -13,7 +12,7 @@ use crate::maps;
 use crate::options::read as read_options;
 use crate::skb::Skb;
 
-/// A client's SYN.
+/// Records a client's SYN.
 #[inline(never)]
 pub fn begun(skb: &Skb, segment: &Segment) {
     let options = read_options(skb, segment);
@@ -28,12 +27,12 @@ pub fn begun(skb: &Skb, segment: &Segment) {
     maps::set_handshake(&segment.flow, &handshake);
 }
 
-/// How long the acknowledgement that ends a handshake is of no use to the stack: less than the second after which it
-/// sends its SYN-ACK again (RFC 6298 §2.1).
+/// Nanoseconds after the SYN-ACK for which the stack does not need the acknowledgement that completes the handshake:
+/// less than the second after which it retransmits its SYN-ACK (RFC 6298 §2.1).
 const ANSWER_STANDS: i64 = 500_000_000;
 
-/// Whether a segment does nothing but end the handshake that the stack has just answered. A listener that defers its
-/// accept drops it, for the price of a way up the stack; when it is late, or comes again, the stack should see it.
+/// True if a segment only completes the handshake that the stack has just answered. A listener that defers its accept
+/// would drop it, at the cost of a pass up the stack. A late or repeated one should reach the stack.
 #[inline(always)]
 pub fn is_only_ended(handshake: &Handshake, segment: &Segment) -> bool {
     // SAFETY: the helper has no precondition.
@@ -46,12 +45,12 @@ pub fn is_only_ended(handshake: &Handshake, segment: &Segment) -> bool {
         && maps::settings().is_some_and(|settings| settings.dial != 0)
 }
 
-/// A segment that the stack sends from a listener.
+/// Handles a segment that the stack sends from a listener.
 #[inline(always)]
 pub fn sent(skb: &mut Skb, segment: &Segment, listener: Listener) -> i32 {
     let client = segment.flow.reversed();
     if maps::flow(&client).is_some() {
-        // The endpoint speaks for the listener now; whatever the stack has to say of this connection is out of date.
+        // The endpoint answers in the listener's place now; the stack's segments of this connection are outdated.
         maps::count(DialCounter::StackSilenced);
         return TC_ACT_SHOT;
     }
@@ -61,7 +60,7 @@ pub fn sent(skb: &mut Skb, segment: &Segment, listener: Listener) -> i32 {
     TC_ACT_OK
 }
 
-/// A SYN-ACK: what both sides offered holds, and the rest of what a dial needs.
+/// Records a SYN-ACK: the options that both sides offered, and the other values that a dial needs.
 #[inline(always)]
 fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowKey) {
     let options = read_options(skb, segment);
@@ -73,7 +72,7 @@ fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowK
         return;
     }
     if handshake.state & HANDSHAKE_COMPLETE != 0 && handshake.listener_isn == segment.seq {
-        // Sent again: what the first one told holds, and an answer to this one should reach the stack.
+        // A retransmission: the recorded values stay valid, and an answer to this one should reach the stack.
         return;
     }
     handshake.listener_isn = segment.seq;
@@ -86,14 +85,16 @@ fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowK
     handshake.state |= HANDSHAKE_COMPLETE;
 }
 
-/// Lowers the maximum segment size that the client is told: its segments will go to an endpoint as they are.
+/// Lowers the maximum segment size that the SYN-ACK announces to the client: the client's segments will be forwarded to
+/// an endpoint with unchanged size.
 #[inline(always)]
 fn tell_less(skb: &mut Skb, segment: &Segment, at: u32, old: u16, new: u16) {
     let mut difference = translate::Difference::default();
     difference.change(old as u32, new as u32);
-    // At an odd position the two bytes belong to two words of the sum; Linux aligns its options, so this is never so.
+    // At an odd position the two bytes belong to two words of the sum; this does not occur, because Linux aligns its
+    // options.
     if (at - segment.tcp) & 1 == 0 && skb.fix_tcp_checksum(segment.tcp + 16, difference.folded(), false) {
-        // Both or none: the store of two bytes that were just read does not fail.
+        // Both writes succeed or neither: storing two bytes that were just read does not fail.
         let _ = skb.store(at, &new.to_be_bytes());
     }
 }

@@ -1,11 +1,11 @@
 //! ICMP errors about packets of connections that the kernel carries.
 //!
-//! A packet was too big for a link on the way (RFC 1191, RFC 8201): the sender of such a packet must hear of it, and that is
-//! the client or the endpoint, never this host. The error comes to our address and quotes the packet as we sent it; it
-//! goes on to the sender, quoting the packet as that sent it.
+//! A packet was too big for a link on its path (RFC 1191, RFC 8201). The error must reach the packet's sender, which is
+//! the client or the endpoint, never this host. It is addressed to this host, and quotes the packet as this host sent
+//! it. It is forwarded to the sender, and the quoted packet is translated back to the form in which the sender sent it.
 //!
-//! The SYN of a dial cannot reach its endpoint, or may not: that is a refusal, as a reset is (RFC 1122 §4.2.3.9; Linux ends
-//! a connection attempt by any of these errors).
+//! The SYN of a dial cannot reach its endpoint, or is prohibited: that counts as a refusal, as a reset does (RFC 1122
+//! §4.2.3.9; Linux ends a connection attempt on any of these errors).
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::maps::{FLOW_ACROSS, Flow, SIDE_BACKEND, STATE_DIALING, mapped};
@@ -27,12 +27,12 @@ const TOO_BIG: [u8; 2] = [2, 0];
 /// and the same of ICMPv6 (RFC 4443 §3).
 const REFUSALS: [u8; 3] = [3, 11, 12];
 const REFUSALS6: [u8; 3] = [1, 3, 4];
-/// [`icmp4`], [`icmp6`]: an endpoint cannot be reached; the client's key and its first flight are in the working memory.
+/// [`icmp4`], [`icmp6`]: an endpoint cannot be reached; the working memory holds the client's key and first flight.
 const REFUSED: i32 = 0x1_0000;
 /// Bytes of an ICMP header before the quoted packet.
 const HEADER: u32 = 8;
 
-/// A packet that is no TCP segment: an error about a connection that the kernel carries, or nothing of ours.
+/// Handles a packet that is not a TCP segment: an error about a carried connection, or a packet to pass up.
 #[inline(always)]
 pub fn packet(skb: &mut Skb) -> i32 {
     let action = if skb.is_v6() { icmp6(skb) } else { icmp4(skb) };
@@ -75,7 +75,7 @@ fn icmp4(skb: &mut Skb) -> i32 {
     let mut quoted = Difference::default();
     quoted.change_bytes([inner[12], inner[13], inner[14], inner[15]], [e, f, g, h]);
     quoted.change_bytes([inner[16], inner[17], inner[18], inner[19]], [a, b, c, d]);
-    // The quoted header's checksum goes with its addresses, so the ICMP checksum over both stays as it is.
+    // The quoted IP header's checksum compensates for its addresses, so the ICMP checksum over both does not change.
     let done = skb.store(ETHERNET + 12, &[a, b, c, d, e, f, g, h])
         && skb.fix_ip_checksum(ETHERNET + 10, difference.folded())
         && skb.store(QUOTED + 12, &[e, f, g, h, a, b, c, d])
@@ -119,7 +119,8 @@ fn icmp6(skb: &mut Skb) -> i32 {
     if done { skb.send(flow.interface) } else { TC_ACT_SHOT }
 }
 
-/// Replaces an address, and tells the ICMPv6 checksum: as part of the pseudo header (RFC 4443 §2.3), or of the message.
+/// Replaces an address and updates the ICMPv6 checksum. `pseudo`: the address is part of the pseudo-header (RFC 4443
+/// §2.3), not of the message.
 #[inline(never)]
 fn replace(skb: &mut Skb, at: u32, new: &[u8; 16], pseudo: bool) -> bool {
     let Some(old) = skb.load::<16>(at) else { return false };
@@ -134,8 +135,8 @@ fn replace(skb: &mut Skb, at: u32, new: &[u8; 16], pseudo: bool) -> bool {
     stored && skb.fix_tcp_checksum(ETHERNET + 40 + 2, difference.folded(), pseudo)
 }
 
-/// The entry of packets that come from where the quoted packet went, whose addresses are in the working memory: it
-/// tells who the sender is, and in which numbers that counts.
+/// The flow entry of the quoted packet's reverse direction; the quoted addresses are in the working memory. It gives
+/// the sender's addresses and the offset to its sequence numbers.
 #[inline(never)]
 fn sender(skb: &Skb, tcp: u32) -> Option<&'static mut Flow> {
     let memory = maps::scratch_memory()?;
@@ -143,12 +144,13 @@ fn sender(skb: &Skb, tcp: u32) -> Option<&'static mut Flow> {
     memory.key.source_port = u16::from_be_bytes([q0, q1]);
     memory.key.destination_port = u16::from_be_bytes([p0, p1]);
     let flow = maps::flow(&memory.key)?;
-    // The size that fits differs by the headers' then; the sender's own path MTU discovery has to find out.
+    // Between IP versions the size that fits differs by the length of the headers; the sender's own path MTU discovery
+    // must find it.
     if flow.own & FLOW_ACROSS == 0 { Some(flow) } else { None }
 }
 
-/// [`REFUSED`] if the quoted packet, whose addresses are in the working memory, is the SYN of a dial that waits for its
-/// endpoint: whoever knows its number has seen it (RFC 5927 §4.1).
+/// [`REFUSED`] if the quoted packet, whose addresses are in the working memory, is the SYN of a dial in progress. Only
+/// a host that has seen the SYN knows its sequence number (RFC 5927 §4.1).
 #[inline(never)]
 fn refusal(skb: &Skb, tcp: u32) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
@@ -168,15 +170,15 @@ fn refusal(skb: &Skb, tcp: u32) -> i32 {
         state.refused += 1;
     }
     memory.key = client;
-    // Of which version of IP the packet is that becomes another.
+    // The IP version of this packet, which is turned into another one.
     if let Some(segment) = maps::segment_memory() {
         segment.v6 = skb.is_v6();
     }
     REFUSED
 }
 
-/// Of a first payload that is not acknowledged yet the segments are ours: the client's next retransmission sends it in
-/// smaller ones.
+/// Lowers the segment size of a first payload that is not acknowledged yet, whose segments this program makes: after
+/// the client's next retransmission it is sent in smaller ones. `mtu` and `headers` are in bytes.
 #[inline(never)]
 fn smaller_payload(backend: &Flow, mtu: u32, headers: u32) {
     let client = backend.rewrite.to.reversed();
@@ -187,13 +189,14 @@ fn smaller_payload(backend: &Flow, mtu: u32, headers: u32) {
     }
 }
 
-/// Ports and sequence number of the quoted packet, as its sender wrote them; `checksum` is the ICMP message's.
+/// Translates the quoted packet's ports and sequence number back to those of its sender; `checksum` is the offset of
+/// the ICMP checksum.
 #[inline(never)]
 fn quoted_tcp(skb: &mut Skb, tcp: u32, checksum: u32, flow: &Flow) -> bool {
     let Some([p0, p1, q0, q1, s0, s1, s2, s3]) = skb.load::<8>(tcp) else { return false };
     let to = &flow.rewrite.to;
     let old = u32::from_be_bytes([s0, s1, s2, s3]);
-    // What is added to this side's acknowledgements makes the sender's numbers of ours.
+    // The offset of this side's acknowledgement numbers turns this host's sequence numbers into the sender's.
     let new = old.wrapping_add(flow.rewrite.delta_ack);
     let mut difference = Difference::default();
     difference.change(u32::from_be_bytes([p0, p1, q0, q1]), (to.destination_port as u32) << 16 | to.source_port as u32);

@@ -1,6 +1,6 @@
 //! Log lines about decisions, dials and ends. Without the cargo feature `log` every function here is empty.
 //!
-//! Lines hold names, addresses, ports, byte counts and reasons; never what a connection carries.
+//! Lines contain names, addresses, ports, byte counts and reasons, never payload.
 
 #[cfg(feature = "log")]
 mod lines;
@@ -9,7 +9,7 @@ mod text;
 
 use router_common::maps::Flow;
 
-/// The newest decision of this CPU's `verdicts`; `named` if its name is in the working memory.
+/// Logs the newest decision of this CPU's `verdicts`; `named` if its name is in the working memory.
 #[inline(always)]
 pub fn decided(named: bool) {
     #[cfg(feature = "log")]
@@ -18,21 +18,21 @@ pub fn decided(named: bool) {
     let _ = named;
 }
 
-/// The dial in the working memory has begun.
+/// Logs that the dial in the working memory has begun.
 #[inline(always)]
 pub fn dialed() {
     #[cfg(feature = "log")]
     lines::dialed();
 }
 
-/// The endpoint has acknowledged the first payload, by the packet whose headers are in memory.
+/// Logs that the endpoint has acknowledged the first payload, by the packet whose headers are in memory.
 #[inline(always)]
 pub fn carried() {
     #[cfg(feature = "log")]
     lines::carried();
 }
 
-/// A connection has ended; its two entries in any order.
+/// Logs the end of a connection, given its two entries in any order.
 #[inline(always)]
 pub fn ended(one: &Flow, other: &Flow) {
     #[cfg(feature = "log")]

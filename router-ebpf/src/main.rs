@@ -1,16 +1,17 @@
-//! Sluice's kernel programs. What decides lives in `router-common`; here is only what needs the kernel's helpers.
+//! Sluice's kernel programs. `router-common` makes the decisions; this crate contains only what needs the kernel's
+//! helpers.
 //!
-//! `sluice_ingress` (TC ingress, on every interface that clients or endpoints are behind): packets of connections that
-//! the kernel carries are translated and sent on, nothing before that but the headers and one look-up. A packet to a
-//! listener belongs to a first flight, which is gathered until SNI or Host are known, decided, recorded, and dialed.
-//! What of a carried connection is no plain segment is made one, or carried in fragments (`odd`).
-//! Everything else, and everything that it is not sure of, goes up the stack untouched.
+//! `sluice_ingress` (TC ingress, on every interface that clients or endpoints are behind) translates and forwards
+//! packets of carried connections; before that it only reads the headers and looks up one entry. A packet to a listener
+//! belongs to a first flight, which is gathered until SNI or Host is known, decided, recorded, and dialed. A packet of
+//! a carried connection that is not a plain segment is turned into one, or carried in fragments (`odd`). All other
+//! packets, and those in doubt, go up the stack unchanged.
 //!
-//! `sluice_egress` (TC egress, same interfaces): reads the SYN-ACKs of listeners, and keeps the stack silent where the
-//! kernel carries the connection.
+//! `sluice_egress` (TC egress, same interfaces) reads the SYN-ACKs of listeners, and drops the stack's packets of
+//! carried connections.
 //!
 //! ```text
-//! SYN ─► handshake      data ─► first_flight ─► connect ─► SYN ─► connecting ─► payload ─► established (translate, send)
+//! SYN ─► handshake   data ─► first_flight ─► connect ─► SYN ─► connecting ─► payload ─► established (translate, send)
 //! ```
 #![no_std]
 #![no_main]
@@ -63,7 +64,7 @@ pub fn sluice_egress(ctx: TcContext) -> i32 {
     alone(egress(Skb(ctx)))
 }
 
-/// What passes goes on to whatever program is attached after this one: an action that decides would end the chain.
+/// Returns `TC_ACT_UNSPEC` in place of `TC_ACT_OK`, so that programs attached after this one see the packet.
 #[inline(always)]
 fn alone(action: i32) -> i32 {
     if action == TC_ACT_OK { TC_ACT_UNSPEC } else { action }
@@ -113,7 +114,7 @@ fn egress(mut skb: Skb) -> i32 {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
-    // The verifier refuses a program in which this can be reached.
+    // The verifier rejects a program in which this is reachable.
     loop {}
 }
 

@@ -25,7 +25,7 @@ pub use definitions::{edge_reencrypt, events, flow_ends, http_be, reason_stats, 
 pub use flights::*;
 pub use fragments::*;
 
-/// The listener at this address and port, if the agent has one there.
+/// The listener at this address and port, if there is one.
 #[inline(always)]
 pub fn listener(address: &[u8; 16], port: u16) -> Option<Listener> {
     let key = ListenerKey { address: *address, port, pad: 0 };
@@ -117,7 +117,8 @@ pub fn verdict(place: u32) -> Option<&'static Decided> {
     Some(unsafe { &*decided })
 }
 
-/// Expiry (ns, coarse monotonic clock) of the permission to use `bpf_redirect_peer` on this interface; 0 = not permitted.
+/// Expiry (ns, coarse monotonic clock) of the permission to use `bpf_redirect_peer` on this interface; 0 = not
+/// permitted.
 #[inline(always)]
 pub fn peer_until(interface: u32) -> u64 {
     // SAFETY: only the agent writes this map, and a value is a single integer.
@@ -146,8 +147,8 @@ pub fn settings() -> Option<&'static Config> {
 /// The pool of a route.
 #[inline(always)]
 pub fn pool(route: u32) -> Option<Pool> {
-    // SAFETY: only the agent writes this map and the two below, and replaces whole values; the caller copies the value, or
-    // a few of its fields, at once.
+    // SAFETY: only the agent writes this map and the two below, and replaces whole values; the caller copies the value,
+    // or a few of its fields, at once.
     unsafe { pools.get(&route) }.copied()
 }
 
@@ -169,8 +170,8 @@ pub fn endpoint(id: u32) -> Option<&'static Endpoint> {
 #[inline(always)]
 pub fn state_of_endpoint(id: u32) -> Option<&'static mut EndpointState> {
     let state = endpoint_state.get_ptr_mut(id)?;
-    // SAFETY: after the agent has created it, only these programs write it. Counters may lose an increment when two CPUs
-    // write at once; the cursor must not, and is incremented atomically.
+    // SAFETY: after the agent has created it, only these programs write it. Counters may lose an increment when two
+    // CPUs write at once; the cursor must not, and is incremented atomically.
     Some(unsafe { &mut *state })
 }
 

@@ -2,11 +2,11 @@
 //!
 //! `bpf_redirect_neigh` looks up a packet's route unless the next hop is given. So each CPU caches next hops that
 //! `bpf_fib_lookup` has found, for [`STANDS`]; a changed route takes effect within that time. The kernel resolves the
-//! neighbour, except for copies ([`send_copy`]) and for packets to the other end of the interface. If the look-up fails (an old
-//! kernel, addresses of this host, forwarding off), `bpf_redirect_neigh` finds the route itself.
+//! neighbour, except for copies ([`send_copy`]) and for packets to the other end of the interface. If the look-up fails
+//! (an old kernel, addresses of this host, forwarding off), `bpf_redirect_neigh` finds the route itself.
 //!
-//! `bpf_redirect_peer` hands packets to the other end of a veth pair in a pod's network namespace, without this CPU's backlog
-//! queue. The agent permits it for each interface, in `peers`.
+//! `bpf_redirect_peer` hands packets to the other end of a veth pair in a pod's network namespace, without this CPU's
+//! backlog queue. The agent permits it for each interface, in `peers`.
 
 use core::ptr::null_mut;
 
@@ -24,7 +24,7 @@ use crate::words::{is_v4, word, words};
 
 /// Nanoseconds until a cached next hop is looked up again.
 const STANDS: u64 = 100_000_000;
-// linux/bpf.h, since 6.10: rules see the mark. Older kernels refuse it.
+// linux/bpf.h, since 6.10: rules see the mark. Older kernels reject it.
 const MARK: u32 = 32;
 // linux/socket.h
 const AF_INET: u8 = 2;
@@ -67,16 +67,17 @@ fn send_by(skb: &Skb, hop: Option<&mut Hop>, interface: u32) -> i32 {
     if action < 0 { TC_ACT_SHOT } else { action as i32 }
 }
 
-/// True if the packet can go to an interface's other end unchanged. Not if it has a route of this host, which kernels before
-/// 6.16 would follow there; nor if its version of IP was changed, because a checksum computed by hardware is then wrong.
+/// True if the packet can go to an interface's other end unchanged. Not if it has a route of this host, which kernels
+/// before 6.16 would follow there; nor if its version of IP was changed, because a checksum computed by hardware is
+/// then wrong.
 #[inline(always)]
 fn may_go_straight(skb: &Skb, to: &FlowKey) -> bool {
     let Some(segment) = maps::segment_memory() else { return false };
     !skb.is_looped() && segment.v6 != is_v4(&to.destination)
 }
 
-/// Sends a copy of the packet, with the mark [`OURS`], if the neighbour's address is known. The packet may have another Ethernet
-/// header afterwards.
+/// Sends a copy of the packet, with the mark [`OURS`], if the neighbour's address is known. The packet may have another
+/// Ethernet header afterwards.
 #[inline(always)]
 pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     // SAFETY: the helper has no precondition.
@@ -85,8 +86,8 @@ pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     hop.resolved != 0 && skb.put_ethernet(0, &hop.macs) && skb.send_copy(interface)
 }
 
-/// True if this host's packets to a client leave by the interface of the client's packet, unencapsulated. Also if the look-up
-/// fails.
+/// True if this host's packets to a client leave by the interface of the client's packet, unencapsulated. Also if the
+/// look-up fails.
 #[inline(never)]
 pub fn leads_back(skb: &Skb, client: &FlowKey) -> bool {
     let Some(memory) = maps::scratch_memory() else { return true };

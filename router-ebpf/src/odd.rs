@@ -1,6 +1,6 @@
-//! Packets of carried connections that are not plain segments: with IPv4 options, with IPv6 extension headers, in fragments.
-//! Options and extension headers are removed, as a relay would do, and the packet is then handled like any other. Packets of
-//! connections that the kernel does not carry stay unchanged; undecided connections are relayed.
+//! Packets of carried connections that are not plain segments: with IPv4 options, with IPv6 extension headers, in
+//! fragments. Options and extension headers are removed, as a relay would do, and the packet is then handled like any
+//! other. Packets of connections that the kernel does not carry stay unchanged; undecided connections are relayed.
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
@@ -32,7 +32,7 @@ pub fn packet(skb: &Skb) -> u32 {
     unsafe { sluice_odd(skb.0.skb.skb) }
 }
 
-/// A global function in the kernel's sense: the verifier walks through it by itself.
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -70,8 +70,8 @@ pub unsafe extern "C" fn sluice_odd(ctx: *mut __sk_buff) -> u32 {
     }
 }
 
-/// Reads one header or option; 0: that was the last. A global function, so that the verifier walks through it once, not once
-/// for each header.
+/// Reads one header or option; 0: that was the last. A global function, so that the verifier checks it once, not for
+/// each header.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -89,8 +89,8 @@ fn is_carried(skb: &Skb) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { extensions, key, fragment, fragmented, .. } = memory;
     if extensions.v6 != 0 {
-        // Two conditions, not one: the verifier of Linux 6.1 does not conclude from the failure of the first that its value is
-        // unused after both.
+        // Two conditions, not one: the verifier of Linux 6.1 does not conclude from the failure of the first that its
+        // value is unused after both.
         let Some(source) = skb.load::<16>(ETHERNET + 8) else { return false };
         key.source = source;
         let Some(destination) = skb.load::<16>(ETHERNET + 24) else { return false };
@@ -119,7 +119,8 @@ fn is_carried(skb: &Skb) -> bool {
     false
 }
 
-/// Handles a packet of a connection that is not carried: if it is for a listener, the connection is relayed from here on.
+/// Handles a packet of a connection that is not carried: if it is for a listener, the connection is relayed from here
+/// on.
 #[inline(never)]
 fn left(key: &FlowKey) {
     if let Some(listener) = maps::listener(&key.destination, key.destination_port)

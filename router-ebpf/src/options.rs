@@ -1,5 +1,5 @@
-//! Reading TCP options: copied to map memory at once, then one option a turn of `bpf_loop`. (A loop over helper calls
-//! is one that the verifier follows through every combination of options: 600,000 instructions.)
+//! Reading TCP options. They are copied to map memory at once, and `bpf_loop` handles one option per iteration. (The
+//! verifier would follow a loop over helper calls through every combination of options: 600,000 instructions.)
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -12,7 +12,7 @@ use router_common::translate::REWRITER_STEPS;
 use crate::maps;
 use crate::skb::Skb;
 
-/// The options of a segment.
+/// The options of a segment; empty if they cannot be read.
 #[inline(always)]
 pub fn read(skb: &Skb, segment: &Segment) -> TcpOptions {
     match only_timestamps(skb, segment).or_else(|| all_of_syn(skb, segment)) {
@@ -39,13 +39,14 @@ fn read_all(skb: &Skb, segment: &Segment) -> TcpOptions {
     memory.options.found
 }
 
-/// One option. 1 ends the loop.
+/// Callback of `bpf_loop`: reads one option. 1 ends the loop.
 unsafe extern "C" fn step(_: u32, _: *mut c_void) -> i64 {
     let Some(memory) = maps::scratch_memory() else { return 1 };
     i64::from(!memory.options.step())
 }
 
-/// Translates `len` bytes of options: the folded difference that it made.
+/// Translates `len` bytes of options at `offset`. Returns the folded checksum difference; `None` if the bytes cannot be
+/// read or written.
 #[inline(never)]
 pub fn rewrite(skb: &Skb, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u32> {
     let memory = maps::scratch_memory()?;
@@ -67,7 +68,7 @@ pub fn rewrite(skb: &Skb, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u3
     skb.store_options(offset, &rewriter.bytes, len).then(|| rewriter.difference.folded())
 }
 
-/// One step. 1 ends the loop.
+/// Callback of `bpf_loop`: one step of the translation. 1 ends the loop.
 unsafe extern "C" fn rewrite_step(_: u32, _: *mut c_void) -> i64 {
     let Some(memory) = maps::scratch_memory() else { return 1 };
     i64::from(!memory.rewriter.step())

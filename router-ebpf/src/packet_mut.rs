@@ -1,4 +1,4 @@
-//! A packet as the translation writes to it.
+//! The translation's writes to a packet.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
@@ -44,7 +44,7 @@ impl PacketMut for Skb {
 
     #[inline(always)]
     fn take_out(&mut self, _: bool, len: u32) -> bool {
-        // Segments that the packet stands for stay as long as their sender made them; hardware's word on checksums holds.
+        // The segments of a GSO packet keep their size; the checksum state that hardware has set stays valid.
         const FLAGS: u64 = (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET) as u64;
         // SAFETY: see `fix_ip_checksum`. The mode takes the IP header's length from its version.
         unsafe { bpf_skb_adjust_room(self.0.as_ptr().cast(), -(len as i32), BPF_ADJ_ROOM_NET, FLAGS) == 0 }

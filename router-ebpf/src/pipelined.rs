@@ -1,13 +1,14 @@
-//! Later requests of a clear-text connection that the kernel carries. HTTP/1.1 is routed by request: a request for another
-//! host must not stay on this connection, and a reset makes the client repeat it on a new one (RFC 9110 §9.2.2, RFC 9112
-//! §9.3.1).
+//! Later requests of a clear-text connection that the kernel carries. HTTP/1.1 is routed by request: a request for
+//! another host must not stay on this connection, and a reset makes the client repeat it on a new one (RFC 9110 §9.2.2,
+//! RFC 9112 §9.3.1).
 //!
-//! The program tracks where requests begin: it skips content by its length or chunk by chunk, and reads each head over as many
-//! segments as it has. Segments of a head are forwarded as they arrive, except the one that completes a head for another host:
-//! no endpoint gets a complete request that is not its own. Bytes that cannot be a request, and a head that leaves the end of
-//! its content open, end the connection too.
+//! The program tracks where requests begin: it skips content by its length or chunk by chunk, and reads each head over
+//! as many segments as it has. Segments of a head are forwarded as they arrive, except the one that completes a head
+//! for another host: no endpoint gets a complete request that is not its own. Bytes that cannot be a request, and a
+//! head that leaves the end of its content open, end the connection too.
 //!
-//! Segments are inspected in sequence. Data behind a gap is dropped, and retransmitted, unless it is known to be content.
+//! Segments are inspected in sequence. Data behind a gap is dropped, and retransmitted, unless it is known to be
+//! content.
 
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::programs::TcContext;
@@ -46,7 +47,8 @@ const UNFOLLOWED: u32 = 3;
 /// There is more to read.
 const AGAIN: u32 = 4;
 
-/// Inspects a client's segment, given both entries. Steps follow one another instead of nesting: active frames share 512 bytes.
+/// Inspects a client's segment, given both entries. Steps follow one another instead of nesting: active frames share
+/// 512 bytes.
 #[inline(always)]
 pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     match place(segment, client, backend) {
@@ -60,8 +62,8 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> 
     }
 }
 
-/// Finds the first byte of a segment to read; loads its position, a partial head, and the rest of content into the working
-/// memory.
+/// Finds the first byte of a segment to read; loads its position, a partial head, and the rest of content into the
+/// working memory.
 #[inline(never)]
 fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
@@ -76,7 +78,8 @@ fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
         Place::From(from) => from,
     };
     if client.peer & FLOW_ASKED != 0 {
-        // A request, or another protocol: the response decides. Content before it is not held, as the endpoint may wait for it.
+        // A request, or another protocol: the response decides. Content before it is not held, as the endpoint may wait
+        // for it.
         return if from == 0 { EARLY } else { UNFOLLOWED };
     }
     memory.later_at = from;
@@ -105,8 +108,8 @@ fn parts(skb: &Skb, client: &Flow) -> u32 {
     UNFOLLOWED
 }
 
-/// Reads the next part of a head or of content. A global function in the kernel's sense, with the position in map memory: the
-/// verifier checks it once, not for each part and each state that the earlier ones may leave.
+/// Reads the next part of a head or of content. A global function in the kernel's sense, with the position in map
+/// memory: the verifier checks it once, not for each part and each state that the earlier ones may leave.
 ///
 /// # Safety
 /// `ctx` is the program's context.

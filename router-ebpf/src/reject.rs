@@ -1,5 +1,5 @@
-//! Resetting a dropped connection: one RST goes to the client, and one to the stack, whose request or child socket would
-//! otherwise wait for data.
+//! Resetting a dropped connection: one RST goes to the client, and one to the stack, whose request or child socket
+//! would otherwise wait for data.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::packet::{Packet, RST, Segment};
@@ -17,8 +17,8 @@ pub fn reset_both(skb: &Skb, segment: &Segment) -> i32 {
     if !reset(skb, segment, true) || !skb.put_ethernet(0, &swapped(&macs)) {
         return TC_ACT_SHOT;
     }
-    // The result is ignored, because the stack's reset must happen anyway: if this one is lost, the stack resets the client
-    // on its next segment.
+    // The result is ignored, because the stack's reset must happen anyway: if this one is lost, the stack resets the
+    // client on its next segment.
     let _ = skb.send_copy(skb.interface());
     // To the stack: as if the client gave up, at the sequence that the stack expects next.
     if !skb.put_ethernet(0, &macs) || !reset(skb, segment, false) {

@@ -1,5 +1,5 @@
-//! Retrying a dial that an endpoint has refused or not answered: with the next endpoint, a bounded number of times, then with
-//! a reset to the client. If the source port belongs to another connection, with the next port.
+//! Retrying a dial that an endpoint has refused or not answered: with the next endpoint, a bounded number of times,
+//! then with a reset to the client. If the source port belongs to another connection, with the next port.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::maps::{Dial, Flow, Pool};
@@ -31,8 +31,8 @@ pub fn may_be(dial: &Dial, route: u32) -> bool {
     dial.attempts + 1 < MAX_ATTEMPTS && (dial.slots > 1 || new_pool(dial, route).is_some())
 }
 
-/// Turns any packet into the SYN to another endpoint, or into a reset to the client if none is left. Takes the client's key and
-/// the first flight from the working memory.
+/// Turns any packet into the SYN to another endpoint, or into a reset to the client if none is left. Takes the client's
+/// key and the first flight from the working memory.
 #[inline(always)]
 pub fn dial(skb: &Skb) -> i32 {
     match next_endpoint(skb) {
@@ -42,8 +42,8 @@ pub fn dial(skb: &Skb) -> i32 {
     }
 }
 
-/// Passes a packet of another connection to the stack, and turns a copy of it into the SYN from another port, or into a reset
-/// to the client if none is free. Takes the client's key and the first flight from the working memory.
+/// Passes a packet of another connection to the stack, and turns a copy of it into the SYN from another port, or into a
+/// reset to the client if none is free. Takes the client's key and the first flight from the working memory.
 #[inline(always)]
 pub fn dial_from_another_port(skb: &Skb) -> i32 {
     match another_port(skb) {
@@ -108,7 +108,8 @@ fn enter(skb: &Skb) -> u32 {
     NO_OTHER
 }
 
-/// Chooses an endpoint that was not tried yet, up to [`MAX_ATTEMPTS`]. If the route has another pool by now, chooses from that.
+/// Chooses an endpoint that was not tried yet, up to [`MAX_ATTEMPTS`]. If the route has another pool by now, chooses
+/// from that.
 #[inline(always)]
 fn choose_another(dial: &mut Dial, route: u32) -> bool {
     dial.attempts += 1;

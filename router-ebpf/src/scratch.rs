@@ -1,5 +1,5 @@
-//! Layouts of the programs' working memory, in per-CPU maps: the BPF stack has 512 bytes. Their methods are in the modules
-//! that use them.
+//! Layouts of the programs' working memory, in per-CPU maps: the BPF stack has 512 bytes. Their methods are in the
+//! modules that use them.
 
 use core::mem::offset_of;
 
@@ -21,13 +21,13 @@ pub struct Scratch {
     pub exact: HostKey,
     /// Key of the wildcard that covers it.
     pub wildcard: HostKey,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
     /// Key of the client's entry.
     pub key: FlowKey,
-    /// The packet that a fragment is of.
+    /// Key of the packet that a fragment belongs to.
     pub fragment: FragmentKey,
-    /// What its first fragment holds.
+    /// That packet's first fragment.
     pub fragmented: Fragmented,
     /// Interface that leads to the client.
     pub arrived: u32,
@@ -63,8 +63,8 @@ pub struct Scratch {
     pub slack: [u8; 2 * 4096 + MAX_FLIGHT as usize],
 }
 
-/// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through every
-/// iteration of the loop: it would follow `at` through all 4,096.
+/// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through
+/// every iteration of the loop: it would follow `at` through all 4,096.
 #[repr(C)]
 pub struct ParseLoop {
     pub at: u32,
@@ -114,8 +114,8 @@ const _: () = assert!(
         && offset_of!(PacketSpec, options) == offset_of!(PacketSpec, tcp) + 20
 );
 
-/// A next hop with the addresses that it was looked up for. Source and destination, because routing rules and multipath routes
-/// depend on both.
+/// A next hop with the addresses that it was looked up for. Source and destination, because routing rules and multipath
+/// routes depend on both.
 #[repr(C)]
 pub struct Hop {
     /// Source and destination; no ports.
@@ -126,7 +126,7 @@ pub struct Hop {
     pub until_ns: u64,
     /// Whether the next hop is known.
     pub known: u32,
-    /// Whether `macs` are.
+    /// Whether `macs` is valid.
     pub resolved: u32,
     /// Whether `bpf_redirect_peer` is permitted on the interface.
     pub peer: u32,

@@ -1,4 +1,4 @@
-//! A packet as the kernel shows it to a TC program: the only file that calls packet helpers, beside `packet_mut.rs`.
+//! A packet as a TC program sees it: the only file that calls packet helpers, besides `packet_mut.rs`.
 
 use core::mem::{MaybeUninit, offset_of};
 
@@ -23,12 +23,12 @@ use crate::maps;
 use crate::verifier::{at_most_4096, opaque};
 use crate::words::{is_v4, words};
 
-/// Mark of packets that ingress has sent up itself: ingress lets them pass.
+/// Mark of packets that the ingress program has sent up the stack; it lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
-/// Type of a packet that is for this host (linux/if_packet.h).
+/// Type of a packet for this host (linux/if_packet.h).
 const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
 pub const LOOPBACK: u32 = 1;
@@ -39,7 +39,7 @@ pub struct Skb(pub TcContext);
 impl Packet for Skb {
     #[inline(always)]
     fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        // Not zeroed first: that would be a loop on the path of every packet.
+        // Not zeroed first: zeroing would be a loop on the path of every packet.
         let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the helper writes exactly N bytes to an array of N, or fails.
         let result = unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, bytes.as_mut_ptr().cast(), N as u32) };
@@ -63,14 +63,14 @@ impl Skb {
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, bytes.as_ptr().cast(), N as u32, flags) == 0 }
     }
 
-    /// Copies bytes to where they shall be.
+    /// Copies N bytes at `offset` to `to`.
     #[inline(always)]
     fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool {
         // SAFETY: the helper writes exactly N bytes to an array of N: those of the packet, or zeros.
         unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), N as u32) == 0 }
     }
 
-    /// Overwrites bytes of the Ethernet header. At ingress a sum that hardware made of the packet does not count it.
+    /// Overwrites bytes of the Ethernet header. At ingress a packet checksum computed by hardware does not cover it.
     #[inline(always)]
     pub fn put_ethernet<const N: usize>(&self, offset: u32, bytes: &[u8; N]) -> bool {
         self.write(offset, bytes, 0)
@@ -84,7 +84,7 @@ impl Skb {
         unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
     }
 
-    /// Overwrites `len` bytes (1 ..= 64) at `offset`, no checksum of any kind with them.
+    /// Overwrites `len` bytes (1 ..= 64) at `offset`, without updating any checksum.
     #[inline(always)]
     pub fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
         let len = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
@@ -114,14 +114,14 @@ impl Skb {
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.cast(), len, flags) == 0 }
     }
 
-    /// Whether the packet is one of IPv6.
+    /// True if the packet is IPv6.
     #[inline(always)]
     pub fn is_v6(&self) -> bool {
         // SAFETY: the context is the one that the kernel gave, so its fields are readable.
         unsafe { (*self.0.skb.skb).protocol == (ETH_P_IPV6 as u16).to_be() as u32 }
     }
 
-    /// Makes it a packet of the other version of IP, whose header is then to be written.
+    /// Turns the packet into IPv6 (`v6`) or IPv4. The caller then writes the new IP header.
     #[inline(always)]
     pub fn turn(&self, v6: bool) -> bool {
         let protocol = if v6 { ETH_P_IPV6 } else { ETH_P_IP } as u16;
@@ -129,15 +129,15 @@ impl Skb {
         unsafe { bpf_skb_change_proto(self.0.as_ptr().cast(), protocol.to_be(), 0) == 0 }
     }
 
-    /// Cuts the packet to `len` bytes, or makes it as long, with zeros.
+    /// Truncates the packet to `len` bytes, or extends it to `len` with zeros.
     #[inline(always)]
     pub fn set_len(&self, len: u32) -> bool {
         // SAFETY: see `fix_ip_checksum`.
         unsafe { bpf_skb_change_tail(self.0.as_ptr().cast(), len, 0) == 0 }
     }
 
-    /// Whether the TCP checksum field holds the pseudo-header sum only (`CHECKSUM_PARTIAL`): then the helper leaves the
-    /// field alone when told of a change that is not in the pseudo header.
+    /// True if the TCP checksum field holds the pseudo-header sum only (`CHECKSUM_PARTIAL`): the helper then leaves the
+    /// field unchanged for a change that is not in the pseudo-header.
     #[inline(always)]
     pub fn checksum_is_partial(&self, field: u32) -> bool {
         let before = self.load::<2>(field);
@@ -146,41 +146,41 @@ impl Skb {
         if told && before == self.load::<2>(field) {
             return true;
         }
-        // Taken back: a sum of the whole packet that hardware has made counts the field as it was.
+        // Restored, because a packet checksum computed by hardware covers the field's old value.
         if let Some(before) = before {
             self.write(field, &before, 0);
         }
         false
     }
 
-    /// Whether hardware, or the kernel on its way here, has found the packet's checksums right.
+    /// True if hardware, or the kernel before this program, has verified the packet's checksums.
     #[inline(always)]
     pub fn is_verified(&self) -> bool {
-        // SAFETY: see `fix_ip_checksum`; the helper only tells.
+        // SAFETY: see `fix_ip_checksum`; the helper only queries.
         unsafe { bpf_csum_level(self.0.as_ptr().cast(), BPF_CSUM_LEVEL_QUERY as u64) >= 0 }
     }
 
-    /// Index of the interface that the packet came in on, or leaves by.
+    /// Index of the interface that the packet arrived on (ingress) or leaves by (egress).
     #[inline(always)]
     pub fn interface(&self) -> u32 {
         // SAFETY: the context is the one that the kernel gave, so its fields are readable.
         unsafe { (*self.0.skb.skb).ifindex }
     }
 
-    /// Whether the packet came in on the loopback device. It has a route then, which is this host's.
+    /// True if the packet arrived on the loopback device. Its route, to this host, is then already set.
     #[inline(always)]
     pub fn is_looped(&self) -> bool {
         self.interface() == LOOPBACK
     }
 
-    /// Whether the packet is of a VLAN: it comes by once more, without its tag, on that one's own interface.
+    /// True if the packet has a VLAN tag: it arrives once more, untagged, on the VLAN's own interface.
     #[inline(always)]
     pub fn is_tagged(&self) -> bool {
         // SAFETY: see `interface`.
         unsafe { (*self.0.skb.skb).vlan_present != 0 }
     }
 
-    /// Whether the packet's frame is for another host: the interface is promiscuous, or in a segment that floods. The
+    /// True if the frame is addressed to another host: the interface is promiscuous, or in a segment that floods. The
     /// stack drops it.
     #[inline(always)]
     pub fn is_of_others(&self) -> bool {
@@ -195,17 +195,17 @@ impl Skb {
         unsafe { (*self.0.skb.skb).mark }
     }
 
-    /// Marks the packet, and copies that are made of it.
+    /// Sets the packet's mark, which later copies inherit.
     #[inline(always)]
     pub fn set_mark(&self, mark: u32) {
         const { assert!(offset_of!(__sk_buff, mark) == 8) };
-        // The verifier wants the context itself with a constant offset; left to itself the compiler may keep the field's
-        // address for the next time.
+        // The verifier accepts only the context pointer itself with a constant offset; the compiler may otherwise keep
+        // the field's address for the next use.
         // SAFETY: the field is writable for TC programs.
         unsafe { core::arch::asm!("*(u32 *)({0} + 8) = {1}", in(reg) self.0.skb.skb, in(reg) mark) };
     }
 
-    /// Sends a copy out of an interface, with the Ethernet header that it has. Marked as ours.
+    /// Sends a copy out of an interface, with the packet's current Ethernet header and the mark [`OURS`].
     #[inline(always)]
     pub fn send_copy(&self, interface: u32) -> bool {
         self.set_mark(OURS);
@@ -213,8 +213,8 @@ impl Skb {
         unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, 0) == 0 }
     }
 
-    /// Sends a copy up the stack, past this program. On loopback it goes round once more: a copy that is injected has
-    /// lost its route, and a packet from a local address without one is a martian; a copy that is sent keeps it.
+    /// Sends a copy up the stack, past this program. On loopback the copy is sent out, and arrives again: an injected
+    /// copy has lost its route, and a packet from a local address without a route is a martian; a sent copy keeps it.
     #[inline(always)]
     pub fn send_copy_up(&self) -> bool {
         self.set_mark(PASS_UP);
@@ -224,8 +224,8 @@ impl Skb {
         unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, direction) == 0 }
     }
 
-    /// Leaves the packet to the stack, as a copy of what it is now; the packet itself may become another. The copy comes by
-    /// this program once more, but on loopback, and no entry may name it then.
+    /// Passes a copy of the packet, as it is now, to the stack; the packet itself may then be changed. Except on
+    /// loopback, the copy passes this program once more, and must not match a flow entry then.
     #[inline(always)]
     pub fn leave_copy(&self) -> bool {
         if self.is_looped() {
@@ -235,14 +235,14 @@ impl Skb {
         unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), self.interface(), BPF_F_INGRESS as u64) == 0 }
     }
 
-    /// Whether a socket of this host has the connection that such a packet would belong to. `tuple` is for the question. A
-    /// socket that is bound to another interface than the packet's is not found.
+    /// True if a socket of this host has the connection that such a packet would belong to. `tuple` is memory for the
+    /// look-up's parameters. A socket bound to another interface than the packet's is not found.
     #[inline(always)]
     pub fn has_socket(&self, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> bool {
         let (source, destination) = (words(&packet.source), words(&packet.destination));
         let (source_port, destination_port) = (packet.source_port.to_be(), packet.destination_port.to_be());
         let v4 = is_v4(&packet.destination);
-        // Of plain numbers, and all of them are written.
+        // Plain integers, all of which are written.
         let addresses = &mut tuple.__bindgen_anon_1;
         let len = if v4 {
             let v4 = bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1 {
@@ -269,22 +269,22 @@ impl Skb {
         if socket.is_null() {
             return false;
         }
-        // SAFETY: not null, so it is a socket's, and held until it is released.
+        // SAFETY: not null, so it points to a socket, which is referenced until it is released.
         let listens = unsafe { (*socket).state } == BPF_TCP_LISTEN;
-        // SAFETY: found above, and not used any more.
+        // SAFETY: found above, and not used afterwards.
         unsafe { bpf_sk_release(socket.cast()) };
-        // One that waits for whoever comes does not have this connection.
+        // A listening socket does not have this connection.
         !listens
     }
 
-    /// Hands the packet to the other end of an interface, with these Ethernet addresses, as if it had gone through it: no
-    /// queue in between, and nothing on the interface sees it go. Only at ingress; where there is no other end, or none
-    /// in another network namespace, it is dropped.
+    /// Redirects the packet to the other end of an interface, with these Ethernet addresses, as if it had passed the
+    /// pair: without a queue in between, and past all egress hooks of the interface. Only at ingress. If there is no
+    /// other end, or none in another network namespace, the packet is dropped.
     #[inline(always)]
     pub fn send_to_peer(&self, interface: u32, macs: &[u8; 12]) -> i32 {
-        // What a packet loses on its way to another network namespace, and not on this one.
+        // A packet that changes its network namespace loses its mark, except by this redirect.
         self.set_mark(0);
-        // Before Linux 6.16 the other end is not told whom the packet is for.
+        // Before Linux 6.16 the redirect does not set the packet's type for the other end.
         // SAFETY: see `interface` and `fix_ip_checksum`.
         let typed = unsafe {
             (*self.0.skb.skb).pkt_type == PACKET_HOST || bpf_skb_change_type(self.0.as_ptr().cast(), PACKET_HOST) == 0
@@ -296,7 +296,7 @@ impl Skb {
         unsafe { bpf_redirect_peer(interface, 0) as i32 }
     }
 
-    /// Sends the packet out of an interface, by the route and to the neighbour that the kernel finds. Marked as ours.
+    /// Sends the packet out of an interface, with the mark [`OURS`]. The kernel finds the route and the neighbour.
     #[inline(always)]
     pub fn send(&self, interface: u32) -> i32 {
         self.set_mark(OURS);
@@ -306,26 +306,26 @@ impl Skb {
     }
 }
 
-/// Reads a packet's headers, to map memory: on the stack, 512 bytes for all functions that are under way, they would
-/// be in every frame.
+/// Reads a packet's headers into map memory. On the stack, whose 512 bytes all active frames share, they would be part
+/// of every frame.
 #[inline(always)]
 pub fn segment(skb: &Skb) -> Option<&'static Segment> {
     let memory = maps::segment_memory()?;
     read_segment(skb, memory).then_some(&*memory)
 }
 
-/// Length of the headers of the smallest segment there is, one of IPv4.
+/// Length of the headers of the smallest segment, which is IPv4, in bytes.
 const AHEAD: u32 = ETHERNET + 20 + 20;
 
-/// The first bytes of a packet, copied at once; the words of an IPv4 header and of what follows it are aligned.
+/// The first bytes of a packet, copied at once. The words of an IPv4 header and of the header behind it are aligned.
 #[repr(C, align(8))]
 struct First {
     pad: [u8; 2],
     bytes: [u8; AHEAD as usize],
 }
 
-/// A packet whose first bytes were copied at once, in the place of a few at a time. What lies behind them, or at
-/// positions that the compiler does not know, is copied to where the TCP header is otherwise.
+/// A packet whose first bytes were copied at once, instead of a few at a time. Bytes behind them, or at offsets that
+/// the compiler does not know, are copied over the place of the TCP header.
 struct Ahead<'a> {
     skb: &'a Skb,
     bytes: &'a mut [u8; AHEAD as usize],
@@ -334,7 +334,8 @@ struct Ahead<'a> {
 impl Headers for Ahead<'_> {
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, offset: u32) -> Option<&[u8; N]> {
-        // The positions of type, IPv4 header and TCP header, each a constant here: no bound is to be proved.
+        // Offsets of the Ethernet type, the IPv4 header and the TCP header, each a constant here: no bound must be
+        // proved.
         match offset {
             12 => self.bytes.get(12..)?.first_chunk(),
             ETHERNET => self.bytes.get(ETHERNET as usize..)?.first_chunk(),
@@ -359,18 +360,18 @@ impl Headers for Ahead<'_> {
 
 const TCP_AFTER_IPV4: u32 = ETHERNET + 20;
 
-/// Reads a first fragment's headers to where [`segment`] does.
+/// Reads a first fragment's headers into the memory that [`segment`] uses.
 #[inline(never)]
 pub fn first_fragment(skb: &Skb, v6: bool) -> Option<&'static mut Segment> {
     let memory = maps::segment_memory()?;
     packet::read_fragment(skb, v6, memory).is_ok().then_some(memory)
 }
 
-/// A function of its own, so that what it needs of the stack is free again after it.
+/// A separate function: its stack frame is free again after it returns.
 #[inline(never)]
 fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
     let mut first = MaybeUninit::<First>::uninit();
-    // SAFETY: a field of a value that is there, though nothing was written to it.
+    // SAFETY: a field of a value that exists, though nothing was written to it.
     let bytes = unsafe { &raw mut (*first.as_mut_ptr()).bytes };
     // SAFETY: the helper writes exactly that many bytes, or zeros.
     let read = unsafe { bpf_skb_load_bytes(skb.0.as_ptr().cast(), 0, bytes.cast(), AHEAD) };
@@ -379,7 +380,7 @@ fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
     }
     // SAFETY: the helper succeeded, so all bytes are written.
     let bytes = unsafe { &mut *bytes };
-    // No TCP; fragments, options and extension headers are `odd`'s.
+    // `false`: not a plain TCP segment. `odd` handles fragments, options and extension headers.
     packet::read(&mut Ahead { skb, bytes }, to).is_ok()
 }
 

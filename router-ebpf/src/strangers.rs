@@ -1,5 +1,5 @@
-//! Connections of other senders that leave with addresses and ports of carried ones: connection tracking chooses ports for
-//! masqueraded connections and does not know those of these programs.
+//! Connections of other senders that leave with addresses and ports of carried ones: connection tracking chooses ports
+//! for masqueraded connections and does not know those of these programs.
 
 use router_common::maps::{SIDE_BACKEND, STATE_CLOSING};
 use router_common::packet::Segment;
@@ -8,8 +8,9 @@ use router_common::verdict::DialCounter;
 use crate::connect;
 use crate::maps;
 
-/// True if a SYN of another sender may leave. A carried connection that has ended releases its port. A live one keeps it: the
-/// collision is reported to the agent, which makes connection tracking choose another port before the SYN is retransmitted.
+/// True if a SYN of another sender may leave. A carried connection that has ended releases its port. A live one keeps
+/// it: the collision is reported to the agent, which makes connection tracking choose another port before the SYN is
+/// retransmitted.
 #[inline(never)]
 pub fn may_begin(segment: &Segment) -> bool {
     let back = segment.flow.reversed();

@@ -1,11 +1,11 @@
-//! The route maps as the decision sees them.
+//! The route maps, as the decision reads them.
 
 use router_common::decide::{Candidate, HostRef, Tables};
 use router_common::maps::{HostKey, HostRoute};
 
 use crate::maps::{self, edge_reencrypt, http_be, sni_passthrough, tcp_be};
 
-/// The maps, asked about one client and one name.
+/// The maps, for one client and one name.
 pub struct KernelTables<'a> {
     /// Key of the name itself.
     pub exact: &'a HostKey,
@@ -36,8 +36,8 @@ impl Tables for KernelTables<'_> {
     #[inline(always)]
     fn is_passthrough(&self, candidate: Candidate) -> bool {
         self.key(candidate).is_some_and(|key| {
-            // SAFETY: the agent alone writes this map and those of the look-ups below, and replaces values as a whole; the
-            // few bytes that are needed are copied out at once.
+            // SAFETY: only the agent writes this map and those of the look-ups below, and replaces whole values; the
+            // few bytes that are needed are copied at once.
             unsafe { sni_passthrough.get(key) }.is_some()
         })
     }

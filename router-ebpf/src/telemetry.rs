@@ -1,4 +1,4 @@
-//! Writing a decision down: per connection, per route, per reason, and as an event.
+//! Recording decisions and ends: per connection, per route, per reason, and as events for the agent.
 
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use aya_ebpf::btf_maps::RingBuf;
@@ -15,17 +15,17 @@ use crate::words;
 
 const EVENTS_LOST: u32 = 0;
 
-/// What was read before the decision.
+/// The input that led to a decision.
 pub struct Read<'a> {
     /// Bytes of the first flight.
     pub bytes: u32,
-    /// Segments that they came in.
+    /// Segments that carried them.
     pub segments: u32,
     /// The name, if one was read.
     pub host: Option<&'a [u8; NAME_FIELD]>,
 }
 
-/// Records a decision, and tells the agent of it if it wants to know.
+/// Records a decision; if `told`, also as an event for the agent.
 #[inline(always)]
 pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>, told: bool) {
     let verdict = ConnVerdict {
@@ -53,8 +53,8 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         return count_reason(EVENTS_LOST);
     };
     let event: *mut Event = entry.as_mut_ptr();
-    // SAFETY: the ring gave room for a whole Event, aligned to 8; each field is written through a raw pointer before
-    // submission.
+    // SAFETY: the reservation has room for a whole Event, aligned to 8; each field is written through a raw pointer
+    // before submission.
     unsafe {
         (&raw mut (*event).flow).write(*flow);
         (&raw mut (*event).segments).write(read.segments);
@@ -64,16 +64,17 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
     entry.submit(wakeup(&events));
 }
 
-/// The agent looks into its rings a few times a second; waking it for every connection would cost more than the
-/// connection does. It is woken by the entry that fills a quarter of the room, and by those that fill the others.
+/// Whether submitting an entry wakes the agent. It reads its rings a few times a second, because waking it for every
+/// connection would cost more than the connection. The entry that fills a quarter of the ring wakes it, and so do those
+/// that fill the other quarters.
 #[inline(always)]
 fn wakeup<T, const BYTES: usize>(ring: &'static RingBuf<T, BYTES>) -> u64 {
     let quarter = const { BYTES as u64 / 4 };
-    // The kernel puts 8 bytes before every entry, and entries at multiples of 8.
+    // The kernel prepends 8 bytes to every entry, and aligns entries to 8.
     let entry = const { (size_of::<T>() as u64 + 8 + 7) & !7 };
-    // SAFETY: the address of the static is what stands for the map until it is loaded.
+    // SAFETY: the address of the static stands for the map, and is relocated when the map is loaded.
     let waiting = unsafe { bpf_ringbuf_query((&raw const *ring).cast_mut().cast(), BPF_RB_AVAIL_DATA as u64) };
-    // With this entry, which was reserved before, and perhaps one of another CPU.
+    // `waiting` includes this entry, which is reserved already, and perhaps one of another CPU.
     let fills_one = waiting >= quarter && waiting % quarter < 2 * entry;
     if fills_one { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
 }
@@ -88,7 +89,7 @@ fn count_reason(code: u32) {
 
 #[inline(always)]
 fn count_route(decision: &Decision) {
-    // The agent makes the entry when it adds the route; without one there is nothing to count for.
+    // The agent adds the entry with the route; without one nothing is counted.
     let Some(stats) = route_stats.get_ptr_mut(decision.route) else { return };
     // SAFETY: as in `count_reason`.
     let stats = unsafe { &mut *stats };
@@ -99,7 +100,7 @@ fn count_route(decision: &Decision) {
     }
 }
 
-/// Counts and tells the end of a connection that ends now, given its two entries in any order.
+/// Counts and reports the end of a connection that ends now, given its two entries in any order.
 #[inline(always)]
 pub fn end(one: &mut Flow, other: &mut Flow) {
     let from_client = one.side == SIDE_CLIENT;
@@ -107,7 +108,8 @@ pub fn end(one: &mut Flow, other: &mut Flow) {
     tell_end(one, other, DialCounter::EndsLate);
 }
 
-/// Tells the end of a connection that has ended, if nobody has told of it, because its entries are needed.
+/// Reports the end of a connection that has ended, unless it was reported: its entries are about to be replaced or
+/// removed.
 #[inline(always)]
 pub fn last_of(one: &mut Flow, other: &mut Flow) {
     if (one.own | other.own) & FLOW_REPORTED == 0 {
@@ -121,7 +123,7 @@ fn tell_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
     let Some(mut entry) = flow_ends.reserve(0) else { return maps::count(untold) };
     let (client, backend) = if from_client { (&*one, &*other) } else { (&*other, &*one) };
     let event: *mut FlowEnd = entry.as_mut_ptr();
-    // SAFETY: the ring gave room for a whole FlowEnd, aligned to 8; every field is written before submission.
+    // SAFETY: the reservation has room for a whole FlowEnd, aligned to 8; every field is written before submission.
     unsafe {
         (&raw mut (*event).client).write(backend.rewrite.to.reversed());
         (&raw mut (*event).backend).write(client.rewrite.to);

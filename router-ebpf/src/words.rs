@@ -1,8 +1,8 @@
 //! Copying map memory in words of eight bytes.
 //!
-//! Left to itself the compiler calls a byte-by-byte `memcpy` for what it does not know to be aligned: a loop that runs
-//! for every connection, and that the verifier walks through at every load. Map values and their fields here are
-//! aligned to eight and their sizes are multiples of it; both are asserted.
+//! For memory that it does not know to be aligned, the compiler calls a byte-by-byte `memcpy`: a loop that runs for
+//! every connection, and that the verifier follows at every load. Map values and their fields here are aligned to
+//! eight, and their sizes are multiples of it; both are asserted.
 
 use core::mem::offset_of;
 
@@ -11,7 +11,7 @@ use router_common::http::HeadParser;
 use router_common::maps::{Event, FirstFlight, LaterHead};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
-/// Before and behind the bytes of a first flight.
+/// Words before and behind the bytes of a first flight.
 const BEFORE_WORDS: usize = offset_of!(FirstFlight, bytes) / 8;
 const BEHIND_WORDS: usize = (size_of::<FirstFlight>() - offset_of!(FirstFlight, hello)) / 8;
 
@@ -22,35 +22,35 @@ const _: () = {
     assert!(offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
 };
 
-/// Makes a first flight one that has seen nothing: all zero but for the bytes, which count only up to `received`.
+/// Resets a first flight: zeroes everything except `bytes`, which is valid only up to `received`.
 #[inline(always)]
 pub fn zero_parsers(flight: &mut FirstFlight) {
-    // SAFETY: the words before `bytes` and those behind it, aligned to 8; integers only, so any bytes are one.
+    // SAFETY: the words before `bytes` and those behind it, aligned to 8; integers only, so every bit pattern is valid.
     unsafe {
         zero_words::<BEFORE_WORDS>((&raw mut *flight).cast());
         zero_words::<BEHIND_WORDS>((&raw mut flight.hello).cast());
     }
 }
 
-/// The words of an address.
+/// The words of an address, in memory order.
 #[inline(always)]
 pub fn words(address: &[u8; 16]) -> [u32; 4] {
     [word(address, 0), word(address, 1), word(address, 2), word(address, 3)]
 }
 
-/// Whether it is an IPv4 address, in its IPv4-mapped form.
+/// True if it is an IPv4 address, in its IPv4-mapped form.
 #[inline(always)]
 pub fn is_v4(address: &[u8; 16]) -> bool {
     let [a, b, c, _] = words(address);
     a | b == 0 && c == u32::from_be(0xffff)
 }
 
-/// A word of an address, as it lies in memory.
+/// Word `at` of an address, in memory order; `at` is 0 to 3.
 #[inline(always)]
 pub fn word(address: &[u8; 16], at: usize) -> u32 {
     let address: *const u32 = (&raw const *address).cast();
-    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` or an `Endpoint`, at a multiple of four of a
-    // value that is aligned to four itself; read as bytes it would be four loads.
+    // SAFETY: `at` is below 4. Every address passed here is a field of a `FlowKey` or an `Endpoint`, at an offset that
+    // is a multiple of four, in a value aligned to four. Reading bytes would take four loads.
     unsafe { address.add(at).read() }
 }
 
@@ -58,11 +58,11 @@ pub fn word(address: &[u8; 16], at: usize) -> u32 {
 #[inline(always)]
 pub fn copy_name(to: &mut [u8; NAME_FIELD], from: &[u8; NAME_FIELD]) {
     // SAFETY: both are NAME_FIELD bytes. The kernel aligns map values to 8, and in each of the values that have names
-    // (HostKey in Scratch, HostBuilder) they stand at a multiple of 8.
+    // (HostKey in Scratch, HostBuilder) their offset is a multiple of 8.
     unsafe { copy_words::<NAME_WORDS>((&raw mut *to).cast(), (&raw const *from).cast()) }
 }
 
-/// Copies a parser of heads, and the name that it reads, between map values.
+/// Copies a head parser, and the name that it reads, between map values.
 #[inline(always)]
 pub fn copy_head(head: &mut HeadParser, host: &mut HostBuilder, from_head: &HeadParser, from_host: &HostBuilder) {
     const HEAD_WORDS: usize = size_of::<HeadParser>() / 8;
@@ -79,7 +79,7 @@ pub fn copy_head(head: &mut HeadParser, host: &mut HostBuilder, from_head: &Head
     }
 }
 
-/// Writes a name, or none, to where an event has it.
+/// Writes a name, or zeros for none, to an event's field.
 ///
 /// # Safety
 /// `to` is valid for writing NAME_FIELD bytes and aligned to 8.
@@ -98,7 +98,8 @@ pub unsafe fn write_name(to: *mut [u8; NAME_FIELD], from: Option<&[u8; NAME_FIEL
 #[inline(always)]
 unsafe fn copy_words<const N: usize>(to: *mut u64, from: *const u64) {
     for i in 0..N {
-        // SAFETY: the caller's promise. Volatile, or the loop would be made a call of `memmove` again.
+        // SAFETY: the caller's promise. Volatile, because the compiler would turn the loop into a call of `memmove`
+        // again.
         unsafe { to.add(i).write_volatile(from.add(i).read()) }
     }
 }

@@ -1,5 +1,5 @@
-//! Embeds the kernel program if `cargo xtask build-ebpf` has built it; without it the agent still builds and serves
-//! everything in user space, and says so. The feature `kernel-log` embeds the one with log lines beside it.
+//! Embeds the kernel program if `cargo xtask build-ebpf` has built it. Without it the agent still builds; it then
+//! serves everything in user space, and reports that. The feature `kernel-log` also embeds the program with log lines.
 #![allow(clippy::expect_used, reason = "a build script reports by failing")]
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! The lines. The level is a constant that the loader sets, so the verifier removes calls that are off.
+//! The lines. The level is a constant that the loader sets, so the verifier removes the calls of levels that are off.
 //!
-//! Global functions in the kernel's sense (see [`crate::first_flight`]) write them: the verifier checks each once, not for each
-//! caller and its states. They read what they print from this CPU's memory, or are given a connection's entries.
+//! Global functions in the kernel's sense (see [`crate::first_flight`]) write them: the verifier checks each once, not
+//! for each caller and its states. They read values from this CPU's memory, or get a connection's entries as arguments.
 
 use aya_log_ebpf::macro_support::{Level, level_enabled};
 use aya_log_ebpf::{debug, trace};
@@ -11,7 +11,7 @@ use router_common::maps::{Flow, MAX_VERDICTS, SIDE_CLIENT};
 use super::text::{self, ascii};
 use crate::maps;
 
-/// Stands for a name that was not read.
+/// Placeholder for a name that was not read.
 static NO_NAME: [u8; NAME_FIELD] = [0; NAME_FIELD];
 
 #[inline(always)]
@@ -105,7 +105,7 @@ pub fn ended(one: &Flow, other: &Flow) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn sluice_log_ended(client: *const Flow, backend: *const Flow) -> i32 {
-    // The verifier takes a global function's pointers for ones that may be null.
+    // The verifier assumes that a global function's pointer arguments may be null.
     // SAFETY: the caller's promise.
     let (Some(client), Some(backend)) = (unsafe { client.as_ref() }, unsafe { backend.as_ref() }) else { return 0 };
     debug!(

@@ -1,10 +1,11 @@
-//! Words of fixed size: a program has no pointers in its constants, so a reason's text is an entry of a table of bytes.
+//! Texts of fixed size: a program's constants cannot contain pointers, so a reason's text is an entry of a table of
+//! bytes.
 
 use core::str;
 
 use router_common::verdict::{FlowEndReason, REASON_CODES, Reason, Verdict};
 
-/// Size of an entry, filled with zeros, which the agent drops.
+/// Size of an entry in bytes. It is filled with zeros, which the agent removes.
 const WORD: usize = 24;
 
 type Word = [u8; WORD];
@@ -38,7 +39,7 @@ static ENDS: [Word; FlowEndReason::ALL.len() + 1] = {
     words
 };
 
-/// Both texts, one behind the other. Fails to compile if they are longer than an entry.
+/// Both texts, concatenated. Fails to compile if they are longer than an entry.
 const fn word(first: &str, second: &str) -> Word {
     let (first, second) = (first.as_bytes(), second.as_bytes());
     let mut word = [0; WORD];
@@ -75,6 +76,6 @@ fn entry<const N: usize>(words: &'static [Word; N], code: usize) -> &'static str
 /// A field that holds ASCII text, filled with zeros.
 #[inline(always)]
 pub fn ascii<const N: usize>(field: &[u8; N]) -> &str {
-    // SAFETY: texts of reasons are ASCII, and so are normal names (`router_common::hostname`); zeros are too.
+    // SAFETY: texts of reasons are ASCII, and so are normal names (`router_common::hostname`) and zeros.
     unsafe { str::from_utf8_unchecked(field) }
 }

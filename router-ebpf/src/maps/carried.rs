@@ -1,4 +1,4 @@
-//! Connections that the kernel carries.
+//! Flow entries of the connections that the kernel carries.
 
 use core::mem::offset_of;
 
@@ -8,30 +8,30 @@ use router_common::maps::{Flow, FlowKey};
 use super::definitions::flows;
 use crate::atomic::fetch_or;
 
-/// Whether this program, and no other, is to end a connection, given its client's entry.
+/// Claims the end of a connection, given its client's entry; true for one caller only.
 #[inline(always)]
 pub fn claim_end(client: &mut Flow) -> bool {
     claim(client, 1 << 24)
 }
 
-/// Whether this program, and no other, may have the port of a connection that has ended, given its endpoint's entry.
+/// Claims the port of a connection that has ended, given its endpoint's entry; true for one caller only.
 #[inline(always)]
 pub fn claim_port(backend: &mut Flow) -> bool {
     claim(backend, 1 << 25)
 }
 
-/// Sets a bit of the word that ends with `Flow::claims`; whether it was not set.
+/// Sets a bit of the word that ends with `Flow::claims`; true if it was not set.
 #[inline(always)]
 fn claim(flow: &mut Flow, bit: u32) -> bool {
     const {
         assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, claims) == offset_of!(Flow, end) + 3);
     }
-    // SAFETY: the word of `end`, `protocol`, `retries` and `claims`, whose last byte is what is changed.
+    // SAFETY: the word of `end`, `protocol`, `retries` and `claims`, of which only the last byte changes.
     unsafe { fetch_or(&raw mut flow.end, bit) & bit == 0 }
 }
 
-/// Sets `FLOW_*` bits of [`Flow::own`] and [`Flow::peer`]; both as they are afterwards. Atomic, as packets of one direction
-/// may be on several CPUs, and a full barrier.
+/// Sets `FLOW_*` bits of [`Flow::own`] and [`Flow::peer`]; returns both as they are afterwards. Atomic, because several
+/// CPUs may handle packets of one direction; a full barrier.
 #[inline(always)]
 pub fn mark(flow: &mut Flow, own: u8, peer: u8) -> (u8, u8) {
     // SAFETY: the word of `marks`.
@@ -63,7 +63,7 @@ const fn marks(own: u8, peer: u8) -> u32 {
     (own as u32) << 16 | (peer as u32) << 24
 }
 
-/// An entry of the connections that the kernel carries.
+/// The entry of one direction of a carried connection.
 #[inline(always)]
 pub fn flow(key: &FlowKey) -> Option<&'static mut Flow> {
     let flow = flows.get_ptr_mut(key)?;
@@ -71,13 +71,13 @@ pub fn flow(key: &FlowKey) -> Option<&'static mut Flow> {
     Some(unsafe { &mut *flow })
 }
 
-/// Makes an entry. `false`: there is one, or no room.
+/// Adds an entry. `false`: the key exists, or the map is full.
 #[inline(always)]
 pub fn add_flow(key: &FlowKey, flow: &Flow) -> bool {
     flows.insert(key, flow, BPF_NOEXIST as u64).is_ok()
 }
 
-/// Makes an entry in the place of the one that there is. `false`: there is none any more, or no room.
+/// Replaces an existing entry. `false`: it does not exist any more, or memory is short.
 #[inline(always)]
 pub fn replace_flow(key: &FlowKey, flow: &Flow) -> bool {
     flows.insert(key, flow, BPF_EXIST as u64).is_ok()
@@ -86,6 +86,6 @@ pub fn replace_flow(key: &FlowKey, flow: &Flow) -> bool {
 /// Deletes an entry.
 #[inline(always)]
 pub fn remove_flow(key: &FlowKey) {
-    // A missing entry is what is wanted.
+    // A missing entry is no error.
     let _ = flows.remove(key);
 }

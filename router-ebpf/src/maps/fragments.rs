@@ -1,4 +1,4 @@
-//! Packets of carried connections that come in fragments.
+//! State of carried connections' packets that arrive in fragments.
 
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
@@ -14,15 +14,16 @@ fn now() -> u64 {
     unsafe { bpf_ktime_get_coarse_ns() }
 }
 
-/// What the first fragment of a packet told, as long as more of it is expected.
+/// The recorded first fragment of a packet, while more fragments are expected.
 #[inline(always)]
 pub fn fragmented(key: &FragmentKey) -> Option<&'static Fragmented> {
-    // SAFETY: written as a whole by the first fragment alone; a value that gives way while it is read costs one packet,
-    // which is sent again.
+    // SAFETY: only the first fragment writes it, as a whole. A value that is evicted while it is read costs one packet,
+    // which is retransmitted.
     unsafe { fragments.get(key) }.filter(|found| now() < found.until_ns)
 }
 
-/// Remembers a first fragment. An LRU map makes room by itself; without memory the packet is lost, and sent again.
+/// Records a first fragment. An LRU map evicts the oldest entry; if memory is short, the packet is lost, and
+/// retransmitted.
 #[inline(always)]
 pub fn set_fragmented(key: &FragmentKey, value: &Fragmented) {
     let _ = fragments.insert(key, value, BPF_ANY as u64);
@@ -32,17 +33,17 @@ pub fn set_fragmented(key: &FragmentKey, value: &Fragmented) {
 #[inline(always)]
 pub fn next_fragment_id() -> u32 {
     match fragment_ids.get_ptr_mut(0) {
-        // SAFETY: one number, which is always there.
+        // SAFETY: one integer, which always exists.
         Some(ids) => next_step(unsafe { &mut *ids }),
         None => 0,
     }
 }
 
-/// How many times in a row this sequence number has been the first of a packet in fragments, this time included.
+/// Number of consecutive times that a packet in fragments had this sequence number, this time included.
 #[inline(always)]
 pub fn times_fragmented(flow: &FlowKey, seq: u32) -> u32 {
     if let Some(before) = fragments_again.get_ptr_mut(flow) {
-        // SAFETY: packets of one direction of a connection alone write it; one that is counted wrong changes little.
+        // SAFETY: only packets of one direction of a connection write it; a wrong count has little effect.
         let before = unsafe { &mut *before };
         if before.seq != seq {
             *before = Repeated { seq, times: 0 };
@@ -54,17 +55,17 @@ pub fn times_fragmented(flow: &FlowKey, seq: u32) -> u32 {
     1
 }
 
-/// Has a client's connections relayed for a while.
+/// Has a client's new connections relayed for a while.
 #[inline(always)]
 pub fn relay_fragmenting(client: &[u8; 16]) {
-    // SAFETY: one number.
+    // SAFETY: one integer.
     let before = unsafe { fragmenting.get(client) }.copied();
     let _ = fragmenting.insert(client, &relayed_until(before, now()), BPF_ANY as u64);
 }
 
-/// Whether a client's connections are to be relayed.
+/// True if a client's new connections are to be relayed.
 #[inline(always)]
 pub fn is_fragmenting(client: &[u8; 16]) -> bool {
-    // SAFETY: one number.
+    // SAFETY: one integer.
     unsafe { fragmenting.get(client) }.is_some_and(|until| now() < *until)
 }

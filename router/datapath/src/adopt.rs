@@ -110,7 +110,8 @@ impl KernelMaps {
     }
 }
 
-/// Slots by index, without gaps: a missing one refers to endpoint 0, which does not exist, so that the pool is rewritten.
+/// Slots by index, without gaps: a missing one refers to endpoint 0, which does not exist, so that the pool is
+/// rewritten.
 fn whole(by_index: BTreeMap<u32, SlotEntry>) -> Slots {
     let none = SlotEntry { endpoint: 0, threshold: 0, alias: 0 };
     let count = by_index.keys().next_back().map_or(0, |last| last.saturating_add(1)).min(MAX_ENDPOINTS as u32);

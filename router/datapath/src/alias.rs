@@ -1,9 +1,9 @@
 //! Walker's alias table: drawing by weight with one look-up (M. D. Vose, “A linear algorithm for generating random
 //! numbers with a given distribution”, 1991).
 
-/// One column for each weight: the threshold of 2³² below which a 32-bit number stays in the column (`u32::MAX`: it
-/// always does), and the column that it goes to else. Deterministic. Columns of weight 0 are never drawn, as long as
-/// there is another weight.
+/// One column for each weight: the threshold below which a 32-bit random number selects the column itself, of 2³²
+/// (`u32::MAX`: it always does), and the column selected otherwise. Deterministic. Columns of weight 0 are never drawn
+/// if there is another weight.
 pub fn columns(weights: &[u32]) -> Vec<(u32, u32)> {
     let columns = weights.len() as u64;
     // A column holds as much as the mean weight; in these units that is the total, so nothing is rounded on the way.

@@ -1,10 +1,10 @@
-//! The kernel's clocks, whose times stand in the maps.
+//! The kernel's clocks, whose times are stored in the maps.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A kernel clock's time.
+/// The time of a kernel clock.
 pub fn clock(id: ClockId) -> Duration {
     let now = clock_gettime(id);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())

@@ -1,5 +1,5 @@
-//! Connections that the host tracks, for whomever it forwards or translates (nfnetlink, `NFNL_SUBSYS_CTNETLINK`;
-//! linux/netfilter/nfnetlink_conntrack.h). Those of TCP alone are asked for.
+//! The host's tracked TCP connections, which it forwards or translates (nfnetlink, `NFNL_SUBSYS_CTNETLINK`;
+//! linux/netfilter/nfnetlink_conntrack.h).
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ const CONNTRACK: u16 = 1 << 8;
 const NEW: u16 = CONNTRACK;
 const GET: u16 = CONNTRACK | 1;
 const DELETE: u16 = CONNTRACK | 2;
-// `enum ctattr_type`, as far as it counts here.
+// `enum ctattr_type`, as far as used here.
 const TUPLE_ORIG: u16 = 1;
 const TUPLE_REPLY: u16 = 2;
 const STATUS: u16 = 3;
@@ -33,7 +33,7 @@ const V6_DESTINATION: u16 = 4;
 const NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
-/// `CTA_FILTER_REPLY_FLAGS`, and what it names: `CTA_IP_*_DST`, `CTA_PROTO_NUM` (net/netfilter/nf_internals.h).
+/// `CTA_FILTER_REPLY_FLAGS`, and its flags: `CTA_IP_*_DST`, `CTA_PROTO_NUM` (net/netfilter/nf_internals.h).
 const REPLY_FLAGS: u16 = 2;
 const BY_DESTINATION: u32 = 1 << 1;
 const BY_PROTOCOL: u32 = 1 << 3;
@@ -45,22 +45,21 @@ const PROTOCOL_TCP: u8 = 6;
 const NESTED: u16 = 0x8000;
 /// Bytes of a `struct nfgenmsg`: family, version, resource.
 const GENERAL: usize = 4;
-/// Seconds for which a port is kept from whom the host masquerades for, unless it is asked for again.
+/// Seconds for which a port is withheld from masqueraded connections, unless it is requested again.
 const HELD: u32 = 600;
 
-/// Where the number of connections is told, in the network namespace of whoever reads it; not there without connection
-/// tracking.
+/// Number of tracked connections in the reader's network namespace; missing without connection tracking.
 const COUNT: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 
-/// How a connection began before the host translated it ([`Conntrack::original`]), by a socket of its own.
+/// The original direction of a translated connection ([`Conntrack::original`]), read through a new socket.
 ///
 /// # Errors
-/// The system call's, or what the kernel answers, as of a connection that is not tracked.
+/// The system call's, or the kernel's: for example, the connection is not tracked.
 pub fn original(answer: &FlowKey) -> io::Result<Option<FlowKey>> {
     Conntrack::open()?.original(answer)
 }
 
-/// A socket for the questions.
+/// A ctnetlink socket.
 #[derive(Debug)]
 pub struct Conntrack {
     channel: Channel,
@@ -75,16 +74,16 @@ impl Conntrack {
         Ok(Conntrack { channel: Channel::open(NETLINK_NETFILTER)? })
     }
 
-    /// How many connections the host tracks, of whatever protocol; 0 where it tracks none.
+    /// Number of connections that the host tracks, of any protocol; 0 without connection tracking.
     pub fn count() -> usize {
         fs::read_to_string(COUNT).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
     }
 
-    /// Hands over the packets that are answered to an address of this host: of each connection the addresses and ports that
-    /// its peer's packets come with. The kernel looks at each connection that there is.
+    /// Calls `take` for each tracked connection with replies to an address of this host: with the addresses and ports
+    /// of its peer's packets. The kernel visits every tracked connection.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn answered_to(&mut self, address: IpAddr, mut take: impl FnMut(FlowKey)) -> io::Result<()> {
         let proto = nested(TUPLE_PROTO, &attribute(NUMBER, &[PROTOCOL_TCP]));
         let (family, own, tuple, flags) = match address {
@@ -92,7 +91,8 @@ impl Conntrack {
                 let ip = nested(TUPLE_IP, &attribute(V4_DESTINATION, &address.octets()));
                 (libc::AF_INET, mapped(address.octets()), [ip, proto].concat(), BY_PROTOCOL | BY_DESTINATION)
             }
-            // Linux takes those that differ for those that are the same, of IPv6 addresses (`ctnetlink_filter_match_tuple`).
+            // Linux' filter is inverted for IPv6 addresses: it selects those that differ
+            // (`ctnetlink_filter_match_tuple`).
             IpAddr::V6(address) => (libc::AF_INET6, address.octets(), proto, BY_PROTOCOL),
         };
         let filter = attribute(REPLY_FLAGS, &flags.to_ne_bytes());
@@ -107,10 +107,11 @@ impl Conntrack {
         })
     }
 
-    /// How a connection began before the host translated it: what its first packet had, given what is answered to it now.
+    /// Addresses and ports of a connection's first packet, before translation, given those of its replies; `None` if
+    /// the kernel's answer has none.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers, as of a connection that is not tracked.
+    /// The system call's, or the kernel's: for example, the connection is not tracked.
     pub fn original(&mut self, answer: &FlowKey) -> io::Result<Option<FlowKey>> {
         let payload = [general(family(answer)), nested(TUPLE_REPLY, &tuple(answer))].concat();
         let mut original = None;
@@ -121,11 +122,12 @@ impl Conntrack {
         Ok(original)
     }
 
-    /// Keeps the addresses and ports of a connection that the host does not track, given as its peer's packets have them, from
-    /// whom the host masquerades for: what was given to somebody is taken back, so that packets sent again get other ports.
+    /// Withholds the addresses and ports of a connection that the host does not track from masqueraded connections;
+    /// `back` is as in packets of its peer. An existing conntrack entry is deleted, so that retransmitted packets of
+    /// its connection get another port.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn keep_from_others(&mut self, back: &FlowKey) -> io::Result<()> {
         let reply = nested(TUPLE_REPLY, &tuple(back));
         let general = general(family(back));
@@ -191,7 +193,7 @@ fn tuple(key: &FlowKey) -> Vec<u8> {
     [nested(TUPLE_IP, &addresses.concat()), nested(TUPLE_PROTO, &ports.concat())].concat()
 }
 
-/// What a tuple holds; `None` if it is not whole.
+/// The flow key of a tuple; `None` if the tuple is incomplete.
 fn key(tuple: &Attributes<'_>) -> Option<FlowKey> {
     let (ip, proto) = (tuple.within(TUPLE_IP)?, tuple.within(TUPLE_PROTO)?);
     let address = |v4, v6| match ip.bytes(v4) {

@@ -1,4 +1,4 @@
-//! The kernel's real map content, decoded. Works on the pins alone: no agent is needed.
+//! The actual content of the kernel's maps, decoded. Reads the pins only: no agent is needed.
 
 mod common;
 mod connections;
@@ -28,7 +28,7 @@ use common::{protocol, socket};
 pub use common::DumpError;
 pub use connections::connections;
 
-/// All maps that can be dumped, with what they hold.
+/// All maps that can be dumped, with a description of their content.
 pub const MAPS: [(&str, &str); 29] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
@@ -45,19 +45,19 @@ pub const MAPS: [(&str, &str); 29] = [
     (names::REASON_STATS, "connections by reason"),
     (names::FLOWS, "connections that the kernel carries, by direction"),
     (names::FRAGMENTS, "packets in fragments of those connections"),
-    (names::FRAGMENTS_AGAIN, "packets in fragments that are sent again"),
-    (names::FRAGMENT_IDS, "how many packets in fragments there were"),
+    (names::FRAGMENTS_AGAIN, "packets in fragments that were retransmitted"),
+    (names::FRAGMENT_IDS, "number of packets in fragments so far"),
     (names::FRAGMENTING, "clients that are relayed because of fragments"),
     (names::ROUTES, "routes by id"),
     (names::POOLS, "endpoint pools by route"),
     (names::SLOTS, "endpoints of pools, with their shares"),
-    (names::ENDPOINTS, "endpoints and the ways to them"),
-    (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
-    (names::PEERS, "interfaces whose other ends packets are handed to"),
-    (names::TAKEN, "addresses and ports of others' connections, which dials leave alone"),
-    (names::CLASHES, "carried connections whose addresses and ports others wanted"),
+    (names::ENDPOINTS, "endpoints and the routes to them"),
+    (names::ENDPOINT_STATE, "counters and port cursors of endpoints"),
+    (names::PEERS, "interfaces to whose other ends packets are redirected"),
+    (names::TAKEN, "addresses and ports of other connections, which dials avoid"),
+    (names::CLASHES, "carried connections whose addresses and ports others requested"),
     (names::CONFIG, "settings of the programs"),
-    (names::DIAL_STATS, "what happened to dials and connections"),
+    (names::DIAL_STATS, "counters of dials and connections"),
     (names::META, "layout version, writer and table revision"),
 ];
 
@@ -154,7 +154,7 @@ pub fn host_entry(folder: &PinFolder, map: RouteMap, router: u32, host: &str) ->
     }
 }
 
-/// What the programs have counted: connections by reason, dials by what happened, and connections by route.
+/// The programs' counters: connections by reason, dials by outcome, and connections by route.
 ///
 /// # Errors
 /// See [`DumpError`].
@@ -240,7 +240,7 @@ fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
         .collect()
 }
 
-/// Those of all CPUs, oldest first; of a connection that was decided about again, the newest.
+/// The decisions of all CPUs, oldest first; of a connection that was decided again, the newest only.
 fn verdicts(map: Map) -> Result<Vec<Value>, MapError> {
     let map: PerCpuArray<_, Raw<Decided>> = PerCpuArray::try_from(map)?;
     let mut newest: std::collections::HashMap<FlowKey, ConnVerdict> = std::collections::HashMap::new();
@@ -313,7 +313,7 @@ fn reason(code: u16) -> &'static str {
     Reason::from_code(code).map_or("unknown", Reason::text)
 }
 
-/// A verdict's code in words.
+/// The name of a verdict's code.
 pub fn verdict(code: u8) -> &'static str {
     match code {
         c if c == Verdict::Steer as u8 => "steer",

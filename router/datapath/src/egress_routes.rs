@@ -121,8 +121,8 @@ impl<P: Paths> Paths for PathCache<P> {
 #[derive(Debug)]
 pub struct KernelPaths {
     netlink: Netlink,
-    /// MTU in bytes of the interfaces with the programs, by index. A route over another interface cannot be used: the programs
-    /// would not see the endpoint's packets.
+    /// MTU in bytes of the interfaces with the programs, by index. A route over another interface cannot be used: the
+    /// programs would not see the endpoint's packets.
     pub attached: BTreeMap<u32, u32>,
     /// Names of the interfaces, by index.
     pub names: BTreeMap<u32, String>,
@@ -207,7 +207,7 @@ impl KernelPaths {
 impl Paths for KernelPaths {
     fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
         self.ask(to).unwrap_or_else(|error| {
-            tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
+            tracing::warn!(address = %to.ip(), %error, "cannot look up the route to an endpoint; it is relayed");
             Err(Obstacle::Unknown)
         })
     }

@@ -1,4 +1,4 @@
-//! The rings of the programs: decisions, and ends of connections.
+//! Reading the programs' ring buffers: decisions, and ends of connections.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -75,8 +75,8 @@ pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
     }
 }
 
-/// Keeps reading at most one turn ahead of the log's writer: entries that wait in the ring are not lost, but log lines are if
-/// they come faster than they are written. One turn ahead, so that neither waits for the other to wake up.
+/// Keeps reading at most one turn ahead of the log's writer: entries that wait in the ring are not lost, but log lines
+/// are if they come faster than they are written. One turn ahead, so that neither waits for the other to wake up.
 #[derive(Default)]
 struct Pace {
     /// Mark behind the lines of the previous turn.
@@ -84,8 +84,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Yields to other tasks until the lines of the previous turn are written. Does not wait if the log's queue is full of other
-    /// lines.
+    /// Yields to other tasks until the lines of the previous turn are written. Does not wait if the log's queue is full
+    /// of other lines.
     async fn turn(&mut self, reporter: &RefCell<Reporter>) {
         let log = reporter.borrow().log().clone();
         let this = if log.is_wanted() { log.mark() } else { None };
@@ -119,7 +119,8 @@ async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter:
     }
 }
 
-/// Handles at most [`TURN`] ends, including those that the sweep found, and the available decisions. True if there may be more.
+/// Handles at most [`TURN`] ends, including those that the sweep found, and the available decisions. True if there may
+/// be more.
 fn read_turn(decisions: &mut RingBuf<MapData>, ends: &mut RingBuf<MapData>, reporter: &RefCell<Reporter>) -> bool {
     let mut reporter = reporter.borrow_mut();
     let mut ended: Vec<FlowEnd> = take(ends, TURN);

@@ -20,10 +20,11 @@ use super::resets::Resets;
 const ROUND: usize = 200_000;
 /// Every n-th pass also searches entries without their other direction, which costs a look-up for each idle entry.
 const ORPHAN_PASSES: u64 = 16;
-/// A map with more entries is swept only every [`REST`], unless an entry is due before: the walk is the agent's largest work
-/// under load, and the room of ended connections is not needed at once.
+/// A map with more entries is swept only every [`REST`], unless an entry is due before: the walk is the agent's largest
+/// work under load, and the room of ended connections is not needed at once.
 const CROWDED: usize = 10_000;
-/// Well below every limit of [`super::flows`], so that whoever reaches one was seen, and is ended within a second of it.
+/// Well below every limit of [`super::flows`], so that a connection that reaches one was seen before, and is ended
+/// within a second.
 const REST: Duration = Duration::from_secs(3);
 /// Age at which an incomplete first flight is deleted; the proxy gives up after 5 s.
 const FLIGHT_LIFE: Duration = Duration::from_secs(10);
@@ -50,12 +51,12 @@ pub struct Sweeper {
 struct Pass {
     began: Duration,
     entries: usize,
-    /// When the first of those that live is to be ended.
+    /// Earliest time at which a live connection is to be ended.
     due: Option<Duration>,
 }
 
 impl Pass {
-    /// When the next one is worth it.
+    /// The earliest useful time of the next pass.
     fn rest_until(&self) -> Duration {
         if self.entries <= CROWDED {
             return self.began;
@@ -69,7 +70,7 @@ impl Sweeper {
     /// A sweeper of `flows`, `hellos`, `short_hellos` and `later_heads`.
     ///
     /// # Errors
-    /// When a map is not as this build expects it.
+    /// If a map does not have this build's layout.
     pub fn new(flows: Map, hellos: Map, short_hellos: Map, later_heads: Map) -> Result<Self, MapError> {
         Ok(Sweeper {
             walk: Walk::new(&flows)?,
@@ -86,7 +87,7 @@ impl Sweeper {
         })
     }
 
-    /// Connections that had not ended when the map was last gone through; `None` before that.
+    /// Number of connections that had not ended in the last complete pass; `None` before it.
     pub fn live(&self) -> Option<usize> {
         self.live
     }
@@ -98,8 +99,8 @@ impl Sweeper {
         self.walk.restart();
     }
 
-    /// The highest ids that connections name, of routes and of endpoints: an id must not be given again while one
-    /// does, even if its route or endpoint has left the other maps.
+    /// The highest route id and endpoint id in connections' entries: an id must not be assigned again while an entry
+    /// has it, even if its route or endpoint was removed from the other maps.
     ///
     /// # Errors
     /// The system call's.
@@ -112,11 +113,11 @@ impl Sweeper {
         Ok((route, endpoint))
     }
 
-    /// One round. `idle` is the tunnel timeout of a route; `ended` hears of each connection that is ended here, or
-    /// whose end was not told yet.
+    /// One round. `idle` returns the tunnel timeout of a route; `ended` is called for each connection that is ended
+    /// here, or whose end was not reported yet.
     ///
     /// # Errors
-    /// The system call's; the next round goes on.
+    /// The system call's; the next round continues.
     pub fn sweep(&mut self, idle: impl Fn(u32) -> Duration, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
         let now = clock(ClockId::Monotonic);
         if !self.walk.is_under_way() {
@@ -154,7 +155,7 @@ impl Sweeper {
                 }
             })?;
             if !candidates.is_empty() {
-                // Some may stay for what the other direction says, and be due at any time.
+                // Some may stay because of the other direction's entry, and be due at any time.
                 self.pass.due = Some(now);
             }
             for (key, started) in over {
@@ -179,7 +180,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// The ends of all connections that have not ended, if nobody carries them any more.
+    /// End records of all connections that have not ended, for when none is carried any more.
     ///
     /// # Errors
     /// The system call's.
@@ -197,8 +198,8 @@ impl Sweeper {
         Ok(living.into_iter().map(end).collect())
     }
 
-    /// Ends a connection that the host would not let go on; its end. Packets that its client sends later meet the host's
-    /// rules themselves.
+    /// Ends a connection that the host's rules stop; returns its end record, `None` if it has ended already. Later
+    /// packets of its client are subject to the host's rules themselves.
     pub fn end(&mut self, lost: &Lost) -> Option<FlowEnd> {
         let client =
             self.get(&lost.client).filter(|client| is_client(client) && client.started_ns == lost.started_ns)?;
@@ -220,7 +221,8 @@ impl Sweeper {
         Some(end_of(&lost.client, &client, backend.as_ref(), now, FlowEndReason::HostRule))
     }
 
-    /// Judges a connection by its current entries, and deletes it if it has ended; returns its end if that is to be reported.
+    /// Judges a connection by its current entries, and deletes it if it has ended; returns its end if that is to be
+    /// reported.
     fn settle(&mut self, key: &FlowKey, started: u64, now: Duration, idle: Duration) -> Option<FlowEnd> {
         // The client may have begun another connection since.
         let client = self.get(key).filter(|client| is_client(client) && client.started_ns == started)?;
@@ -243,8 +245,8 @@ impl Sweeper {
         }
     }
 
-    /// Deletes an entry of a connection. A dial may have taken its port over since it was read; the deleted entry is then the new
-    /// connection's, whose SYN is still in flight, and is restored.
+    /// Deletes an entry of a connection. A dial may have taken its port over since it was read; the deleted entry is
+    /// then the new connection's, whose SYN is still in flight, and is restored.
     fn remove(&mut self, key: &FlowKey, started: u64) {
         const NOEXIST: u64 = 1; // BPF_NOEXIST (linux/bpf.h)
         // No entry: the program has deleted it in the meantime.
@@ -252,7 +254,7 @@ impl Sweeper {
             && taken.started_ns != started
             && let Err(error) = self.flows.insert(Raw(*key), Raw(taken), NOEXIST)
         {
-            tracing::warn!(%error, "a connection was lost between two");
+            tracing::warn!(%error, "cannot restore the entry of a newer connection");
         }
     }
 
@@ -318,7 +320,7 @@ mod tests {
         let (soon, late) = (began + REST / 2, began + REST * 2);
         assert_eq!(rest_until(CROWDED + 1, Some(soon)), soon);
         assert_eq!(rest_until(CROWDED + 1, Some(late)), began + REST);
-        // What begins while it rests is seen before it is due.
+        // A connection that begins during the pause is seen before it is due.
         assert!(REST < DIAL_LIMIT && REST < CONFIRM_LIMIT);
     }
 }

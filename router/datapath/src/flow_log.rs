@@ -1,4 +1,5 @@
-//! What the kernel did, told as the proxy tells it: one access-log line a connection, and the route's counters.
+//! Reports the kernel's decisions and ends as the proxy reports its own: one access-log line per connection, and the
+//! route's counters.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -16,21 +17,21 @@ use super::address::address;
 use super::dump::verdict;
 use super::image::{MapImage, RouteLabel};
 
-/// Names of live connections to wildcard hosts that are remembered; for more, the log has the wildcard.
+/// Most names of live connections to wildcard hosts that are kept; beyond that the log has the wildcard.
 const NAMES: usize = 1 << 16;
-/// Ends that the sweep found and that wait to be told.
+/// Most ends found by the sweep that wait to be reported.
 const SWEPT: usize = 1 << 16;
-/// Routes that have left the table and whose connections may still end.
+/// Most removed routes whose names are kept for connections that may still end.
 const GONE: usize = 1 << 12;
 
-/// Connections that the agent took over, by route id and code of the reason.
+/// Numbers of connections that the kernel passed to the agent, by route id and reason code.
 pub type Relayed = Arc<Mutex<BTreeMap<(u32, u16), u64>>>;
 
-/// Tells what the kernel did.
+/// Reports the kernel's decisions and ends of connections.
 pub struct Reporter {
     access: AccessLog,
     table: Arc<RoutingTable>,
-    /// What the maps should hold: whose a route id is.
+    /// Intended content of the maps: gives the route of an id.
     wanted: Arc<Mutex<MapImage>>,
     relayed: Relayed,
     names: Names,
@@ -38,17 +39,17 @@ pub struct Reporter {
     swept: VecDeque<FlowEnd>,
 }
 
-/// A route, as a line names it.
+/// A route, as log lines name it.
 #[derive(Clone, Debug)]
 struct Named {
     router: RouterName,
     route: RouteId,
-    /// Not known of a route that an earlier agent served.
+    /// `None`: unknown, for a route that an earlier agent served.
     host: Option<HostMatch>,
 }
 
 impl Reporter {
-    /// Reports to this log.
+    /// A reporter that writes to this log.
     pub fn new(access: AccessLog, wanted: Arc<Mutex<MapImage>>) -> Self {
         Reporter {
             access,
@@ -61,18 +62,18 @@ impl Reporter {
         }
     }
 
-    /// Where it reports to.
+    /// The log that it writes to.
     pub fn log(&self) -> &AccessLog {
         &self.access
     }
 
-    /// Counts of what the agent took over.
+    /// Numbers of the connections that the agent took over.
     pub fn relayed(&self) -> Relayed {
         Arc::clone(&self.relayed)
     }
 
-    /// Follows the table. Routes that it has not any more are remembered by name, as long as their connections may
-    /// live: `gone` are their ids, and what they stood for.
+    /// Replaces the table. The names of removed routes are kept while their connections may live; `gone` are the ids
+    /// and labels of these routes.
     pub fn follow<'l>(&mut self, table: &Arc<RoutingTable>, gone: impl Iterator<Item = (u32, &'l RouteLabel)>) {
         for (id, label) in gone {
             self.relayed.lock().unwrap_or_else(PoisonError::into_inner).retain(|(route, _), _| *route != id);
@@ -91,7 +92,7 @@ impl Reporter {
         route.tunnel_timeout
     }
 
-    /// A decision.
+    /// Reports a decision: counts a relayed connection, and logs a dropped one.
     pub fn decided(&mut self, event: &Event) {
         let reason = Reason::from_code(event.verdict.reason);
         let (client, listener) = ends_of(&event.flow);
@@ -120,7 +121,7 @@ impl Reporter {
                 *relayed.entry((route, reason as u16)).or_default() += 1;
             }
             Verdict::Pass => {}
-            // The client got a reset, and no socket of ours saw it: this is the one line.
+            // The kernel has reset the client, and the proxy has no socket for it: no other line is written.
             Verdict::Drop => {
                 let Some(named) = self.named(route) else { return };
                 self.access.carried(&Carried {
@@ -140,14 +141,14 @@ impl Reporter {
         }
     }
 
-    /// The end of a connection that the kernel carried.
+    /// Reports the end of a connection that the kernel carried.
     pub fn ended(&mut self, end: &FlowEnd) {
         let flag = FlowEndReason::from_code(end.reason).map_or(Flag::Fine, flag);
         self.line(end, flag);
     }
 
-    /// An end that the sweep found. It waits for its turn among those of the ring: after the ring was full there may be
-    /// more at once than the log has room for.
+    /// Queues an end that the sweep found. The queue limits the rate: after an overflow of the ring the sweep may find
+    /// more ends at once than fit in the log's queue. Reports it at once if this queue is full.
     pub fn swept(&mut self, end: FlowEnd) {
         if self.swept.len() < SWEPT {
             self.swept.push_back(end);
@@ -156,12 +157,12 @@ impl Reporter {
         }
     }
 
-    /// The oldest of those, so many at most.
+    /// Takes the oldest queued ends, `most` at most.
     pub fn take_swept(&mut self, most: usize) -> Vec<FlowEnd> {
         self.swept.drain(..most.min(self.swept.len())).collect()
     }
 
-    /// The end of a connection that nobody carries any more, because the router ends.
+    /// Reports the end of a connection that is no longer carried because the router ends.
     pub fn given_up(&mut self, end: &FlowEnd) {
         self.line(end, Flag::ClientGone);
     }
@@ -169,7 +170,7 @@ impl Reporter {
     fn line(&mut self, end: &FlowEnd, flag: Flag) {
         let name = self.names.remove(&end.client);
         let Some(named) = self.named(end.route) else {
-            tracing::debug!(route = end.route, "a connection of a route that nobody remembers has ended");
+            tracing::debug!(route = end.route, "a connection of an unknown route has ended");
             return;
         };
         let (client, listener) = ends_of(&end.client);
@@ -206,7 +207,7 @@ fn router(table: &RoutingTable, id: u32) -> Option<&Arc<RouterTable>> {
     table.routers.iter().find(|router| router.id == id)
 }
 
-/// Source and destination.
+/// Source and destination address of a flow key.
 fn ends_of(key: &FlowKey) -> (SocketAddr, SocketAddr) {
     (
         SocketAddr::new(address(&key.source), key.source_port),
@@ -214,7 +215,7 @@ fn ends_of(key: &FlowKey) -> (SocketAddr, SocketAddr) {
     )
 }
 
-/// The access log's word for the end of a connection: what the relay would have written.
+/// The access log's flag for the end of a connection, as the relay would write it.
 fn flag(reason: FlowEndReason) -> Flag {
     match reason {
         FlowEndReason::Finished => Flag::Fine,
@@ -230,7 +231,7 @@ fn flag(reason: FlowEndReason) -> Flag {
     }
 }
 
-/// Server names by connection, the newest [`NAMES`].
+/// Server names by connection; the newest [`NAMES`] are kept.
 #[derive(Debug, Default)]
 struct Names {
     by_flow: HashMap<FlowKey, (u64, Box<str>)>,
@@ -243,7 +244,7 @@ impl Names {
         self.next += 1;
         self.by_flow.insert(flow, (self.next, name.into()));
         self.order.push_back((self.next, flow));
-        // Names that were taken out, or replaced, leave their place in the order behind.
+        // `order` may contain entries of names that were removed or replaced.
         while self.order.len() > NAMES {
             let Some((number, oldest)) = self.order.pop_front() else { break };
             if self.by_flow.get(&oldest).is_some_and(|(newest, _)| *newest == number) {
@@ -257,7 +258,7 @@ impl Names {
     }
 }
 
-/// Routes that are gone, the newest [`GONE`].
+/// Removed routes; the newest [`GONE`] are kept.
 #[derive(Debug, Default)]
 struct Gone {
     by_id: HashMap<u32, Named>,
@@ -266,7 +267,7 @@ struct Gone {
 
 impl Gone {
     fn insert(&mut self, id: u32, named: Named) {
-        // Ids are never given twice, so none is in the order twice.
+        // Ids are never reused, so none is in `order` twice.
         if self.by_id.insert(id, named).is_none() {
             self.order.push_back(id);
         }

@@ -1,4 +1,5 @@
-//! Connections that the kernel carries: when the agent ends one, and when it forgets it. Pure.
+//! Lifetimes of the connections that the kernel carries: when the agent ends one, and when it deletes its entries.
+//! Pure.
 
 use std::time::Duration;
 
@@ -8,32 +9,31 @@ use router_common::maps::{
 };
 use router_common::verdict::FlowEndReason;
 
-/// How long an ended connection stays for packets that are repeated; more than a FIN is by any stack within its first
-/// retries.
+/// How long the entries of an ended connection stay for retransmitted packets: longer than the first FIN
+/// retransmissions of any stack.
 pub const LINGER: Duration = Duration::from_secs(10);
-/// How long the last endpoint that is tried may be silent, as in the relay (`connectTimeout`'s default): the kernel goes
-/// on to another one after a second, while there is one.
+/// How long the last endpoint tried may leave the SYN unanswered, as in the relay (`connectTimeout`'s default). While
+/// there is another endpoint, the kernel proceeds to it after a second.
 pub const DIAL_LIMIT: Duration = Duration::from_secs(5);
-/// How long an endpoint that has accepted may leave the first payload unacknowledged: five times the client sends it
-/// again.
+/// How long an endpoint that has accepted may leave the first payload unacknowledged: time for five retransmissions of
+/// the client.
 pub const CONFIRM_LIMIT: Duration = Duration::from_secs(15);
-/// An entry without its other direction is nobody's when it is this old: between the writing of the two there are
-/// nanoseconds.
+/// Age at which an entry without its other direction is an orphan; the two are written nanoseconds apart.
 pub const ORPHAN_LIFE: Duration = Duration::from_secs(10);
 
-/// What becomes of a connection.
+/// The action on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It has ended, and its end was told: both entries go.
+    /// It has ended, and its end was reported: delete both entries.
     Forget,
-    /// Both entries go, and the end is told, for this reason.
+    /// Delete both entries, and report the end, for this reason.
     End(FlowEndReason),
 }
 
-/// Judges a connection by its two entries. `now` is the monotonic clock's; `idle` the route's tunnel timeout.
-/// The entry of the other direction is needed only when [`wants_backend`] says so.
+/// The action on a connection, given its two entries. `now` is of the monotonic clock; `idle` is the route's tunnel
+/// timeout. The backend's entry is needed only if [`wants_backend`] is true.
 pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duration) -> Fate {
     let since = |ns: u64| now.saturating_sub(Duration::from_nanos(ns));
     match client.state {
@@ -42,7 +42,7 @@ pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duratio
         STATE_CLOSING => Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Finished)),
         STATE_DIALING if since(client.started_ns) > DIAL_LIMIT => Fate::End(FlowEndReason::Silent),
         STATE_CONFIRMING if since(client.started_ns) > CONFIRM_LIMIT => Fate::End(FlowEndReason::Silent),
-        // The programs have given it up.
+        // The programs have marked it for its end.
         STATE_ESTABLISHED if client.end != 0 => {
             Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Fragmented))
         }
@@ -54,20 +54,22 @@ pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duratio
     }
 }
 
-/// Whether nobody needs an entry of either direction any more: the connection's end was told, and its packets are not
-/// repeated any longer. Each goes by itself, for the other one may be of a newer connection or gone.
+/// True if an entry, of either direction, is no longer needed: the connection's end was reported, and the time for
+/// retransmitted packets has passed. Each entry is judged separately, because the other one may belong to a newer
+/// connection, or be deleted.
 pub fn has_lingered(flow: &Flow, now: Duration) -> bool {
     flow.state == STATE_CLOSING
         && flow.own & FLOW_REPORTED != 0
         && now.saturating_sub(Duration::from_nanos(flow.ended_ns)) > LINGER
 }
 
-/// Whether the client's entry alone leaves open what becomes of the connection.
+/// True if the decision about the connection needs the backend's entry, too.
 pub fn wants_backend(client: &Flow, now: Duration, idle: Duration) -> bool {
     judge(client, None, now, idle) != Fate::Keep
 }
 
-/// When a connection is to be ended if nothing more of it is seen, by the client's entry alone; `None`: it has ended.
+/// Monotonic time at which a connection is to be ended if no further packet arrives, by the client's entry alone;
+/// `None` if it has ended.
 pub fn due(client: &Flow, idle: Duration) -> Option<Duration> {
     let (from, limit) = match client.state {
         STATE_DIALING => (client.started_ns, DIAL_LIMIT),
@@ -78,20 +80,20 @@ pub fn due(client: &Flow, idle: Duration) -> Option<Duration> {
     Some(Duration::from_nanos(from).saturating_add(limit))
 }
 
-/// Whether an entry is old enough that the other direction's must be there.
+/// True if an entry is so old that its other direction's entry must exist.
 pub fn has_settled(flow: &Flow, now: Duration) -> bool {
     let last = flow.started_ns.max(flow.last_ns).max(flow.ended_ns);
     now.saturating_sub(Duration::from_nanos(last)) > ORPHAN_LIFE
 }
 
-/// The end of a connection, as the kernel tells it, from its two entries.
+/// The record of a connection's end, in the kernel's format, from its two entries.
 pub fn end_of(key: &FlowKey, client: &Flow, backend: Option<&Flow>, now: Duration, reason: FlowEndReason) -> FlowEnd {
     let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     FlowEnd {
         client: *key,
         backend: client.rewrite.to,
         started_ns: client.started_ns,
-        // While it lives, this is when a client's SYN was left without an answer.
+        // Until the end, `ended_ns` is the time of a client's unanswered SYN.
         ended_ns: if client.state == STATE_CLOSING { client.ended_ns } else { now },
         bytes_in: client.bytes,
         bytes_out: backend.map_or(0, |flow| flow.bytes),
@@ -112,12 +114,12 @@ pub fn other_direction(flow: &Flow) -> FlowKey {
     flow.rewrite.to.reversed()
 }
 
-/// Whether an entry is of packets from the client.
+/// True if an entry is of packets from the client.
 pub fn is_client(flow: &Flow) -> bool {
     flow.side == SIDE_CLIENT
 }
 
-/// A state's code in words.
+/// The name of a state's code.
 pub fn state(code: u8) -> &'static str {
     match code {
         STATE_DIALING => "dialing",

@@ -1,5 +1,5 @@
-//! What this host does to packets besides carrying them, and the kernel programs do not: rules of netfilter, IPsec policies,
-//! and rules of routing. Read, and judged by, in a thread of its own ([`Watch`]).
+//! What this host does to packets that the kernel programs do not: rules of netfilter, IPsec policies, and routing
+//! rules. They are read and evaluated in a separate thread ([`Watch`]).
 
 mod carried;
 pub mod state;

@@ -1,4 +1,4 @@
-//! What the kernel maps should hold, as values that can be compared. Pure.
+//! The intended content of the kernel maps, as comparable values. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -41,12 +41,12 @@ impl RouteMap {
     }
 }
 
-/// What a host leads to; the kernel's `HostRoute` before it is bytes.
+/// A host's entry; the kernel's `HostRoute` before serialisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEntry {
     /// Route id.
     pub route: u32,
-    /// What a match gives.
+    /// Reason code of a match.
     pub reason: Reason,
     /// The route has an allow-list.
     pub allow_list: bool,
@@ -57,21 +57,21 @@ pub struct HostEntry {
 /// Key of a host entry: map, router id, normal name or `*.` and a domain.
 pub type HostName = (RouteMap, u32, String);
 
-/// A network that a route admits: route id, address in its 16-byte form, bits of that form.
+/// A network of a route's allow-list: route id, address in its 16-byte form, prefix length in bits of that form.
 pub type AllowEntry = (u32, [u8; 16], u8);
 
-/// A listener; the kernel's `Listener` before it is bytes.
+/// A listener; the kernel's `Listener` before serialisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerEntry {
     /// Router id.
     pub router: u32,
     /// `PROTOCOL_*`.
     pub protocol: u8,
-    /// Most payload bytes of a segment that clients may be told; 0 for no bound.
+    /// Maximum segment size, in bytes, that may be announced to clients; 0: no bound.
     pub max_segment: u16,
 }
 
-/// Slots of one pool; the kernel's `Slot` each.
+/// Slots of one pool, in order of their index; the kernel's `Slot` each.
 pub type Slots = Arc<[SlotEntry]>;
 
 /// One slot: see `router_common::maps::Slot`.
@@ -79,13 +79,13 @@ pub type Slots = Arc<[SlotEntry]>;
 pub struct SlotEntry {
     /// Endpoint id.
     pub endpoint: u32,
-    /// Share of the column that is this endpoint's, of 2³².
+    /// This endpoint's share of the column, in units of 2⁻³².
     pub threshold: u32,
-    /// Slot that has the rest.
+    /// Slot of the remaining share.
     pub alias: u32,
 }
 
-/// The pool of a route; the slots stand under its id.
+/// The pool of a route; its slots are keyed by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolEntry {
     /// Pool id.
@@ -99,13 +99,13 @@ pub struct PoolEntry {
 /// An endpoint that the kernel can dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointEntry {
-    /// Where it is.
+    /// Its address and port.
     pub address: SocketAddr,
-    /// How it is reached.
+    /// The route to it.
     pub path: Path,
 }
 
-/// Why a route that the kernel might steer is relayed.
+/// Why a route that the kernel could steer is relayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relayed {
     /// The endpoint that the programs cannot dial.
@@ -114,7 +114,7 @@ pub struct Relayed {
     pub obstacle: Obstacle,
 }
 
-/// Whose a route id is.
+/// The route of an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteLabel {
     /// Router id.
@@ -140,37 +140,37 @@ pub struct MapImage {
     pub slots: BTreeMap<u32, Slots>,
     /// `endpoints`, by id; each of them has a state.
     pub endpoints: BTreeMap<u32, EndpointEntry>,
-    /// Entries left out because a map would be full; their hosts are served by the agent alone.
+    /// Number of entries left out because a map would be full; the agent serves their hosts.
     pub left_out: usize,
-    /// Routes that might be steered and are relayed, by id.
+    /// Routes that the kernel could steer but that are relayed, by id.
     pub relayed: Arc<BTreeMap<u32, Relayed>>,
-    /// Listeners that are the agent's alone, and why.
+    /// Listeners whose connections are all relayed, with the reason.
     pub unsteered: BTreeMap<(IpAddr, u16), Unsteered>,
 }
 
-/// A listener whose connections are the agent's alone.
+/// A listener whose connections are all relayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsteered {
     /// Router id.
     pub router: u32,
     /// `PROTOCOL_*`.
     pub protocol: u8,
-    /// Why.
+    /// The reason.
     pub why: AgentAlone,
 }
 
 impl MapImage {
-    /// Entries of the maps that connections are decided by.
+    /// Number of entries that connections are decided by: listeners, hosts and allow-list entries.
     pub fn len(&self) -> usize {
         self.listeners.len() + self.hosts.len() + self.allow.len()
     }
 
-    /// Whether everything will fit when `more` is added.
+    /// True if the maps have room for the entries of `more`, too.
     pub fn has_room_for(&self, more: &MapImage) -> bool {
         self.hosts.len() + more.hosts.len() <= MAX_HOSTS && self.allow.len() + more.allow.len() <= MAX_ALLOW
     }
 
-    /// The highest route id that an entry names.
+    /// The highest route id in any entry.
     pub fn highest_route(&self) -> u32 {
         let hosts = self.hosts.values().map(|entry| entry.route);
         let allow = self.allow.iter().map(|(route, ..)| *route);
@@ -178,7 +178,7 @@ impl MapImage {
         hosts.chain(allow).chain(keys).max().unwrap_or_default()
     }
 
-    /// Leaves listeners to the agent for which there is a reason.
+    /// Leaves those listeners to the agent for which `why` returns a reason.
     pub fn leave_to_agent(&mut self, mut why: impl FnMut(SocketAddr) -> Option<AgentAlone>) {
         self.listeners.retain(|(address, port), entry| {
             let Some(why) = why(SocketAddr::new(*address, *port)) else { return true };
@@ -188,28 +188,28 @@ impl MapImage {
         });
     }
 
-    /// Whether no connection would be decided.
+    /// True if no connection would be decided by these entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Whether a host entry is of a wildcard.
+/// True if a host is a wildcard.
 pub fn is_wildcard(host: &str) -> bool {
     host.starts_with("*.")
 }
 
-/// The wildcard that covers a name.
+/// The wildcard that covers a name; `None` for a wildcard or a single label.
 pub fn covering(host: &str) -> Option<String> {
     host.split_once('.').filter(|_| !is_wildcard(host)).map(|(_, parent)| format!("*.{parent}"))
 }
 
-/// The key of a listener as the kernel has it.
+/// The kernel form of a listener's key.
 pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
     ListenerKey { address: sixteen(address), port, pad: 0 }
 }
 
-/// The value of a listener as the kernel has it.
+/// The kernel form of a listener's value.
 pub fn listener_value(entry: ListenerEntry) -> Listener {
     Listener { router: entry.router, protocol: entry.protocol, pad: 0, max_segment: entry.max_segment }
 }

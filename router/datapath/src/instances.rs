@@ -1,4 +1,4 @@
-//! Other agents of this host, under names of their own (`--instance`), whose programs see the packets that this one's see.
+//! Other agents of this host (`--instance`), whose programs see the same packets as this one's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use router_common::maps::{Config, names};
 use super::pin_folder::{BPFFS, PinFolder};
 use super::ports::range::PortRange;
 
-/// An agent that works in this thread's network namespace.
+/// An agent that runs in this thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its name.
     pub name: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// The source ports of its dials.
     pub ports: PortRange,
 }
 
-/// All of them but those of one's own name. An agent in another PID namespace is not seen.
+/// All agents except those of this instance's name. An agent in another PID namespace is not found.
 pub fn others(own: &PinFolder) -> Vec<Instance> {
     let own_instance = own.path().parent();
     let instances = folders(&Path::new(BPFFS).join("sluice"));
     let others = instances.into_iter().filter(|instance| Some(instance.as_path()) != own_instance);
-    // Each in the folder of its layout version.
+    // Each instance has a folder for each layout version.
     others.flat_map(|instance| folders(&instance)).filter_map(|folder| instance(PinFolder::at(folder))).collect()
 }
 
@@ -40,7 +40,7 @@ fn instance(folder: PinFolder) -> Option<Instance> {
     Some(Instance { name, pid, ports: PortRange { low, high } })
 }
 
-/// The folders in a folder; none where it cannot be read.
+/// The subfolders of a folder; none if it cannot be read.
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()

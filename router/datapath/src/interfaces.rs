@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What is there at one moment.
+/// Interfaces and addresses at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Interfaces that have Ethernet headers, no master (`IFLA_MASTER`) and a link of their own, up or down: name and index. A
-    /// program leaves with its interface alone, so that connections outlive a link that is down for a while.
+    /// Interfaces that have Ethernet headers, no master (`IFLA_MASTER`) and a link of their own, up or down: name and
+    /// index. Programs stay attached while the interface exists, so that connections survive a link that is down for a
+    /// while.
     pub attachable: BTreeMap<String, u32>,
     /// All others, by name.
     pub left_alone: BTreeMap<String, LeftAlone>,
@@ -22,11 +23,12 @@ pub struct Interfaces {
 /// Why no program is attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftAlone {
-    /// It has a master, or a macvlan in passthru mode.
+    /// It has a master, or is the lower link of a macvlan in passthru mode.
     Master,
     /// Its packets have no Ethernet header.
     NoEthernet,
-    /// It has the link and the hardware address of another one of this host (ipvlan): its frames come by on that one before.
+    /// It has the link and the hardware address of another interface of this host (ipvlan): its frames arrive on that
+    /// one first.
     SharesALink,
 }
 
@@ -35,11 +37,11 @@ impl LeftAlone {
     pub const fn text(self) -> &'static str {
         match self {
             LeftAlone::Master => {
-                "it has a master (a bridge, a bond, a VRF, a macvlan in passthru mode, …), on which its packets come by again"
+                "it has a master (a bridge, a bond, a VRF, a macvlan in passthru mode, …), on which its packets arrive again"
             }
-            LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
+            LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays its connections",
             LeftAlone::SharesALink => {
-                "it shares the link of another interface (ipvlan, macvtap): the agent relays what comes in by it"
+                "it shares the link of another interface (ipvlan, macvtap): the agent relays its connections"
             }
         }
     }
@@ -50,6 +52,6 @@ impl LeftAlone {
 pub struct Pair {
     /// Its index, in its own namespace.
     pub index: u32,
-    /// This namespace's id of that one (ip-netns(8), `list-id`).
+    /// Id of the other end's namespace in this one (ip-netns(8), `list-id`).
     pub namespace: i32,
 }

@@ -1,4 +1,4 @@
-//! Loading the kernel programs, pinning their maps or going on with pinned ones, attaching them to interfaces.
+//! Loading the kernel programs, pinning their maps or adopting pinned ones, and attaching the programs to interfaces.
 mod error;
 mod features;
 mod links;
@@ -48,30 +48,30 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether the data path ends in this mode.
+    /// True if the data path ends in this mode.
     pub fn ends(self) -> bool {
         self >= Mode::HandOver
     }
 }
 
-/// What the kernel says of a loaded program.
+/// The kernel's information about a loaded program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFacts {
     /// Name.
     pub name: String,
-    /// BPF instructions after the kernel's rewriting.
+    /// Number of BPF instructions after the kernel's rewriting.
     pub instructions: u32,
     /// Bytes of machine code.
     pub jited_bytes: u32,
-    /// Instructions that the verifier walked through; its limit is a million.
+    /// Instructions that the verifier processed; its limit is a million.
     pub verified: u32,
-    /// Bytes of stack of its deepest chain of calls, as the strictest kernel counts them; of [`STACK_LIMIT`].
+    /// Bytes of stack of its deepest call chain, as the strictest kernel counts them; at most [`STACK_LIMIT`].
     pub stack: u32,
 }
 
 /// The loaded programs.
 pub struct Kernel {
-    /// Whether the maps are those of an earlier agent: they hold what it wrote, and connections may live in them.
+    /// True if the maps are those of an earlier agent, with its entries and possibly live connections.
     pub adopted: bool,
     object: Ebpf,
     bytes: &'static [u8],
@@ -82,7 +82,7 @@ pub struct Kernel {
     swept: bool,
 }
 
-/// Loads a program. The kernel gives the verification up when a signal comes in the middle of it.
+/// Loads a program. The kernel aborts the verification if a signal arrives during it.
 fn load(program: &mut SchedClassifier) -> Result<(), ProgramError> {
     const TRIES: usize = 5;
     for _ in 1..TRIES {
@@ -103,12 +103,12 @@ impl Kernel {
         Kernel::load_with(&mut EbpfLoader::new(), object, None, false)
     }
 
-    /// Loads the object, with its maps pinned in a folder; goes on with those that are pinned there already, whether
-    /// their agent was killed or has handed them over (`successor`). Nothing is attached yet: connections that the
-    /// kernel carries are not touched.
+    /// Loads the object, with its maps pinned in a folder. Maps that are pinned there already are adopted, whether
+    /// their agent was killed or hands them over (`successor`). Nothing is attached yet: carried connections are not
+    /// affected.
     ///
     /// # Errors
-    /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it is handed over.
+    /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it hands it over.
     pub fn open(folder: PinFolder, object: Object, successor: bool) -> Result<Self, KernelError> {
         let bytes = object.bytes()?;
         let fail = |error| KernelError::of_pins(folder.path(), error);
@@ -125,7 +125,7 @@ impl Kernel {
         }
         let kernel = Kernel::load_with(&mut loader, object, Some(folder.clone()), adopted);
         if kernel.is_err() && !adopted {
-            // The error is what counts.
+            // The first error is returned.
             let _ = pins::unpin(&folder);
         }
         kernel
@@ -148,10 +148,10 @@ impl Kernel {
         Ok(Kernel { adopted, object, bytes, pins, links, attached, failed, swept: false })
     }
 
-    /// The maps that the agent fills.
+    /// The maps that the agent writes.
     ///
     /// # Errors
-    /// [`KernelError::Map`]; also when taken twice.
+    /// [`KernelError::Map`]; also on a second call.
     pub fn take_maps(&mut self) -> Result<KernelMaps, KernelError> {
         Ok(KernelMaps::take(&mut self.object)?)
     }
@@ -159,13 +159,13 @@ impl Kernel {
     /// The ring of events.
     ///
     /// # Errors
-    /// [`KernelError::Map`]; also when taken twice.
+    /// [`KernelError::Map`]; also on a second call.
     pub fn take_events(&mut self) -> Result<RingBuf<MapData>, KernelError> {
         Ok(RingBuf::try_from(self.take(names::EVENTS)?)?)
     }
 
-    /// Prints the programs' log lines until it is dropped; `None` for the object without them. The ring is not pinned: the
-    /// next agent's programs have one of their own, and until then lines that do not fit in this one are lost.
+    /// Prints the programs' log lines until it is dropped; `None` for the object without them. The ring is not pinned:
+    /// the next agent's programs have their own ring, and until then lines that do not fit in this one are lost.
     #[cfg(feature = "kernel-log")]
     pub fn take_log(&mut self) -> Option<impl Future<Output = ()> + use<>> {
         log::printing(&mut self.object)
@@ -174,14 +174,14 @@ impl Kernel {
     /// Any other map, by name.
     ///
     /// # Errors
-    /// [`KernelError::Map`]; also when taken twice.
+    /// [`KernelError::Map`]; also on a second call.
     pub fn take(&mut self, name: &str) -> Result<Map, KernelError> {
         let map = self.object.take_map(name);
         Ok(map.ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?)
     }
 
-    /// Detaches the programs and removes what is pinned: the end of an agent after which none comes. Without it all
-    /// stays as it is.
+    /// Detaches the programs and removes all pins: for an agent that has no successor. Otherwise everything stays in
+    /// place.
     pub fn remove_pins(&mut self) {
         let attached = std::mem::take(&mut self.attached).into_values().flatten();
         let detached = detach(attached);
@@ -200,7 +200,7 @@ impl Kernel {
         Ok(program.try_into()?)
     }
 
-    /// What the kernel says of the loaded programs.
+    /// The kernel's information about the loaded programs.
     ///
     /// # Errors
     /// [`KernelError::Program`].
@@ -221,8 +221,8 @@ impl Kernel {
         Ok(facts)
     }
 
-    /// Attaches to interfaces that have come, and forgets those that have gone (the kernel has detached from them).
-    /// Returns what changed, in words; an interface that cannot be attached to is named once.
+    /// Attaches to new interfaces, and drops the state of removed ones (from which the kernel has detached the
+    /// programs). Returns the changes as texts; an interface that cannot be attached to is reported once.
     pub fn follow(&mut self, interfaces: &Interfaces) -> Vec<String> {
         let mut news = Vec::new();
         let there = |key: &(String, u32)| interfaces.attachable.get(&key.0) == Some(&key.1);
@@ -230,7 +230,7 @@ impl Kernel {
         let gone: Vec<_> = self.attached.keys().filter(|key| !there(key)).cloned().collect();
         for key in gone {
             let attached = self.attached.remove(&key).into_iter().flatten();
-            // What is pinned stays where it is, and is found under the new name below: no packet misses the programs.
+            // The pinned links stay attached, and are found under the new name below: no packet bypasses the programs.
             if let Some((name, _)) = interfaces.attachable.iter().find(|(_, index)| **index == key.1)
                 && self.links.rename(&key.0, name).is_ok()
             {
@@ -268,7 +268,7 @@ impl Kernel {
         news
     }
 
-    /// Attaches by filters of clsact qdiscs, as to kernels before 6.6, though this one may have TCX links.
+    /// Attaches by filters of clsact qdiscs, as on kernels before 6.6, even if this kernel has TCX links.
     pub fn use_filters(&mut self) {
         self.links.use_filters();
     }
@@ -293,22 +293,22 @@ impl Kernel {
         self.attached.keys().map(|(name, index)| (name.as_str(), *index))
     }
 
-    /// Whether a filter with this priority is this instance's.
+    /// True if filters with this priority belong to this instance.
     pub fn is_own_filter(&self, priority: u16) -> bool {
         self.links.is_own_filter(priority)
     }
 
-    /// Whether no other program is attached by a TCX link to packets that leave by an interface.
+    /// True if no other program is attached by a TCX link to an interface's egress.
     ///
     /// # Errors
-    /// When the kernel does not tell (`CAP_SYS_ADMIN` is needed for that).
+    /// If the kernel does not list the programs (requires `CAP_SYS_ADMIN`).
     pub fn is_alone_at_egress(&self, interface: &str) -> io::Result<bool> {
         let program = self.object.program(EGRESS).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let program: &SchedClassifier = program.try_into().map_err(io::Error::other)?;
         self.links.is_alone(program, interface, Direction::Egress)
     }
 
-    /// Both programs or none: what one of them alone sees of a connection would mislead it.
+    /// Attaches both programs or none: either would be misled by the part of a connection that it alone sees.
     fn attach(&mut self, interface: &str) -> Result<Vec<Attached>, KernelError> {
         let mut attached = Vec::new();
         for direction in Direction::ALL {
@@ -320,7 +320,7 @@ impl Kernel {
             match self.links.attach(program.try_into()?, interface, direction) {
                 Ok(link) => attached.push(link),
                 Err(error) => {
-                    // The error is what counts.
+                    // The first error is returned.
                     let _ = detach(attached.into_iter());
                     return Err(error.into());
                 }
@@ -330,7 +330,7 @@ impl Kernel {
     }
 }
 
-/// Detaches all, whatever happens to one of them.
+/// Detaches all, even if one of them fails; returns the first failure.
 fn detach(attached: impl Iterator<Item = Attached>) -> io::Result<()> {
     attached.map(Attached::detach).fold(Ok(()), Result::and)
 }
@@ -348,7 +348,7 @@ fn permission(error: EbpfError) -> KernelError {
     lacking().unwrap_or(KernelError::Load(error))
 }
 
-/// What the kernel lacks, if it refuses something for that.
+/// An error that names the features that the kernel lacks, if any.
 fn lacking() -> Option<KernelError> {
     let missing = features::missing();
     (!missing.is_empty()).then(|| KernelError::Lacking(missing.join(", ")))

@@ -11,7 +11,7 @@
 //! flow_ends        ─┼─► flow_log ─► access log, counters
 //! events           ─┘
 //! ```
-//! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
+//! Map writes are idempotent; failed writes are kept and retried, and are visible upstream only in the status.
 
 #![forbid(unsafe_code)]
 
@@ -50,10 +50,10 @@ mod testing;
 
 pub use pin_folder::{BPFFS, PinFolder};
 
-/// Which data path the operator asks for.
+/// The data path that the operator selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum DataPath {
-    /// The kernel's, if it can be had; else user space, with the reason in the log.
+    /// The kernel's, if it is available; else user space, with the reason in the log.
     #[default]
     Auto,
     /// The kernel's, or fail.

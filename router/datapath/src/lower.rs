@@ -31,7 +31,7 @@ pub fn lower(
 ) -> MapImage {
     let mut image = MapImage::default();
     pools.set_own(listeners, local);
-    // Gathered first: a sorted map is made faster of all entries than one by one.
+    // Collected first: a sorted map is built faster from all entries than one by one.
     let mut hosts = Vec::new();
     let mut steered = BTreeSet::new();
     for router in &table.routers {
@@ -74,14 +74,14 @@ pub fn lower(
     image
 }
 
-/// Whether connections to a router begin with a PROXY header: who their clients are is for the agent to find out.
+/// True if connections to a router begin with a PROXY header: only the agent can determine their clients.
 fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
     table.routers.iter().any(|served| served.id == router && served.policy.accept_proxy)
 }
 
-/// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone, and
-/// of the hosts whose endpoints changed. `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
-/// get ids; those that went keep theirs until [`forget_gone`].
+/// The difference between two tables, as two images (removed, added): of the changed routes and hosts, and of the hosts
+/// whose endpoints changed. `None` if other parts changed, or if the maps have no room for all of it: the whole table
+/// must be lowered then. New routes get ids; removed routes keep theirs until [`forget_gone`].
 pub fn lower_changes(
     old_table: &RoutingTable,
     new_table: &RoutingTable,
@@ -125,7 +125,7 @@ pub fn lower_changes(
     }
     unsteered.into_iter().for_each(|route| pools.remove(route));
     if pools.max_segment() != max_segment {
-        // Every listener tells it.
+        // Every listener's entry contains it.
         return None;
     }
     pools.changes(&mut gone, &mut come);
@@ -139,15 +139,15 @@ fn rebound_hosts<'t>(
     new: &'t RouterTable,
 ) -> impl Iterator<Item = (Option<&'t Arc<VirtualHost>>, Option<&'t Arc<VirtualHost>>)> {
     let of_router = rebound.iter().filter(|user| user.router == new.name);
-    // What a rule does with requests has no entry, whatever its host; a connection's route has one host.
+    // Rules of requests have no entries, whatever their host; a route of connections has one host.
     let hosts: BTreeSet<&HostMatch> = of_router.map(|user| &user.route.host).filter(|host| is_lowered(host)).collect();
     let hosts = hosts.into_iter().map(|host| (old.hosts.entry(host), new.hosts.entry(host)));
     hosts.filter(|(then, now)| then.zip(*now).is_some_and(|(then, now)| Arc::ptr_eq(then, now)))
 }
 
-/// Whether the maps have such a host: they are asked for a name and for its parent's wildcard. Connections to what wider
-/// hosts serve go up, as those to nobody's do; where a wider host covers the same name as a wildcard of one label, the
-/// wildcard is the narrower one here as it is there.
+/// True if the maps can contain such a host: they are searched for a name and for its parent's wildcard. Connections to
+/// wider hosts go up, like those to unknown names. If a wider host covers the same name as a one-label wildcard, the
+/// wildcard is the narrower one in the table, too.
 fn is_lowered(host: &HostMatch) -> bool {
     matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_))
 }
@@ -158,7 +158,7 @@ fn steerable<'t>(host: &'t VirtualHost, endpoints: &Endpoints) -> impl Iterator<
     passthrough.into_iter().chain(host.steerable_cleartext())
 }
 
-/// Forgets the ids of routes that one table has and a newer one has not.
+/// Deletes the ids of routes that the old table has and the new one has not.
 pub fn forget_gone(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) {
     for (old, new) in old.routers.iter().zip(&new.routers) {
         for changed in new.routes.changes_since(&old.routes).filter(|changed| changed.new.is_none()) {
@@ -175,7 +175,7 @@ fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
 }
 
 fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute, ids: &RouteIds) {
-    // No entry names what rules do with requests.
+    // Rules of requests have no entries.
     if route.is_of_rule() && matches!(route.kind, RouteKind::Http { .. }) {
         return;
     }
@@ -216,8 +216,8 @@ fn lower_host(
         hosts.push(((RouteMap::HttpBe, router.id, name.clone()), entry(route, reason)));
     }
     let Some(site) = &host.site else { return };
-    // A site is closed, whatever it serves: it has the name in all maps, so that no wildcard has it there. Which rule a
-    // request is for is not known before it is read.
+    // A site's name is in all maps, with route 0, so that no wildcard matches it there. Its rule is not known before
+    // the request is read.
     let closed = |reason| HostEntry { route: 0, reason, allow_list: false, backend: site.owner.to_string() };
     if host.passthrough.is_none() {
         hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), closed(Reason::TlsTerminate)));
@@ -225,15 +225,15 @@ fn lower_host(
     hosts.push(((RouteMap::HttpBe, router.id, name), closed(Reason::NeedsProxy)));
 }
 
-/// Plain hashes refuse what does not fit, in no particular order. Which entries stay out is decided here, the same on
-/// every replica: the last in name order, and the hosts of routes whose allow-list does not fit.
+/// Leaves out what does not fit. A full hash map would reject entries in no particular order; here the choice is the
+/// same on every replica: the last in name order, and the hosts of routes whose allow-list does not fit.
 fn cut_to_size(image: &mut MapImage) {
     let mut out = BTreeSet::new();
     for map in RouteMap::ALL {
         let entries = image.hosts.range((map, 0, String::new())..).take_while(|(key, _)| key.0 == map);
         out.extend(entries.skip(MAX_HOSTS).map(|((_, router, host), _)| (*router, host.clone())));
     }
-    // With a part of its list a route would refuse clients that it admits.
+    // With a part of its allow-list a route would reject clients that it admits.
     let cut: BTreeSet<u32> = image.allow.iter().skip(MAX_ALLOW).map(|(route, ..)| *route).collect();
     image.allow.retain(|(route, ..)| !cut.contains(route));
     let of_cut = image.hosts.iter().filter(|(_, entry)| cut.contains(&entry.route));
@@ -241,7 +241,8 @@ fn cut_to_size(image: &mut MapImage) {
     leave_out(image, out);
 }
 
-/// Takes hosts out of all maps, and with a name the wildcard that covers it: the kernel would take that for the name's.
+/// Removes hosts from all maps, and with a name the wildcard that covers it, which the kernel would otherwise match for
+/// the name.
 fn leave_out(image: &mut MapImage, hosts: BTreeSet<(u32, String)>) {
     for (router, host) in hosts {
         for host in covering(&host).into_iter().chain([host]) {

@@ -1,4 +1,4 @@
-//! The seam to the kernel maps: everything above writes through [`Maps`], and tests put a faulty one there.
+//! The kernel maps. All writers above use the [`Maps`] trait, for which tests substitute maps that fail.
 
 mod reconcile;
 pub mod write;
@@ -44,7 +44,7 @@ impl KernelMaps {
     /// Takes the configuration maps out of a loaded object.
     ///
     /// # Errors
-    /// When a map is missing or has another layout: object and agent are of different builds.
+    /// If a map is missing or has another layout: object and agent are of different builds.
     pub fn take(object: &mut Ebpf) -> Result<Self, MapError> {
         let mut map = |name: &str| object.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
         Ok(KernelMaps {
@@ -69,7 +69,7 @@ impl KernelMaps {
     /// A route's counters, summed over CPUs.
     ///
     /// # Errors
-    /// When the route has none.
+    /// If the route has no counters.
     pub fn route_stats(&self, route: u32) -> Result<RouteStats, MapError> {
         let per_cpu = self.route_stats.get(&route, 0)?;
         Ok(per_cpu.iter().fold(RouteStats::default(), |sum, Raw(one)| RouteStats {
@@ -82,7 +82,7 @@ impl KernelMaps {
         }))
     }
 
-    /// The settings of the programs.
+    /// The programs' settings.
     ///
     /// # Errors
     /// The system call's.
@@ -90,7 +90,7 @@ impl KernelMaps {
         self.config.get(&0, 0).map(|Raw(config)| config).map_err(into_io)
     }
 
-    /// Changes the settings of the programs.
+    /// Replaces the programs' settings.
     ///
     /// # Errors
     /// The system call's.
@@ -98,7 +98,7 @@ impl KernelMaps {
         written(self.config.set(0, Raw(config), 0))
     }
 
-    /// The process that writes the maps; 0 for none yet.
+    /// Id of the process that writes the maps; 0: none yet.
     ///
     /// # Errors
     /// The system call's.
@@ -106,7 +106,7 @@ impl KernelMaps {
         self.meta.get(&0, 0).map(|Raw(meta)| meta.pid).map_err(into_io)
     }
 
-    /// Revision of the table that was last written; 0 for none.
+    /// Revision of the table that was last written; 0: none.
     ///
     /// # Errors
     /// The system call's.
@@ -114,11 +114,11 @@ impl KernelMaps {
         self.meta.get(&0, 0).map(|Raw(meta)| meta.revision).map_err(into_io)
     }
 
-    /// All or none: what a pool that nothing refers to has kept would never be found again.
+    /// Writes all slots or none: the remains of an unreferenced pool would never be found again.
     fn put_slots(&mut self, pool: u32, slots: &[SlotEntry]) -> io::Result<()> {
         for (index, slot) in (0..).zip(slots) {
             if let Err(error) = written(self.slots.insert(Raw(SlotKey { pool, index }), Raw(slot_value(*slot)), 0)) {
-                // The first failure is the one to tell.
+                // The first failure is reported.
                 let _ = self.remove_slots(pool, index);
                 return Err(error);
             }
@@ -150,7 +150,7 @@ pub fn host_route(entry: &HostEntry) -> HostRoute {
     }
 }
 
-/// The kernel form. A name that does not fit ends as no name does, so that nobody's is read from it.
+/// The kernel form. A truncated name ends in a way that no name does, so that it cannot be read as another route's.
 pub fn route_name(label: &RouteLabel) -> RouteName {
     let mut name = label.route.to_string();
     if name.len() > ROUTE_NAME_FIELD {
@@ -246,10 +246,10 @@ fn written(result: Result<(), MapError>) -> io::Result<()> {
     result.map_err(into_io)
 }
 
-/// `BPF_NOEXIST` (linux/bpf.h): what is there stays.
+/// `BPF_NOEXIST` (linux/bpf.h): an existing entry stays.
 const NO_REPLACE: u64 = 1;
 
-/// Making what is there already is success.
+/// An existing entry counts as success.
 fn kept(result: Result<(), MapError>) -> io::Result<()> {
     match written(result) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -257,7 +257,7 @@ fn kept(result: Result<(), MapError>) -> io::Result<()> {
     }
 }
 
-/// Deleting what is not there is success.
+/// A missing entry counts as success.
 fn removed(result: Result<(), MapError>) -> io::Result<()> {
     match result {
         Err(MapError::KeyNotFound) => Ok(()),

@@ -1,8 +1,8 @@
-//! The host's own firewall: what the rules of netfilter may do with the packets of connections that the kernel programs
-//! carry. Those packets go past it, so a connection that a rule is for is relayed.
+//! The host's own firewall: the effect that netfilter's rules may have on the packets of carried connections. Those
+//! packets bypass the rules, so a connection that a rule may concern is relayed.
 //!
-//! A rule counts if it cannot be ruled out that it matches. What is not known of a packet (its source port, and for
-//! listeners its source) leaves it open.
+//! A rule counts unless it certainly does not match. Unknown properties of a packet (its source port, and for listeners
+//! its source) leave that open.
 
 mod bits;
 mod conditions;
@@ -27,12 +27,12 @@ pub use judge::Loss;
 pub use packet::Link;
 pub use watch::Watch;
 
-/// Whether rules of the host hold for connections that the kernel programs could carry.
+/// Whether the host's rules apply to connections that the kernel programs could carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum HostFirewall {
-    /// A connection that a rule may be for is relayed.
+    /// A connection that a rule may concern is relayed.
     #[default]
     Respect,
-    /// Rules are not looked at.
+    /// Rules are ignored.
     Bypass,
 }

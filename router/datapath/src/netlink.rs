@@ -1,4 +1,4 @@
-//! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
+//! rtnetlink(7): queries of interfaces, addresses and routes, and notifications of their changes.
 
 pub mod channel;
 mod ethtool;
@@ -21,11 +21,11 @@ pub use policies::{Direction, Policies};
 pub use routing_rules::RoutingRules;
 pub use watchers::{Disciplines, interface_chains};
 
-/// `NFNLGRP_NFTABLES` (linux/netfilter/nfnetlink.h): who is in this group hears of changed rules.
+/// `NFNLGRP_NFTABLES` (linux/netfilter/nfnetlink.h): multicast group for changes of rules.
 const GROUP_NFTABLES: u32 = 7;
 
-/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines, filters, IPsec policies or
-/// rules of nftables have changed.
+/// The kernel's notifications that interfaces, addresses, routes, rules, queueing disciplines, filters, IPsec policies
+/// or rules of nftables have changed.
 pub struct News {
     routes: Subscription,
     /// `None`: the kernel has no IPsec.
@@ -35,7 +35,7 @@ pub struct News {
 }
 
 impl News {
-    /// Subscribes, in this thread's network namespace. Wants a tokio runtime.
+    /// Subscribes, in this thread's network namespace. Requires a tokio runtime.
     ///
     /// # Errors
     /// The system call's.
@@ -61,8 +61,8 @@ impl News {
         })
     }
 
-    /// Waits for news. What changed has to be asked for: after a burst that did not fit the socket, this is all that
-    /// is known.
+    /// Waits for a notification. It does not say what changed, which must be queried: after a burst that overflowed the
+    /// socket nothing more is known.
     ///
     /// # Errors
     /// The system call's.

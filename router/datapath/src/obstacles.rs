@@ -1,38 +1,38 @@
-//! Why the kernel programs leave connections to the agent, as `sluice` prints it, and what to do about it.
+//! Why the kernel programs leave connections to the agent, as `sluice` prints it, and the remedy.
 
 use std::sync::Arc;
 
-/// What to do about policies that have connections relayed.
-const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; nothing, if it is to hold: else narrow its selector";
-/// The same about what holds where there is no policy.
+/// Remedy for IPsec policies because of which connections are relayed.
+const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; if it is not intended, narrow its selector";
+/// Remedy for IPsec's default without a policy.
 const DEFAULT_REMEDY: &str =
-    "`ip xfrm policy getdefault` shows it; nothing, if it is to hold: else `ip xfrm policy setdefault`";
-/// The same about rules of routing.
-const ROUTING_REMEDY: &str = "`ip rule` shows it; nothing, if it is to hold: else have it look at addresses alone";
-/// The same about rules of netfilter.
-const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; nothing, if \
-     it is to hold: else narrow it, or have all rules passed by with --host-firewall bypass";
+    "`ip xfrm policy getdefault` shows it; if it is not intended, change it by `ip xfrm policy setdefault`";
+/// Remedy for routing rules.
+const ROUTING_REMEDY: &str = "`ip rule` shows it; if it is not intended, restrict it to addresses";
+/// Remedy for rules of netfilter.
+const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; if \
+     it is not intended, narrow it, or bypass all rules with --host-firewall bypass";
 
 /// Why the kernel programs do not carry connections to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// There is no route to it: the relay does not reach it either.
+    /// There is no route to it: the relay cannot reach it either.
     NoRoute,
-    /// Its route leaves by an interface that no programs are attached to.
+    /// Its route uses an interface that no programs are attached to.
     Interface,
-    /// Its route encapsulates packets (ip-route(8), `encap`), which packets sent past the stack would not be.
+    /// Its route encapsulates packets (ip-route(8), `encap`), which packets redirected past the stack would not be.
     Encapsulated,
-    /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
+    /// An IPsec policy (ip-xfrm(8), direction `out`) transforms or blocks packets to it.
     Ipsec,
-    /// The same of packets from it (direction `in`).
+    /// The same for packets from it (direction `in`).
     IpsecBack,
     /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
     IpsecDefault,
-    /// A rule of routing (ip-rule(8)) may lead a socket's packets to it by another way than those of the programs.
+    /// A routing rule (ip-rule(8)) may route a socket's packets to it differently from those of the programs.
     OtherRoute,
-    /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
+    /// A rule of the host's firewall may concern packets to it or from it; the rule and its effect.
     HostRule(Arc<str>),
-    /// The MTU on the way leaves too little room for a segment.
+    /// The path's MTU leaves too little room for a segment.
     SmallMtu,
     /// The kernel did not answer.
     Unknown,
@@ -51,18 +51,18 @@ impl Obstacle {
             Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
-            Obstacle::Unknown => "the kernel did not tell the route to it",
+            Obstacle::Unknown => "the kernel did not return the route to it",
         }
     }
 
-    /// What to do for the programs to carry its connections.
+    /// The remedy, after which the programs carry its connections.
     pub const fn remedy(&self) -> &'static str {
         match self {
             Obstacle::NoRoute => "add a route",
             Obstacle::Interface => {
                 "`ip route get` shows the interface; the programs need one with Ethernet headers and no master"
             }
-            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if it is to encapsulate",
+            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if the encapsulation is intended",
             Obstacle::Ipsec | Obstacle::IpsecBack => IPSEC_REMEDY,
             Obstacle::IpsecDefault => DEFAULT_REMEDY,
             Obstacle::OtherRoute => ROUTING_REMEDY,
@@ -73,7 +73,7 @@ impl Obstacle {
     }
 }
 
-/// Why the programs do not look at a listener's connections.
+/// Why the programs ignore a listener's connections.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgentAlone {
     /// Its connections begin with a PROXY header.
@@ -82,9 +82,9 @@ pub enum AgentAlone {
     Ipsec,
     /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
     IpsecDefault,
-    /// A rule of routing (ip-rule(8)) tells its answers apart by port or mark.
+    /// A routing rule (ip-rule(8)) matches its answers by port or mark.
     OtherRoute,
-    /// A rule of the host's firewall may divert its clients; the rule, and what it may do.
+    /// A rule of the host's firewall may divert its clients; the rule and its effect.
     HostRule(Arc<str>),
 }
 
@@ -95,15 +95,15 @@ impl AgentAlone {
             AgentAlone::ProxyHeader => "its connections begin with a PROXY header",
             AgentAlone::Ipsec => "an IPsec policy applies to packets from its address",
             AgentAlone::IpsecDefault => Obstacle::IpsecDefault.text(),
-            AgentAlone::OtherRoute => "a rule of routing tells its answers apart by port or mark",
+            AgentAlone::OtherRoute => "a routing rule matches its answers by port or mark",
             AgentAlone::HostRule(rule) => rule,
         }
     }
 
-    /// What to do for the programs to look at them.
+    /// The remedy, after which the programs handle them.
     pub const fn remedy(&self) -> &'static str {
         match self {
-            AgentAlone::ProxyHeader => "nothing: the agent has to read who the client is",
+            AgentAlone::ProxyHeader => "nothing: only the agent can read the client's address",
             AgentAlone::Ipsec => IPSEC_REMEDY,
             AgentAlone::IpsecDefault => DEFAULT_REMEDY,
             AgentAlone::OtherRoute => ROUTING_REMEDY,

@@ -8,7 +8,7 @@ use router_common::maps::{ABI, Meta, names};
 
 use router_sys::abi::{Plain, Raw};
 
-/// A pinned map cannot be opened: it is not there, or may not be read.
+/// A pinned map cannot be opened: it does not exist, or must not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open {pin}: {error} (is an agent with the kernel data path running, and are you root?)")]
 pub struct OpenError {
@@ -31,7 +31,7 @@ impl PinFolder {
         PinFolder(Path::new(BPFFS).join("sluice").join(instance).join(format!("v{ABI}")))
     }
 
-    /// A folder that is there already, of any layout version.
+    /// An existing folder, of any layout version.
     pub(crate) fn at(folder: PathBuf) -> Self {
         PinFolder(folder)
     }
@@ -41,7 +41,7 @@ impl PinFolder {
         &self.0
     }
 
-    /// The folder of what attaches the programs to interfaces.
+    /// The folder of the links that attach the programs to interfaces.
     pub fn links(&self) -> PathBuf {
         self.0.join("links")
     }
@@ -71,7 +71,7 @@ impl PinFolder {
     pub fn other_agent(&self) -> Option<u32> {
         let pid = self.first::<Meta>(names::META)?.pid;
         let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-        // In a container every agent may be process 1: the same number is then an earlier life of this one.
+        // In a container every agent may be process 1: the same number is then an earlier process of this one.
         (pid != std::process::id() && name(pid).is_some() && name(pid) == name(std::process::id())).then_some(pid)
     }
 }

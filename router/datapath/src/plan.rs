@@ -1,4 +1,4 @@
-//! From one map image to another, in an order that never lets a packet see a contradiction. Pure.
+//! Plans the writes from one map image to another, in an order in which no packet finds inconsistent entries. Pure.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,25 +12,25 @@ use super::image::{
 /// One map write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Name a route and give it counters.
+    /// Add a route's name and counters.
     AddRoute(u32, RouteLabel),
-    /// Forget a route's name and counters.
+    /// Delete a route's name and counters.
     RemoveRoute(u32),
-    /// Admit a network to a route.
+    /// Add a network to a route's allow-list.
     Allow(AllowEntry),
-    /// Admit it no longer.
+    /// Delete a network from a route's allow-list.
     Disallow(AllowEntry),
-    /// Write an endpoint, and make its state if it has none.
+    /// Write an endpoint, and create its state if it has none.
     PutEndpoint(u32, EndpointEntry),
     /// Delete an endpoint and its state.
     RemoveEndpoint(u32),
     /// Write all slots of a new pool.
     PutSlots(u32, Slots),
-    /// Delete the slots of a pool: its id, and how many it has.
+    /// Delete the slots of a pool; pool id and number of slots.
     RemoveSlots(u32, u32),
-    /// Give a route a pool.
+    /// Write a route's pool.
     PutPool(u32, PoolEntry),
-    /// Take it away.
+    /// Delete a route's pool.
     RemovePool(u32),
     /// Write a host entry.
     PutHost(HostName, HostEntry),
@@ -42,17 +42,19 @@ pub enum Change {
     RemoveListener((IpAddr, u16)),
 }
 
-/// The writes that lead from `now` to `wanted`:
+/// The writes from `now` to `wanted`, in this order:
 ///
-/// 1. listeners that go: their packets pass up while the rest changes; listeners that tell another segment size;
-/// 2. names, counters and allow-list entries that come: before a host entry can refer to them;
-/// 3. endpoints, then the slots that name them, then the pools that have the slots: before a host entry can need them;
-/// 4. host entries that come or change: names before the wildcards that would cover them, `tcp_be` before
+/// 1. listeners that are removed: their packets go up during the other changes; listeners that announce another segment
+///    size;
+/// 2. names, counters and allow-list entries that are added: before a host entry refers to them;
+/// 3. endpoints, then slots, which refer to endpoints, then pools, which refer to slots: before a host entry needs
+///    them;
+/// 4. host entries that are added or change: names before the wildcards that would cover them, `tcp_be` before
 ///    `sni_passthrough`, which refers to it;
-/// 5. host entries that go, in the reverse order;
-/// 6. pools, slots and endpoints that go, in this order;
-/// 7. allow-list entries, counters and names that go: when no host entry refers to them any more;
-/// 8. listeners that come.
+/// 5. host entries that are removed, in the reverse order;
+/// 6. pools, slots and endpoints that are removed, in this order;
+/// 7. allow-list entries, counters and names that are removed: when no host entry refers to them any more;
+/// 8. listeners that are added.
 pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
     let listeners = Difference::between(&now.listeners, &wanted.listeners);
     let routes = Difference::between(&now.routes, &wanted.routes);
@@ -87,12 +89,12 @@ pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
     changes
 }
 
-/// Whether two entries of an address serve the same.
+/// True if two entries of an address have the same router and protocol.
 fn serves(a: &ListenerEntry, b: &ListenerEntry) -> bool {
     (a.router, a.protocol) == (b.router, b.protocol)
 }
 
-/// How two sorted maps differ, found by walking both once.
+/// The difference between two sorted maps, found by one pass through both.
 struct Difference<'m, K, V> {
     gone: Vec<&'m K>,
     put: Vec<(&'m K, &'m V)>,
@@ -125,7 +127,7 @@ impl<'m, K: Ord, V: PartialEq> Difference<'m, K, V> {
 const _: () = assert!((RouteMap::TcpBe as u8) < (RouteMap::SniPassthrough as u8));
 
 impl Change {
-    /// Notes a change that was made.
+    /// Applies the change to an image.
     pub fn apply_to(&self, image: &mut MapImage) {
         match self {
             Change::AddRoute(route, label) => {

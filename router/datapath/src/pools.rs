@@ -1,7 +1,7 @@
-//! Pools and endpoints: which endpoints a route's connections are dialed to, under ids that are never given twice.
+//! Pools and endpoints: the endpoints to which a route's connections are dialed, under ids that are never reused.
 //!
-//! What stands in the maps for a route changes only when its endpoints, their shares or the ways to them change. So the
-//! registry remembers what each route has, and keeps the journal that makes a change of one route cost one route.
+//! A route's map entries change only when its endpoints, their shares or the routes to them change. So the registry
+//! stores what each route has, and a journal of changes: a change of one route costs work for one route only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -20,14 +20,14 @@ use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]
 pub struct Pools<P> {
-    /// Who knows the ways to endpoints.
+    /// Source of the routes to endpoints.
     pub paths: P,
     /// Where the router itself listens, and the addresses of this host.
     own: (OwnAddresses, BTreeSet<IpAddr>),
     pools: HashMap<u32, Held>,
     endpoints: HashMap<u32, Used>,
     by_address: HashMap<SocketAddr, u32>,
-    /// How many endpoints in use have which largest segment.
+    /// Number of endpoints in use by maximum segment size in bytes.
     segments: BTreeMap<u16, usize>,
     slots: usize,
     last_pool: u32,
@@ -48,7 +48,7 @@ struct Used {
     pools: usize,
 }
 
-/// What routes and endpoints had before they were touched.
+/// Previous entries of changed routes and endpoints.
 #[derive(Debug, Default)]
 struct Journal {
     pools: BTreeMap<u32, Option<Held>>,
@@ -73,13 +73,13 @@ impl<P: Paths> Pools<P> {
         }
     }
 
-    /// Tells where the router itself listens, and the addresses of this host; what has been put by then stays.
+    /// Sets the router's own listening addresses and the addresses of this host; pools that exist already are not
+    /// changed.
     pub fn set_own(&mut self, listeners: &[ListenerState], local: &[IpAddr]) {
         self.own = (OwnAddresses::of(listeners), local.iter().copied().collect());
     }
 
-    /// Goes on with what an earlier agent left in the maps. `highest_endpoint` is the highest endpoint id that any
-    /// entry anywhere names.
+    /// Adopts the pools and endpoints of an earlier agent. `highest_endpoint` is the highest endpoint id in any entry.
     pub fn adopt(&mut self, image: &MapImage, highest_endpoint: u32) {
         for (id, entry) in &image.endpoints {
             self.by_address.insert(entry.address, *id);
@@ -89,7 +89,7 @@ impl<P: Paths> Pools<P> {
         for (route, entry) in &image.pools {
             let Some(slots) = image.slots.get(&entry.id) else { continue };
             let whole = slots.len() == entry.slots as usize;
-            // A pool that an earlier agent did not finish is made anew.
+            // A pool that an earlier agent did not complete is rebuilt.
             if whole && slots.iter().all(|slot| self.endpoints.contains_key(&slot.endpoint)) {
                 let slots = Arc::clone(slots);
                 self.hold(&slots);
@@ -107,7 +107,7 @@ impl<P: Paths> Pools<P> {
         self.journal = Journal::default();
     }
 
-    /// Gives a route the pool that it wants.
+    /// Sets a route's pool to its resolved endpoints.
     pub fn put(&mut self, route: u32, resolved: &ResolvedRoute, endpoints: &Endpoints) {
         let flags = self.flags(resolved);
         let wanted = self.slots_of(resolved, endpoints);
@@ -118,9 +118,9 @@ impl<P: Paths> Pools<P> {
             return;
         }
         self.last_pool = self.last_pool.wrapping_add(1).max(1);
-        // What does not fit is relayed: the kernel passes up what has no endpoint.
+        // What does not fit is relayed: the kernel passes up connections of routes without endpoints.
         let room = MAX_ENDPOINTS.saturating_sub(self.slots);
-        // The new one is held before the old one is let go, so that endpoints in both keep their ids.
+        // The new pool is added before the old one is released, so that endpoints in both keep their ids.
         let fits = if wanted.len() <= room { Arc::clone(&wanted) } else { Slots::default() };
         let entry = PoolEntry { id: self.last_pool, slots: fits.len() as u32, flags };
         self.hold(&fits);
@@ -131,7 +131,7 @@ impl<P: Paths> Pools<P> {
         self.forget_unused(&wanted);
     }
 
-    /// Remembers why a route is relayed, or that it is not.
+    /// Records why a route is relayed; `None`: it is not.
     fn note(&mut self, route: u32, relayed: Option<Relayed>) {
         if self.relayed.get(&route) != relayed.as_ref() {
             let all = Arc::make_mut(&mut self.relayed);
@@ -142,19 +142,20 @@ impl<P: Paths> Pools<P> {
         }
     }
 
-    /// Why routes are relayed, by id, though the kernel might steer them.
+    /// Routes that the kernel could steer but that are relayed, by id, with the reason.
     pub fn relayed(&self) -> &Arc<BTreeMap<u32, Relayed>> {
         &self.relayed
     }
 
-    /// The agent hears of dials only where it needs the name for the connection's end, or writes all decisions down.
+    /// `POOL_*` bits of a route. Dials are reported to the agent only if it needs the name for the log line at the
+    /// connection's end, or logs all decisions.
     fn flags(&self, route: &ResolvedRoute) -> u32 {
         let proxy = if route.proxy_protocol { POOL_PROXY_V2 } else { 0 };
         let named = matches!(route.host, HostMatch::Wildcard(_)) || tracing::enabled!(target: "kernel", Level::DEBUG);
         proxy | if named { POOL_TOLD } else { 0 }
     }
 
-    /// Takes a route's pool away.
+    /// Removes a route's pool.
     pub fn remove(&mut self, route: u32) {
         self.note(route, None);
         if let Some(old) = self.pools.remove(&route) {
@@ -163,13 +164,13 @@ impl<P: Paths> Pools<P> {
         }
     }
 
-    /// Takes the pools of all other routes away.
+    /// Removes the pools of all other routes.
     pub fn retain(&mut self, routes: &BTreeSet<u32>) {
         let gone: Vec<u32> = self.pools.keys().copied().filter(|route| !routes.contains(route)).collect();
         gone.into_iter().for_each(|route| self.remove(route));
     }
 
-    /// Writes everything into an image, and begins a new journal.
+    /// Writes all pools, slots and endpoints into an image, and begins a new journal.
     pub fn fill(&mut self, image: &mut MapImage) {
         image.pools = self.pools.iter().map(|(route, held)| (*route, held.entry)).collect();
         image.slots = self.pools.values().map(|held| (held.entry.id, Arc::clone(&held.slots))).collect();
@@ -177,7 +178,8 @@ impl<P: Paths> Pools<P> {
         self.journal = Journal::default();
     }
 
-    /// Writes what was touched since the last journal into two images, as it was and as it is, and begins a new one.
+    /// Writes the entries changed since the last journal into two images, with their previous and their present values,
+    /// and begins a new journal.
     pub fn changes(&mut self, gone: &mut MapImage, come: &mut MapImage) {
         let journal = std::mem::take(&mut self.journal);
         for (route, old) in journal.pools {
@@ -194,7 +196,7 @@ impl<P: Paths> Pools<P> {
         }
     }
 
-    /// The addresses that endpoints are dialed from.
+    /// Source addresses of dials.
     pub fn sources(&self) -> BTreeSet<IpAddr> {
         self.endpoints.values().map(|used| used.entry.path.source).collect()
     }
@@ -204,14 +206,15 @@ impl<P: Paths> Pools<P> {
         self.by_address.keys().copied().collect()
     }
 
-    /// The smallest of the endpoints' largest segments, in bytes; 0 without endpoints.
+    /// The smallest maximum segment size of all endpoints, in bytes; 0 without endpoints.
     pub fn max_segment(&self) -> u16 {
         self.segments.keys().next().copied().unwrap_or_default()
     }
 
-    /// The columns of a route's endpoints; one that stands in several services has one, with the sum of its shares.
-    /// Endpoints that nobody reaches have none, and what would lead back to the router has none either. A route with an endpoint that the relay alone reaches has no columns at
-    /// all, so that each endpoint gets its share; nor has a rule with a share that no endpoint can serve.
+    /// The slots of a route's endpoints. An endpoint of several services has one slot, with the sum of its shares.
+    /// Unreachable endpoints have none, nor have the router's own addresses, which would loop back to it. If an
+    /// endpoint is reachable only by the relay, the route has no slots at all, so that each endpoint gets its share;
+    /// nor has a rule with a share that no endpoint can serve.
     fn slots_of(&mut self, resolved: &ResolvedRoute, endpoints: &Endpoints) -> Result<Slots, Relayed> {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
         for (endpoint, weight) in resolved.weighted_endpoints(endpoints) {
@@ -239,7 +242,7 @@ impl<P: Paths> Pools<P> {
         Ok(slots.collect())
     }
 
-    /// The id of an endpoint; its entry is that of the newest way.
+    /// The id of an endpoint; sets its entry to the newest route.
     fn endpoint(&mut self, entry: EndpointEntry) -> u32 {
         let known = self.by_address.get(&entry.address).copied();
         let id = known.unwrap_or_else(|| {
@@ -276,7 +279,7 @@ impl<P: Paths> Pools<P> {
         self.forget_unused(slots);
     }
 
-    /// Forgets those of these endpoints that no pool has.
+    /// Deletes those of these endpoints that no pool contains.
     fn forget_unused(&mut self, slots: &Slots) {
         for slot in slots.iter() {
             if self.endpoints.get(&slot.endpoint).is_some_and(|used| used.pools == 0) {

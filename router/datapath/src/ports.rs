@@ -1,4 +1,4 @@
-//! The source ports of the kernel's dials: outside the range that the stack takes its own from.
+//! Source ports of the kernel's dials, outside the stack's own range of ephemeral ports.
 
 pub mod range;
 
@@ -9,13 +9,13 @@ use super::pin_folder::PinFolder;
 
 pub use range::PortRange;
 
-/// Ports of the kernel's own dials begin here, unless the stack's range leaves more room elsewhere. Below are the
-/// ports of well-known services, which firewalls treat by number.
+/// Lowest port of the kernel's dials, unless the stack's range leaves more room elsewhere. Lower ports are those of
+/// well-known services, which firewalls match by number.
 const LOWEST: u16 = 10_240;
-/// Fewer ports than these are no default: each is used again after as many dials to an endpoint.
+/// Smallest default range: each port is reused after as many dials to an endpoint.
 const LEAST: usize = 1024;
 
-/// Where the stack's own range is told, in the network namespace of whoever reads it.
+/// The stack's own range, of the reader's network namespace.
 const LOCAL_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 /// Why there are no ports to dial from.
@@ -24,8 +24,8 @@ pub enum PortsError {
     /// The stack's range cannot be read.
     #[error("cannot read {LOCAL_RANGE}: {0}")]
     Unreadable(io::Error),
-    /// What stands there is no range.
-    #[error("{LOCAL_RANGE} holds `{0}`, which is no range of ports")]
+    /// The file contains no range.
+    #[error("{LOCAL_RANGE} holds `{0}`, which is not a range of ports")]
     Odd(String),
     /// The operator's range and the stack's have ports in common.
     #[error(
@@ -65,7 +65,7 @@ pub enum PortsError {
 }
 
 /// The range to dial from: the operator's, or the largest part above `LOWEST` that the stack's range and those of other
-/// agents leave. `own` are the pins of whoever asks.
+/// agents leave. `own` is the caller's pin folder.
 ///
 /// # Errors
 /// See [`PortsError`].
@@ -104,11 +104,11 @@ fn beside(local: PortRange, others: Vec<Instance>, wanted: Option<PortRange>) ->
         next = next.max(after);
     }
     let (low, count) = largest.ok_or(PortsError::OneOrMany { local, others })?;
-    // Neither is above 65,535: the part ends before the one that is taken.
+    // Neither exceeds 65,535: the part ends before a port that is in use.
     Ok(PortRange { low: low as u16, high: (low + count - 1) as u16 })
 }
 
-/// Other agents with their ports, as a sentence goes on.
+/// Other agents with their ports, as the continuation of a sentence.
 fn and(others: &[Instance]) -> String {
     others.iter().map(|other| format!(" and instance {} ({})", other.name, other.ports)).collect()
 }

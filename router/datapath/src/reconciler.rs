@@ -39,15 +39,15 @@ const PEER_TICKS: u32 = 5;
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Most connections ended at once because of the host's rules; takes some milliseconds.
 const ENDED_AT_ONCE: usize = 100;
-/// A client that connected before a rule against it was added may send its hello afterwards. The proxy waits 5 s for a hello,
-/// so after this time no such client is left.
+/// A client that connected before a rule against it was added may send its hello afterwards. The proxy waits 5 s for a
+/// hello, so after this time no such client is left.
 const LAST_HELLO: Duration = Duration::from_secs(6);
 
-/// Runs until `mode` ends it, or its sender is dropped. Needs a thread of its own, because the system calls block. Pinned
-/// objects stay, unless it ends with [`Mode::Shutdown`].
+/// Runs until `mode` ends it, or its sender is dropped. Needs a thread of its own, because the system calls block.
+/// Pinned objects stay, unless it ends with [`Mode::Shutdown`].
 ///
-/// One agent at a time writes the maps: a new agent stores its process id in them, and an agent that finds another id does not
-/// write until that process has ended.
+/// One agent at a time writes the maps: a new agent stores its process id in them, and an agent that finds another id
+/// does not write until that process has ended.
 ///
 /// # Errors
 /// Only while opening the maps; later failures are retried and reported through `programmed`.
@@ -85,7 +85,7 @@ pub async fn run(
                 if task.wait_for_end_of(pid, &mut mode).await {
                     return Ok(());
                 }
-                tracing::warn!(pid, "the agent that wrote the kernel maps is gone; they are ours again");
+                tracing::warn!(pid, "the agent that wrote the kernel maps has ended; this agent writes them again");
             }
         }
     }
@@ -301,7 +301,7 @@ impl Task {
     async fn give_up(&mut self) {
         let reporter = Rc::clone(&self.state.reporter);
         if let Err(error) = events::drain(&self.inputs.pins, &reporter).await {
-            tracing::warn!(%error, "cannot read what the kernel told last");
+            tracing::warn!(%error, "cannot read the kernel's last events");
         }
         match self.sweeper.living() {
             Ok(ends) => events::give_up(&ends, &reporter).await,
@@ -362,5 +362,5 @@ async fn next_news(news: &mut Option<News>) -> std::io::Result<()> {
 }
 
 fn no_news(error: &std::io::Error) {
-    tracing::warn!(%error, "the kernel does not tell of changed interfaces and routes; they are looked at every second");
+    tracing::warn!(%error, "no notifications of changed interfaces and routes; they are read every second");
 }

@@ -1,9 +1,9 @@
 //! Interfaces that permit `bpf_redirect_peer`.
 //!
-//! Packets to a pod on this host pass a veth pair: one end here, the other in the pod's network namespace. `bpf_redirect_peer`
-//! hands them to the other end without the backlog queue between the two, and so without a softirq turn. But egress hooks of
-//! this end do not see them. So an interface permits it only if it has no such hooks. They are checked repeatedly, and each
-//! permission expires soon, so that packets take the ordinary path if no agent runs.
+//! Packets to a pod on this host pass a veth pair: one end here, the other in the pod's network namespace.
+//! `bpf_redirect_peer` hands them to the other end without the backlog queue between the two, and so without a softirq
+//! turn. But egress hooks of this end do not see them. So an interface permits it only if it has no such hooks. They
+//! are checked repeatedly, and each permission expires soon, so that packets take the ordinary path if no agent runs.
 
 use std::io;
 
@@ -22,11 +22,11 @@ const STANDS_NS: u64 = 15_000_000_000;
 /// Whether `bpf_redirect_peer` is used (`--peer-redirect`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum PeerRedirect {
-    /// Where nothing on the interface wants to see them leave: no queueing discipline, filter, TCX program or chain of
-    /// nftables; where it leaves segmentation and checksums to its other end; and where no XDP program is there.
+    /// On interfaces without egress hooks (queueing discipline, filter, TCX program or chain of nftables) that leave
+    /// segmentation and checksums to their other end, where no XDP program is attached.
     #[default]
     Auto,
-    /// Nowhere: every packet leaves by its interface.
+    /// Never: every packet leaves by its interface.
     Never,
 }
 
@@ -39,7 +39,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// With the map of a loaded object.
+    /// Uses the map of a loaded object.
     pub fn new(map: HashMap<MapData, u32, u64>, wanted: PeerRedirect) -> Self {
         Peers { map, wanted, last: Vec::new() }
     }
@@ -56,13 +56,13 @@ impl Peers {
             PeerRedirect::Never => Vec::new(),
         };
         if let Err(error) = self.write(&open) {
-            tracing::warn!(%error, "cannot write which interfaces' other ends are reached at once");
+            tracing::warn!(%error, "cannot write the permissions of bpf_redirect_peer");
         }
         let names: Vec<String> = open.into_iter().map(|(name, _)| name).collect();
         let changed = names != self.last;
         if changed {
             let interfaces = names.join(", ");
-            tracing::info!(target: "datapath", interfaces, "packets are handed to the other ends of these interfaces");
+            tracing::info!(target: "datapath", interfaces, "packets are redirected to the peers of these interfaces");
             self.last = names;
         }
         changed
@@ -87,14 +87,14 @@ fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<
         Ok(Some(look)) => look,
         Ok(None) => return Vec::new(),
         Err(error) => {
-            tracing::debug!(target: "datapath", %error, "cannot ask who looks at packets that leave");
+            tracing::debug!(target: "datapath", %error, "cannot read the egress hooks");
             return Vec::new();
         }
     };
     let pairs = kernel.attached_to().filter_map(|(name, index)| Some((name, index, *interfaces.pairs.get(&index)?)));
     let open = pairs.filter(|(name, index, pair)| {
         look.is_open(name, *index, *pair).unwrap_or_else(|error| {
-            tracing::debug!(target: "datapath", interface = name, %error, "cannot ask who looks at packets that leave");
+            tracing::debug!(target: "datapath", interface = name, %error, "cannot read the egress hooks");
             false
         })
     });
@@ -138,8 +138,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Offloads that an interface leaves to its other end. Without all of those for TCP, packets are segmented and checksummed on
-/// their way out, for a receiver that cannot do so.
+/// Offloads that an interface leaves to its other end. Without all of those for TCP, packets are segmented and
+/// checksummed on their way out, for a receiver that cannot do so.
 const OFFLOADS: [&str; 5] = [
     "tx-checksum-ip-generic",
     "tx-generic-segmentation",

@@ -1,5 +1,5 @@
-//! Resets to both ends of a connection that the agent ends: its entries are deleted, and neither end may send a packet that
-//! would be answered by a reset.
+//! Resets to both ends of a connection that the agent ends: its entries are deleted, and neither end may send a packet
+//! that would be answered by a reset.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -28,8 +28,8 @@ pub struct Resets {
 }
 
 impl Resets {
-    /// Resets both ends of a connection, given its client's key and its two deleted entries. Each reset has the sequence number
-    /// that its receiver expects next (RFC 5961 §3.2).
+    /// Resets both ends of a connection, given its client's key and its two deleted entries. Each reset has the
+    /// sequence number that its receiver expects next (RFC 5961 §3.2).
     pub fn send(&mut self, key: &FlowKey, client: &Flow, backend: &Flow) {
         self.send_to(key, client);
         self.send_to_endpoint(client, backend);
@@ -45,7 +45,7 @@ impl Resets {
         if let Err(error) = self.answer(from, flow)
             && !std::mem::replace(&mut self.told, true)
         {
-            tracing::warn!(%error, "ends of connections are not told; raw sockets need CAP_NET_RAW");
+            tracing::warn!(%error, "cannot send resets for ended connections; raw sockets need CAP_NET_RAW");
         }
     }
 
@@ -60,9 +60,9 @@ impl Resets {
             IpAddr::V4(_) => opened(&mut self.v4, AddressFamily::INET)?,
             IpAddr::V6(_) => opened(&mut self.v6, AddressFamily::INET6)?,
         };
-        // No port: the packet has it.
+        // Port 0: the packet itself contains the port.
         match sendto(socket, &packet, SendFlags::DONTWAIT, &SocketAddr::new(destination, 0)) {
-            // A rule of the host's drops it, or a policy blocks it.
+            // A rule of the host drops it, or a policy blocks it.
             Err(Errno::PERM) => Ok(()),
             sent => Ok(sent.map(drop)?),
         }

@@ -1,5 +1,5 @@
-//! What the kernel decides about a first flight, computed here from a map image: for `explain`, and to test that
-//! kernel and user space agree.
+//! Simulates the kernel's decision about a first flight from a map image: for `explain`, and to test that kernel and
+//! user space agree.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use super::address::sixteen;
 use super::image::{MapImage, RouteMap, flags};
 
 impl MapImage {
-    /// The decision about the first `bytes` that `client` sends to a listener of `router`; `None` while they are not
-    /// complete.
+    /// The decision about the first `bytes` that `client` sends to a listener of `router`; `None` if they are
+    /// incomplete.
     pub fn decide(&self, router: u32, protocol: u8, client: IpAddr, bytes: &[u8]) -> Option<Decision> {
         let seen = bytes.get(..MAX_FLIGHT as usize).unwrap_or(bytes);
         let full = seen.len() == MAX_FLIGHT as usize;
@@ -32,7 +32,7 @@ impl MapImage {
                 http::Progress::Incomplete => full.then_some(Decision::of(decide::too_long(protocol))),
                 http::Progress::Invalid(_) => Some(Decision::of(decide::malformed(protocol))),
                 http::Progress::Complete => {
-                    // Not more than MAX_FLIGHT.
+                    // At most MAX_FLIGHT.
                     let received = seen.len() as u32;
                     Some(decide::http(parser.head(), received, &self.tables(router, client, &host)))
                 }
@@ -40,7 +40,7 @@ impl MapImage {
         }
     }
 
-    /// The decision about a complete, well-formed first flight of a client that asks for this name.
+    /// The decision about a complete, well-formed first flight with this name.
     pub fn decide_name(&self, router: u32, protocol: u8, client: IpAddr, name: &str) -> Decision {
         let Ok((host, kind)) = hostname::normalise(name.as_bytes()) else {
             return Decision::of(decide::malformed(protocol));

@@ -1,8 +1,8 @@
-//! Addresses and ports of connections that the host forwards and masquerades, which leave from its own addresses. The programs
-//! dial from other ports.
+//! Addresses and ports of connections that the host forwards and masquerades, which leave from its own addresses. The
+//! programs dial from other ports.
 //!
-//! Connection tracking has these connections, and not those of the programs. It is read every few seconds; a newer connection is
-//! detected by the dial, from the endpoint's answer.
+//! Connection tracking has these connections, and not those of the programs. It is read every few seconds; a newer
+//! connection is detected by the dial, from the endpoint's answer.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -42,10 +42,10 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// With the maps of a loaded object, which may hold what an earlier agent wrote.
+    /// Uses the maps of a loaded object, which may contain entries of an earlier agent.
     ///
     /// # Errors
-    /// When a map is not as this build expects it, or cannot be read.
+    /// If a map does not have this build's layout, or cannot be read.
     pub fn new(taken: Map, clashes: Map) -> Result<Self, MapError> {
         let map: HashMap<_, Raw<FlowKey>, u32> = HashMap::try_from(taken)?;
         let held = map.keys().map(|key| key.map(|Raw(key)| key)).collect::<Result<_, _>>()?;
@@ -64,7 +64,7 @@ impl Taken {
             Some(Ok((found, took))) => {
                 self.rest_until = Instant::now() + REST.max(took * SHARE);
                 let written = found.and_then(|found| self.write(found));
-                tracing::debug!(target: "timing", taken = self.held.len(), ?took, "ports of others looked at");
+                tracing::debug!(target: "timing", taken = self.held.len(), ?took, "ports of other connections read");
                 written
             }
         };
@@ -72,7 +72,7 @@ impl Taken {
         if let Err(error) = begun
             && !std::mem::replace(&mut self.told, true)
         {
-            tracing::warn!(%error, "cannot ask which ports the host's translated connections have");
+            tracing::warn!(%error, "cannot read the ports of the host's translated connections");
         }
     }
 

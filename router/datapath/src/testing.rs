@@ -34,13 +34,13 @@ pub fn route(services: &[(u16, &[u16])]) -> ResolvedRoute {
     }
 }
 
-/// A key that says itself which endpoints it has.
+/// A key that contains the addresses of its endpoints.
 pub fn key(addresses: &[String]) -> Arc<EndpointsKey> {
     let ports = PortChoice::Target(Some(addresses.join(" ").into()));
     Arc::new(EndpointsKey { namespace: "shop".into(), service: "web".into(), ports })
 }
 
-/// The endpoints of a route whose keys are such.
+/// The endpoints of a route with such keys.
 pub fn endpoints(route: &ResolvedRoute) -> Endpoints {
     let found = |key: &Arc<EndpointsKey>| {
         let PortChoice::Target(Some(addresses)) = &key.ports else { return Arc::default() };

@@ -1,4 +1,4 @@
-//! A denied name below a wildcard is no more the wildcard's in the kernel's maps than in the proxy's table.
+//! A denied name below a wildcard does not match the wildcard, in the kernel's maps as in the proxy's table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! What is pinned outlives an agent, and the next one goes on with it: the same maps, the new programs in the place of
-//! the old. Needs root.
+//! Pinned objects outlive an agent, and the next one adopts them: the same maps, with the new programs in place of the
+//! old ones. Needs root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
@@ -79,7 +79,7 @@ fn attached(interface: &str) -> [Vec<u32>; 2] {
         .map(|way| SchedClassifier::query_tcx(interface, way).unwrap().1.iter().map(|info| info.id()).collect())
 }
 
-/// Links without a pin are freed by the kernel in its own time.
+/// The kernel frees links without a pin asynchronously.
 fn nothing_is_attached(interface: &str) {
     let begin = Instant::now();
     while attached(interface) != [Vec::<u32>::new(), Vec::new()] {
@@ -102,7 +102,7 @@ fn the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_th
     let maps = [names::FLOWS, names::EVENTS].map(|name| instance.map_id(name));
     let programs = attached("lo");
     assert!(programs.iter().all(|way| way.len() == 1), "{programs:?}");
-    // As if it were killed: nothing is said, nothing is removed.
+    // As if it were killed: nothing is logged or removed.
     drop(first);
     assert_eq!(attached("lo"), programs, "the programs work on without an agent");
 
@@ -132,14 +132,14 @@ fn interfaces_that_went_came_back_or_are_down_leave_no_links_behind() {
     let mut kernel = instance.open().unwrap();
     news(&mut kernel, &["lo", "back.1", "gone"]);
     assert_eq!(instance.links().len(), 6);
-    // No more up, or no more there.
+    // The interface is no longer attachable.
     assert_eq!(news(&mut kernel, &["lo", "back.1"]), ["interface gone is gone"]);
     assert_eq!(instance.links().len(), 4);
     nothing_is_attached("gone");
     news(&mut kernel, &["lo", "back.1", "gone"]);
     assert!(attached("gone").iter().all(|way| way.len() == 1));
 
-    // Without an agent one goes, and another one comes back under its name.
+    // While no agent runs, one interface is removed, and another is replaced by a new one of its name.
     drop(kernel);
     ip(&["link", "delete", "gone"]);
     ip(&["link", "delete", "back.1"]);
@@ -176,7 +176,7 @@ fn filters_of_older_kernels_are_replaced_too() {
     second.remove_pins();
     assert_eq!(filters(), [Vec::<String>::new(), Vec::new()]);
 
-    // And what a killed agent left goes with the rest.
+    // The remains of a killed agent are removed as well.
     let mut third = instance.open().unwrap();
     third.use_filters();
     news(&mut third, &["lo"]);
@@ -191,7 +191,7 @@ fn maps_of_another_build_are_refused_by_name() {
     let mut kernel = instance.open().unwrap();
     news(&mut kernel, &["lo"]);
     drop(kernel);
-    // A map that is none of ours under the name of one.
+    // Another map under the name of this one.
     let flows = instance.folder().map(names::FLOWS);
     fs::remove_file(&flows).unwrap();
     let refused = instance.open().err().unwrap().to_string();
@@ -218,7 +218,7 @@ fn what_a_start_left_unfinished_is_no_obstacle() {
 fn a_folder_that_an_agent_uses_is_neither_taken_nor_cleaned_up_but_handed_over() {
     let instance = Instance::new("taken");
     drop(instance.open().unwrap());
-    // Another process of this name, once it has printed something; it is there until it is waited for.
+    // Another process of this name, running once it has printed something; it exists until it is waited for.
     let mut other =
         Command::new(std::env::current_exe().unwrap()).arg("--list").stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();

@@ -1,5 +1,5 @@
-//! The configuration maps of a loaded program: what is written can be read back, and the next agent goes on with it.
-//! Needs root.
+//! The configuration maps of a loaded program: written entries can be read back, and the next agent adopts them. Needs
+//! root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
@@ -35,7 +35,7 @@ fn kernel() -> Kernel {
     Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)")
 }
 
-/// One of everything, of both families.
+/// One entry of each kind, of both families.
 fn image() -> MapImage {
     let mut image = MapImage::default();
     let v4: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
@@ -55,7 +55,7 @@ fn image() -> MapImage {
         let id = RouteId::of_route("ns", format!("r{route}"));
         image.routes.insert(route, RouteLabel { router: 7, route: id });
     }
-    // A host of rules, and a part of an object of another kind.
+    // A host with rules, and a route that is a part of an object of another kind.
     let site = HostEntry { backend: "HTTPRoute shop/store".to_owned(), ..entry(0, Reason::NeedsProxy, false) };
     image.hosts.insert((RouteMap::HttpBe, 7, "site.test".to_owned()), site);
     let part = RouteId { kind: Kind::TlsRoute, part: 12, ..RouteId::of_route("ns", "tls") };
@@ -88,7 +88,7 @@ fn what_is_written_is_read_back_and_goes_again() {
     let mut wanted = image();
     written(&mut maps, &mut now, &wanted);
 
-    // Another set of slots for one route, a listener that tells another size, a path that changed.
+    // Another set of slots for one route, a listener that announces another segment size, a changed path.
     wanted.slots.remove(&10);
     wanted.slots.insert(13, [SlotEntry { endpoint: 5, threshold: u32::MAX, alias: 0 }].into());
     wanted.pools.insert(1, PoolEntry { id: 13, slots: 1, flags: 0 });
@@ -96,7 +96,7 @@ fn what_is_written_is_read_back_and_goes_again() {
     wanted.endpoints.get_mut(&5).unwrap().path.interface = 9;
     written(&mut maps, &mut now, &wanted);
 
-    // Whoever comes next and finds the maps as they are has nothing to do but this.
+    // The next agent finds the maps in this state, and needs no other writes than these.
     let mut found = maps.read().unwrap();
     written(&mut maps, &mut found, &MapImage::default());
 }
@@ -221,10 +221,11 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let idle = |flow: &mut Flow| (flow.started_ns, flow.last_ns, flow.route) = (long_ago, long_ago, 2);
     let live = pair(1, |_| ());
     let (told, untold, silent) = (pair(2, closing(FLOW_REPORTED)), pair(3, closing(0)), pair(4, idle));
-    // The port of an ended connection was taken over by another client's: the backend's entry is not this one's.
+    // Another client's connection has taken over the port of an ended one: the backend's entry is of the other
+    // connection.
     let mut taken_over = pair(5, closing(FLOW_REPORTED));
     taken_over[1].1 = Flow { started_ns: live[0].1.started_ns, ..live[1].1 };
-    // An entry that lost its other direction.
+    // An entry without its other direction.
     let mut lonely = pair(6, |flow| (flow.started_ns, flow.last_ns) = (long_ago, long_ago));
     lonely[0] = live[0];
     // The client has begun anew: the kernel deletes its entry alone.
@@ -234,7 +235,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
         flows.insert(Raw(key), Raw(flow), 0).unwrap();
     }
     assert_eq!(sweeper.highest_ids().unwrap(), (2, 5));
-    // Of a connection that goes on, of one that ends here, and of one that has gone; and one that has just begun.
+    // Partial heads of a live connection, of one that ends here, and of a deleted one; and one that has just begun.
     let boot = clock(ClockId::Boottime);
     for (client, age) in [(1, 20), (4, 20), (8, 20), (9, 0)] {
         let read_ns = (boot - Duration::from_secs(age)).as_nanos() as u64;
@@ -256,7 +257,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let mut kept: Vec<_> = heads.keys().map(|key| key.unwrap().0.source_port).collect();
     kept.sort_unstable();
     assert_eq!(kept, [1, 9]);
-    // Those of the first pass that were seen before they were deleted are not live any more in the second.
+    // Connections that the first pass counted before it deleted them are not live in the second.
     sweeper.sweep(timeout, |end| panic!("told twice: {end:?}")).unwrap();
     assert_eq!(sweeper.live(), Some(1));
 }
@@ -272,8 +273,8 @@ fn the_verifier_has_room_to_spare_for_each_level_of_the_log() {
     [LogLevel::Off, LogLevel::Debug, LogLevel::Trace].map(Object::Logging).into_iter().for_each(has_room_to_spare);
 }
 
-/// Half of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`), and an eighth of the
-/// stack is left.
+/// The programs use at most half of the million instructions that the verifier processes
+/// (`BPF_COMPLEXITY_LIMIT_INSNS`), and leave an eighth of the stack.
 fn has_room_to_spare(object: Object) {
     let programs = Kernel::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
     assert_eq!(programs.len(), 2);

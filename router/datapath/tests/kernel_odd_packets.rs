@@ -1,4 +1,4 @@
-//! What the program makes of odd packets of connections that it carries: options, extension headers, fragments, through
+//! The program's handling of odd packets of carried connections: options, extension headers, fragments, through
 //! `BPF_PROG_TEST_RUN`. Needs root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
@@ -43,7 +43,7 @@ impl Rig {
         Rig { kernel, flows, counters }
     }
 
-    /// Has the kernel carry a client's connection.
+    /// Adds the entries of a client's carried connection.
     fn carry(&mut self, client: &Client, v6: bool, own: u8) {
         let address = |last: u8| -> IpAddr {
             if v6 { [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last].into() } else { [10, 0, 0, last].into() }
@@ -99,7 +99,7 @@ impl Rig {
         self.flows.get(&Raw(client.flow()), 0).unwrap().0
     }
 
-    /// What becomes of a packet, and what it is then.
+    /// The action on a packet, and the resulting packet.
     fn run(&mut self, packet: &[u8]) -> (u32, Vec<u8>) {
         let mut out = vec![0; packet.len() + 256];
         let options = TestRunOptions { data_in: Some(packet), data_out: Some(&mut out), ..TestRunOptions::new() };
@@ -117,7 +117,7 @@ fn client(v6: bool, port: u16) -> Client {
     Client::new(if v6 { "2001:db8::7" } else { "192.0.2.7" }.parse().unwrap(), port, 443)
 }
 
-/// A packet's bytes but for the Ethernet addresses.
+/// A packet's bytes without the Ethernet addresses.
 fn ip(frame: &[u8]) -> &[u8] {
     &frame[12..]
 }
@@ -168,7 +168,7 @@ fn what_a_host_refuses_is_dropped_and_counted() {
         assert_eq!(rig.run(&odd).0, DROPPED, "{between:?}");
         assert_eq!(rig.count(DialCounter::RefusedHeaders), u64::from(port - 1999));
     }
-    // Authentication is the stack's.
+    // An authentication header is left to the stack.
     let mut client = client(true, 3000);
     rig.carry(&client, true, 0);
     let odd = with(&client.data(b"0123456789"), 51, &[6, 0, 0, 0, 0, 0, 0, 0]);
@@ -190,9 +190,9 @@ fn fragments_are_parts_of_what_the_whole_would_be() {
         rig.carry(&client, v6, 0);
         let whole = rig.run(&packet).1;
         let before = rig.flow(&client);
-        // Those before the first are not known.
+        // Fragments before the first one are unknown.
         assert_eq!(rig.run(&parts[2]), (LEFT, parts[2].clone()));
-        // With options too, or a header of them: each part is without.
+        // With options, or an extension header, too: they are removed from each fragment.
         let between: &[u8] = if v6 { &[44, 0, 1, 4, 0, 0, 0, 0] } else { &[1, 1, 1, 0] };
         let mut sent = Vec::new();
         for (i, part) in parts.iter().enumerate() {
@@ -230,7 +230,7 @@ fn a_fin_in_fragments_is_seen() {
 #[test]
 fn what_cannot_be_carried_in_fragments_ends_the_connection() {
     let mut rig = Rig::new();
-    // The same segment again and again: it does not arrive.
+    // The same segment repeatedly: it does not arrive.
     let mut again = client(false, 2000);
     rig.carry(&again, false, 0);
     let packet = again.data(&[7; 800]);
@@ -240,7 +240,7 @@ fn what_cannot_be_carried_in_fragments_ends_the_connection() {
     assert_eq!(rig.flow(&again).end, 0);
     assert_eq!(rig.run(&fragments(&packet, 7, 400)[0]).0, DROPPED);
     assert_eq!(rig.flow(&again).end, FlowEndReason::Fragmented as u8, "for the agent to see");
-    // A request of clear text; and a first fragment without the TCP header.
+    // A clear-text request; and a first fragment without the TCP header.
     let mut request = client(true, 2001);
     rig.carry(&request, true, FLOW_CLEARTEXT);
     assert_eq!(rig.run(&fragments(&request.data(&[7; 800]), 1, 400)[0]).0, DROPPED);
@@ -249,7 +249,7 @@ fn what_cannot_be_carried_in_fragments_ends_the_connection() {
     rig.carry(&tiny, false, 0);
     assert_eq!(rig.run(&fragments(&tiny.data(&[7; 800]), 1, 16)[0]).0, DROPPED);
     assert_eq!(rig.flow(&tiny).end, FlowEndReason::Fragmented as u8);
-    // From one version of IP to the other.
+    // A connection between the two versions of IP.
     let mut across = client(false, 2003);
     rig.carry(&across, true, FLOW_ACROSS);
     assert_eq!(rig.run(&fragments(&across.data(&[7; 800]), 1, 400)[0]).0, DROPPED);

@@ -1,5 +1,5 @@
-//! The kernel program follows the requests of a connection exactly as `router_common::requests` says: random streams through
-//! the real program by `BPF_PROG_TEST_RUN`, in order and out of it. Needs root.
+//! The kernel program tracks the requests of a connection exactly as `router_common::requests` does: random streams
+//! through the real program by `BPF_PROG_TEST_RUN`, in sequence and out of it. Needs root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
@@ -35,7 +35,7 @@ use streams::{Connection, Fate, OTHER, OWN, Stream, in_any_order, in_order, temp
 
 const ROUTER: u32 = 7;
 const ROUTE: u32 = 8;
-/// Payload that a test run takes.
+/// Most payload bytes of a test run.
 const SEGMENT: usize = 1400;
 
 /// The program in the kernel, and the connections that it carries.
@@ -67,12 +67,12 @@ struct Carried<'r> {
     client: Client,
     /// Sequence number behind the first head.
     begin: u32,
-    /// Client and endpoint, as the maps name them.
+    /// Keys of the client's and the endpoint's entry.
     keys: [FlowKey; 2],
 }
 
 impl<'r> Carried<'r> {
-    /// Whose first head is over before a sequence number, and announces this content.
+    /// A connection whose first head ends before `begin` and announces this content.
     fn new(rig: &'r RefCell<Rig>, address: &str, begin: u32, content: Content) -> Carried<'r> {
         let mut at = rig.borrow_mut();
         at.next = at.next.checked_add(1).unwrap_or(1024);
@@ -154,7 +154,7 @@ impl<'r> Carried<'r> {
         self.rig.borrow_mut().kernel.ingress().unwrap().test_run(options).unwrap();
     }
 
-    /// Bytes of the client, so many behind the first ones.
+    /// Sends bytes of the client at an offset behind the first ones.
     fn sends(&self, offset: u32, bytes: &[u8]) -> Fate {
         self.sends_packet(&self.client.data_at(offset, bytes))
     }
@@ -190,7 +190,7 @@ fn random_streams_end_exactly_where_they_must() {
     }
 }
 
-/// Every prefix of a stream in one segment, and what follows in another.
+/// Each prefix of a stream in one segment, and the rest in another.
 #[test]
 fn a_stream_is_told_wherever_it_is_cut() {
     let rig = Rig::new();
@@ -220,7 +220,7 @@ fn damaged_segments_are_not_read() {
     assert_eq!(connection.sends(0, b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n"), Fate::Reset);
 }
 
-/// An endpoint's packet, at an offset of what it sends.
+/// Sends an endpoint's packet at an offset of its stream.
 fn answers(connection: &Carried, offset: u32, bytes: &[u8]) {
     let endpoint = Client::new("127.0.0.1".parse().unwrap(), 9000, connection.keys[1].destination_port);
     let before = connection.entry(1);
@@ -246,7 +246,7 @@ fn behind_a_switch_of_protocols_nothing_is_looked_at() {
     let connection = asked(&rig, Content::sized(5));
     assert_eq!(connection.sends(0, b"hello"), Fate::Passes, "content of the request");
     assert_eq!(connection.sends(5, own), Fate::Early, "until the answer is there");
-    // What comes behind it in another order decides nothing.
+    // A later packet, out of order, decides nothing.
     answers(&connection, 100, b"HTTP/1.1 200 OK\r\n\r\n");
     assert_eq!(connection.sends(5, own), Fate::Early);
     answers(&connection, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
@@ -270,11 +270,11 @@ fn an_endpoint_that_does_not_switch_gets_requests_that_are_looked_at() {
     ] {
         let connection = asked(&rig, Content::default());
         answers(&connection, 0, answer.as_bytes());
-        // A second first answer, say.
+        // As if a second first response arrived.
         answers(&connection, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
         assert_eq!(connection.sends(0, other), Fate::Reset, "{answer:?}");
     }
-    // Content and more in one segment cannot wait: the endpoint may want the content first.
+    // Content and further bytes in one segment cannot be held: the endpoint may wait for the content first.
     let connection = asked(&rig, Content::sized(5));
     assert_eq!(connection.sends(0, b"helloGET / HTTP/1.1\r\n"), Fate::Reset);
     assert_eq!(connection.entry(0).end, FlowEndReason::Unfollowed as u8);
@@ -288,9 +288,9 @@ fn content_of_any_length_passes() {
     let mut seq = 1000_u32;
     for _ in 0..40 {
         assert_eq!(connection.segment(seq, &tempting, seq.wrapping_sub(5)), Fate::Passes, "at {seq}");
-        // As if a window of others had passed.
+        // As if a window of other segments had passed.
         seq = seq.wrapping_add(1 << 29);
     }
-    // What was not acknowledged yet may be as much as is looked at together.
+    // Unacknowledged content may be as long as the largest range inspected at once.
     assert!(connection.entry(0).content.free() <= (10_u64 << 32) - (39 << 29) + (1 << 30));
 }

@@ -80,7 +80,7 @@ impl Rig {
         }
     }
 
-    /// What the newest event says of a connection.
+    /// The verdict of a connection's newest event.
     fn verdict(&mut self, flow: &FlowKey) -> Option<Reason> {
         while let Some(item) = self.events.next() {
             let event: Event = abi::read(&item).expect("a whole event");
@@ -110,7 +110,7 @@ fn label(route: u32) -> RouteLabel {
     RouteLabel { router: ROUTER, route: RouteId::of_route("ns", format!("r{route}")) }
 }
 
-/// Names that the corpora use, spread over all kinds of entry.
+/// Names in the corpora, in entries of all kinds.
 fn image() -> MapImage {
     let mut image = MapImage::default();
     for address in ["127.0.0.1", "::1"] {
@@ -160,7 +160,7 @@ fn corpus(kind: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Segments of at most 1,400 bytes: what a test run takes, and what a wire carries.
+/// Segments of at most 1,400 bytes, which fit in a test run and in an Ethernet frame.
 fn segments(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.chunks(1400).collect()
 }
@@ -175,12 +175,12 @@ fn agree_on(kind: &str, protocol: u8) {
             let got = rig.send(protocol, address, &segments(&bytes));
             assert_eq!(got, expected, "{} whole, from {address}", path.display());
             *reasons.entry(expected.map_or("incomplete", Reason::text)).or_default() += 1;
-            // Files that are longer than the kernel gathers are cut within what it reads.
+            // Files longer than the kernel gathers are cut within the part that it reads.
             for cut in 1..bytes.len().min(2800) {
                 let (first, second) = bytes.split_at(cut);
                 let parts: Vec<_> = segments(first).into_iter().chain(segments(second)).collect();
                 let got = rig.send(protocol, address, &parts);
-                // What the first part is enough for is decided by it.
+                // If the first part suffices for a decision, it decides.
                 let expected = rig.expected(protocol, address, first).or(expected);
                 assert_eq!(got, expected, "{} cut at {cut}, from {address}", path.display());
                 runs += 1;
@@ -233,13 +233,14 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), Some(Reason::OutOfOrder));
 
-    // No handshake seen.
+    // Without a recorded handshake.
     let mut client = Client::new(v4, 61_001, HTTP_PORT);
     let packets = [client.data(b"GET / HTTP/1.1\r\n\r\n")];
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), Some(Reason::NoHandshake));
 
-    // Headers before TCP in the handshake, and a first segment in fragments: whatever comes then.
+    // Headers before TCP in the handshake, and a first segment in fragments: the decision does not depend on what
+    // follows.
     let request = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
     let mut client = Client::new(v4, 61_004, HTTP_PORT);
     let packets = [packets::with(&client.syn(), 0, &[1, 1, 1, 0]), client.data(request)];
@@ -250,13 +251,13 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
     rig.run(&[&[syn][..], &packets::fragments(&client.data(request), 1, 24), &[client.data_at(0, request)]].concat());
     assert_eq!(rig.verdict(&client.flow()), Some(Reason::Unreadable));
 
-    // A port that is nobody's.
+    // A port without a listener.
     let mut client = Client::new(v4, 61_002, 9999);
     let packets = [client.syn(), client.data(b"GET / HTTP/1.1\r\n\r\n")];
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), None);
 
-    // A head that is longer than the kernel reads, and a host that needs the proxy.
+    // A head longer than the kernel reads, and a host that needs the proxy.
     let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}\r\n\r\n", "x".repeat(5000));
     assert_eq!(rig.send_from(61_010, &segments(long.as_bytes())), Some(Reason::LargeHead));
     assert_eq!(rig.send_from(61_011, &[b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n"]), Some(Reason::NeedsProxy));
@@ -300,7 +301,7 @@ fn a_source_that_is_not_listed_is_reset_on_both_sides() {
         let options = TestRunOptions { data_in: Some(&data), data_out: Some(&mut up), ..TestRunOptions::new() };
         let result = rig.kernel.ingress().unwrap().test_run(options).unwrap();
         assert_eq!(rig.verdict(&client.flow()), Some(Reason::SourceNotAllowed));
-        // What goes up the stack is a bare reset with the sequence number that the stack expects.
+        // The packet that goes up the stack is a bare reset with the sequence number that the stack expects.
         up.truncate(result.data_size_out as usize);
         packets::assert_reset(&up, &client);
     }
@@ -322,12 +323,12 @@ fn a_full_map_of_first_flights_passes_newcomers_up_and_keeps_the_others() {
         waiting.push(client);
     }
     assert_eq!(rig.send_from(60_000, &[first]), Some(Reason::MapFull));
-    // A request in one segment needs no room, and those that wait have kept theirs.
+    // A request in one segment needs no room in the map, and the waiting ones have kept theirs.
     assert_eq!(rig.send_from(60_001, &[request]), Some(Reason::Cleartext));
     for client in &mut waiting {
         rig.run(&[client.data(rest)]);
         assert_eq!(rig.verdict(&client.flow()), Some(Reason::Cleartext));
     }
-    // All have left, so there is room again.
+    // All are done, so there is room again.
     assert_eq!(rig.send_from(60_002, &[first]), None);
 }

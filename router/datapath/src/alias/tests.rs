@@ -1,10 +1,10 @@
-//! The table draws what the weights say.
+//! The table draws in proportion to the weights.
 
 use proptest::prelude::*;
 
 use super::columns;
 
-/// How often each index is drawn, from what the kernel does with the table.
+/// Relative frequency of each index, as the kernel draws from the table.
 fn drawn(table: &[(u32, u32)]) -> Vec<f64> {
     let mut drawn = vec![0.0; table.len()];
     for (own, (threshold, alias)) in table.iter().enumerate() {

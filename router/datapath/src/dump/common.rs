@@ -1,4 +1,4 @@
-//! What the dumps of several maps share.
+//! Shared by the dumps of several maps.
 
 use std::net::SocketAddr;
 
@@ -11,10 +11,10 @@ use crate::pin_folder::OpenError;
 /// Why a map cannot be dumped.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// No such map.
+    /// There is no such map.
     #[error("no map is called `{0}`; `sluice bpf maps` lists them")]
     Unknown(String),
-    /// It is not pinned, or may not be read.
+    /// The map is not pinned, or must not be read.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Reading failed.

@@ -18,7 +18,7 @@ use crate::dump::common::{DumpError, protocol, socket};
 use crate::flows::{is_client, other_direction, state};
 use crate::pin_folder::PinFolder;
 
-/// All connections that are there, ended ones that linger included, by client.
+/// All connections, including ended ones whose entries remain, by client.
 ///
 /// # Errors
 /// See [`DumpError`].
@@ -78,7 +78,7 @@ fn row(key: &FlowKey, client: &Flow, backend: Option<&Flow>, route: Option<&str>
     })
 }
 
-/// The entries of `flows` as they are.
+/// The entries of `flows`, one row each: two per connection.
 pub fn entries(map: &Map) -> Result<Vec<Value>, DumpError> {
     let mut rows = Vec::new();
     walk(map, |key, flow| {
@@ -118,7 +118,7 @@ fn walk(map: &Map, take: impl FnMut(&FlowKey, &Flow)) -> Result<(), DumpError> {
     Walk::new(map)?.all(take).map_err(failed)
 }
 
-/// Keys have no order of their own.
+/// A sort key: flow keys are not ordered.
 fn bytes_of(key: &FlowKey) -> ([u8; 16], [u8; 16], u16, u16) {
     (key.source, key.destination, key.source_port, key.destination_port)
 }

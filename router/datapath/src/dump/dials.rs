@@ -13,7 +13,7 @@ pub fn state(id: u32, value: &EndpointState) -> Value {
         "maxSegment": value.max_segment})
 }
 
-/// The one row of `config`. The secret is nobody's business.
+/// The one row of `config`, without the secret.
 pub fn config(map: Map) -> Result<Vec<Value>, MapError> {
     let map: Array<_, Raw<Config>> = Array::try_from(map)?;
     let Raw(config) = map.get(&0, 0)?;

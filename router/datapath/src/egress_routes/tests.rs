@@ -1,4 +1,4 @@
-//! What segments carry, what caches remember, and what stands in the way.
+//! Segment sizes, the cache of routes, and obstacles.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ fn a_cache_tells_when_it_knows_too_much() {
     assert!(!cache.is_stale());
 }
 
-/// The loopback's way is asked for in the namespace of whoever runs the test; nothing is changed there.
+/// Looks up the route to a loopback address in the namespace of the test run; changes nothing there.
 #[test]
 fn what_stands_in_the_way_of_a_dial_is_told() {
     let mut paths = KernelPaths::new(Netlink::open().unwrap());
@@ -87,7 +87,7 @@ fn what_stands_in_the_way_of_a_dial_is_told() {
     let with = |firewall| Arc::new(Host { firewall: Some(Arc::new(firewall)), ..Host::default() });
     paths.follow(with(Firewall::default()));
     assert_eq!(paths.path(endpoint), Ok(path));
-    // What rules do is judged again where they are others.
+    // Verdicts of rules are computed again after the rules have changed.
     paths.follow(with(Firewall::unread("it cannot be read")));
     assert_eq!(paths.path(endpoint), Err(Obstacle::HostRule("it cannot be read".into())));
 }

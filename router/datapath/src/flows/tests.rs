@@ -1,4 +1,4 @@
-//! What becomes of connections, case by case.
+//! The actions on connections, case by case.
 
 use router_common::http::Content;
 use router_common::maps::{SIDE_BACKEND, Translation};
@@ -16,7 +16,7 @@ fn key(from: u8, to: u8) -> FlowKey {
     FlowKey { source: [from; 16], destination: [to; 16], source_port: from.into(), destination_port: to.into() }
 }
 
-/// A connection of one second ago.
+/// A connection that began one second ago.
 pub fn flow(state: u8) -> Flow {
     Flow {
         rewrite: Translation {
@@ -82,7 +82,7 @@ fn every_state_has_its_time() {
         ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
     ] {
         assert_eq!(judge(&client, backend.as_ref(), NOW, IDLE), fate, "{name}");
-        // Whoever does not ask for the other direction keeps what would be kept.
+        // If the backend's entry is not read, the result is the same.
         assert!(fate == Fate::Keep || wants_backend(&client, NOW, IDLE), "{name}");
     }
 }

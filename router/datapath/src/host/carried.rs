@@ -21,11 +21,12 @@ pub struct Lost {
     pub client: FlowKey,
     /// Monotonic nanoseconds of its dial.
     pub started_ns: u64,
-    /// The client gets no reset: a rule drops its packets.
+    /// True if the client must get no reset, because a rule drops its packets.
     pub silent: bool,
 }
 
-/// Checks all connections, once for each client's address, listener and endpoint, unless rules depend on ports.
+/// Finds the connections that rules stop. Connections with the same client address, listener and endpoint are checked
+/// once, unless rules depend on ports.
 ///
 /// # Errors
 /// The system call's.
@@ -42,12 +43,12 @@ pub fn lost(walk: &mut Walk<FlowKey, Flow>, host: &Host, link: impl Fn(u32) -> L
         }
     })?;
     for (rule, connections) in judge.rules {
-        tracing::info!(target: "datapath", connections, "connections that the kernel carries end: {rule}");
+        tracing::info!(target: "datapath", connections, "carried connections are ended: {rule}");
     }
     Ok(found)
 }
 
-/// The receiver of an entry's packets.
+/// The leg towards the receiver of an entry's packets.
 fn leg(flow: &Flow) -> Leg {
     let to = &flow.rewrite.to;
     Leg {
@@ -62,16 +63,16 @@ struct Judge<'h, L> {
     host: &'h Host,
     link: L,
     known: HashMap<Leg, Outcome>,
-    /// How many connections each rule ends.
+    /// Number of connections that each rule ends.
     rules: BTreeMap<Arc<str>, usize>,
 }
 
 impl<L: Fn(u32) -> Link> Judge<'_, L> {
-    /// `Some` if a connection is to end; then whether its client gets no reset.
+    /// `Some` if the connection must end: true if its client must get no reset.
     fn ends(&mut self, leg: Leg) -> Option<bool> {
         let (why, silent) = match self.outcome(leg) {
             Outcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),
-            _ if self.host.protects(leg) => ("IPsec does not let their packets pass as they are".into(), false),
+            _ if self.host.protects(leg) => ("IPsec transforms or blocks their packets".into(), false),
             _ => return None,
         };
         *self.rules.entry(why).or_default() += 1;

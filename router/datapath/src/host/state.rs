@@ -20,7 +20,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The treatment of a dial's packets by IPsec.
+    /// The obstacle that IPsec is to a dial's packets, if any.
     pub fn ipsec(&self, source: IpAddr, endpoint: IpAddr) -> Option<Obstacle> {
         if self.policies.concern(Direction::Out, source, endpoint) {
             Some(Obstacle::Ipsec)
@@ -31,8 +31,8 @@ impl Host {
         }
     }
 
-    /// Why connections to a listener are relayed: the host may redirect them, or route its answers differently than the programs
-    /// do.
+    /// Why connections to a listener are relayed: the host may redirect them, or route its answers differently than the
+    /// programs do.
     pub fn takes(&self, listener: SocketAddr) -> Option<AgentAlone> {
         if self.policies.concern_source(listener.ip()) {
             return Some(AgentAlone::Ipsec);
@@ -46,7 +46,7 @@ impl Host {
         self.firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
     }
 
-    /// The treatment of one direction of a carried connection.
+    /// The firewall's effect on one leg of a carried connection.
     pub(super) fn outcome(&self, leg: Leg, link: Link) -> Outcome {
         self.firewall.as_ref().map_or(Outcome::Passes, |firewall| firewall.outcome(leg, link))
     }

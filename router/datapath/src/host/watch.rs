@@ -1,5 +1,5 @@
-//! The thread that inspects the host: reading twenty thousand rules and judging every route to an endpoint by them takes a
-//! second, during which the data path's own thread sweeps and writes.
+//! The thread that inspects the host: reading twenty thousand rules and judging every route to an endpoint by them
+//! takes a second, during which the data path's own thread sweeps and writes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -138,10 +138,10 @@ impl Looker {
                 let begin = Instant::now();
                 let KernelPaths { host, names, .. } = &self.paths;
                 let lost = carried::lost(&mut self.flows, host, |index| netfilter::Link::of(index, names));
-                tracing::debug!(target: "timing", took = ?begin.elapsed(), "carried connections judged");
+                tracing::debug!(target: "timing", took = ?begin.elapsed(), "carried connections checked");
                 lost.map_or_else(
                     |error| {
-                        tracing::warn!(%error, "cannot go through the map of flows");
+                        tracing::warn!(%error, "cannot iterate over the map of flows");
                         Told::Nothing
                     },
                     Told::Lost,
@@ -161,7 +161,7 @@ impl Looker {
         let ways = question.endpoints.into_iter().map(|to| (to, self.paths.path(to))).collect();
         let host = Arc::clone(&self.paths.host);
         let taken = question.listeners.into_iter().map(|listener| (listener, host.takes(listener))).collect();
-        tracing::debug!(target: "timing", took = ?begin.elapsed(), changed, "ways judged");
+        tracing::debug!(target: "timing", took = ?begin.elapsed(), changed, "routes to endpoints checked");
         Told::Looked(Answer { host, ways, taken })
     }
 
@@ -169,7 +169,7 @@ impl Looker {
     fn read(&mut self, local: &BTreeSet<IpAddr>) -> bool {
         let last = Arc::clone(&self.paths.host);
         let policies = or_as_before(Policies::read(), "the IPsec policies", &last.policies);
-        let routing = or_as_before(self.paths.netlink().routing_rules(), "the rules of routing", &last.routing);
+        let routing = or_as_before(self.paths.netlink().routing_rules(), "the routing rules", &last.routing);
         let firewall = self.firewall.as_mut().map(|watch| (watch.look(local), Arc::clone(watch.last())));
         let others = firewall.as_ref().is_some_and(|(changed, _)| *changed || last.firewall.is_none());
         if !others && policies == last.policies && routing == last.routing {

@@ -40,9 +40,9 @@ pub enum KernelError {
         /// The other agent.
         pid: u32,
     },
-    /// What is pinned is of another build.
+    /// A pinned map is of another build.
     #[error(
-        "cannot go on with the map {map} of {folder}: {what}. End the connections that it carries with \
+        "cannot adopt the map {map} of {folder}: {what}. End the connections that it carries with \
          `sluice bpf cleanup` and the --instance of this agent, or give it another --instance"
     )]
     Mismatch {
@@ -53,17 +53,17 @@ pub enum KernelError {
         /// The difference.
         what: String,
     },
-    /// The kernel lacks what the programs need.
+    /// The kernel lacks features that the programs need.
     #[error(
         "this kernel lacks {0}, which the kernel program needs: use a newer kernel, or --data-path userspace, with which \
          the agent relays every connection"
     )]
     Lacking(String),
-    /// The kernel refuses a map or the object's BTF.
-    #[error("the kernel refuses the maps; with --data-path userspace the agent relays every connection")]
+    /// The kernel rejects a map or the object's BTF.
+    #[error("the kernel rejects the maps; with --data-path userspace the agent relays every connection")]
     Load(#[from] EbpfError),
-    /// The kernel refuses the program.
-    #[error("the kernel refuses the program; with --data-path userspace the agent relays every connection")]
+    /// The kernel rejects the program.
+    #[error("the kernel rejects the program; with --data-path userspace the agent relays every connection")]
     Program(#[from] ProgramError),
     /// There are no ports to dial from.
     #[error(transparent)]

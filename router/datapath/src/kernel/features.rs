@@ -1,10 +1,10 @@
-//! What the programs need of the kernel, asked of the kernel itself: distributions take features into older versions, and
-//! leave some out of newer ones.
+//! Features that the programs need, probed in the running kernel: distributions backport features to older versions,
+//! and omit some from newer ones.
 
 use aya::programs::ProgramType;
 use aya::sys::{BpfHelper, is_helper_supported};
 
-/// Helpers that the programs call and that not every kernel has, and the version that brought each.
+/// Helpers that the programs call and that some kernels lack: helper, name, and the version that introduced it.
 const HELPERS: [(BpfHelper, &str, &str); 7] = [
     (BpfHelper::BPF_FUNC_ringbuf_reserve, "bpf_ringbuf_reserve", "5.8"),
     (BpfHelper::BPF_FUNC_csum_level, "bpf_csum_level", "5.8"),
@@ -15,7 +15,7 @@ const HELPERS: [(BpfHelper, &str, &str); 7] = [
     (BpfHelper::BPF_FUNC_loop, "bpf_loop", "5.17"),
 ];
 
-/// The helpers that this kernel lacks, in words; empty when it lacks none, or does not tell.
+/// The helpers that this kernel lacks, as texts; empty if it lacks none, or if the probe fails.
 pub fn missing() -> Vec<String> {
     lacking(|helper| is_helper_supported(ProgramType::SchedClassifier, helper).unwrap_or(true))
 }

@@ -1,9 +1,9 @@
-//! Attaching the programs to interfaces, so that they stay attached without an agent, and the next one replaces them
-//! without a packet in between.
+//! Attaching the programs to interfaces, so that they stay attached without an agent, and the next agent replaces them
+//! atomically, without missing a packet.
 //!
-//! TCX links (Linux 6.6) are pinned, and updated in place. Where the kernel has none, which the first attachment tells, a
-//! program is a filter of the interface's clsact qdisc, under a priority of the instance's own; the filter persists by
-//! itself, and is replaced in place too.
+//! TCX links (Linux 6.6) are pinned, and updated in place. If the first attachment finds that the kernel has none, a
+//! program is attached as a filter of the interface's clsact qdisc, with a priority specific to the instance; the
+//! filter persists by itself, and is replaced in place, too.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,24 +14,24 @@ use aya::programs::{LinkOrder, ProgramError, TcAttachType};
 
 use crate::pin_folder::PinFolder;
 
-/// Filters have this one handle under their priority.
+/// Handle of all filters, each unique under its priority.
 const HANDLE: TcHandle = TcHandle::new(0, 1);
 
 /// Whether the kernel has TCX links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tcx {
-    /// It was not asked yet.
+    /// Not probed yet.
     Unknown,
     Has,
     Lacks,
 }
 
-/// Which packets of an interface.
+/// Direction of an interface's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// Those that come in.
+    /// Packets that arrive.
     Ingress,
-    /// Those that go out.
+    /// Packets that leave.
     Egress,
 }
 
@@ -54,30 +54,30 @@ impl Direction {
     }
 }
 
-/// Where links of an instance are kept.
+/// Links of an instance, and the folder of their pins.
 #[derive(Debug)]
 pub struct Links {
     folder: Option<PinFolder>,
     tcx: Tcx,
 }
 
-/// A program on an interface. Dropping it leaves a pinned link or a filter where it is.
+/// A program attached to an interface. Dropping it leaves a pinned link or a filter in place.
 #[derive(Debug)]
 pub enum Attached {
-    /// A TCX link. Without a pin it goes when dropped.
+    /// A TCX link. Without a pin, dropping it detaches the program.
     Link { _link: FdLink, pin: Option<PathBuf> },
-    /// A filter; `None` once it is left alone.
+    /// A filter; `None` once it was detached or released.
     Filter(Option<SchedClassifierLink>),
 }
 
 impl Attached {
-    /// Detaches it.
+    /// Detaches the program.
     pub fn detach(mut self) -> io::Result<()> {
         match &mut self {
             Attached::Link { pin: Some(pin), .. } => removed(pin),
             Attached::Link { pin: None, .. } => Ok(()),
             Attached::Filter(link) => {
-                // Detaches as it goes.
+                // Its drop detaches the program.
                 drop(link.take());
                 Ok(())
             }
@@ -90,24 +90,24 @@ impl Drop for Attached {
         if let Attached::Filter(link) = self
             && let Some(link) = link.take()
         {
-            // Its own end would detach it.
+            // Its drop would detach the program.
             std::mem::forget(link);
         }
     }
 }
 
 impl Links {
-    /// Links that are pinned, or go with their program.
+    /// Links pinned in `folder`; without a folder, links that end with their program.
     pub fn new(folder: Option<PinFolder>) -> Links {
         Links { folder, tcx: Tcx::Unknown }
     }
 
-    /// Uses filters whatever the kernel has.
+    /// Uses filters, even if the kernel has TCX links.
     pub fn use_filters(&mut self) {
         self.tcx = Tcx::Lacks;
     }
 
-    /// How programs are attached.
+    /// The kind of attachment.
     pub fn kind(&self) -> &'static str {
         match self.tcx {
             Tcx::Unknown => "nothing yet",
@@ -116,7 +116,7 @@ impl Links {
         }
     }
 
-    /// Follows an interface to its new name, by which the next attachment finds its links. Filters have none.
+    /// Renames the pins of a renamed interface, so that the next attachment finds its links. Filters have none.
     ///
     /// # Errors
     /// The system call's.
@@ -131,10 +131,10 @@ impl Links {
         })
     }
 
-    /// Attaches a program, in the place of an earlier one of this instance if there is one.
+    /// Attaches a program; replaces an earlier one of this instance, if any.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel rejects it.
     pub fn attach(
         &mut self,
         program: &mut SchedClassifier,
@@ -166,7 +166,7 @@ impl Links {
             if let Some(link) = replace(program, pin, interface, kind) {
                 return Ok(Attached::Link { _link: link, pin: Some(pin.clone()) });
             }
-            // Of an interface that is gone, or of another network namespace.
+            // The pin is of a removed interface, or of another network namespace.
             removed(pin)?;
         }
         let id = program.attach_with_options(interface, kind, TcAttachOptions::TcxOrder(LinkOrder::default()))?;
@@ -185,7 +185,7 @@ impl Links {
         interface: &str,
         direction: Direction,
     ) -> Result<Attached, ProgramError> {
-        // That it exists already is fine, and any other failure shows when attaching.
+        // An existing qdisc is no error; any other failure shows when attaching.
         let _ = tc::qdisc_add_clsact(interface);
         let kind = direction.attach_type();
         let priority = self.folder.as_ref().map_or(0, priority);
@@ -193,7 +193,7 @@ impl Links {
         let options = TcAttachOptions::Netlink(NlOptions { priority, handle, classid: None });
         let id = match program.attach_with_options(interface, kind, options) {
             Ok(id) => id,
-            // The one of an earlier agent: the new program takes its place.
+            // A filter of an earlier agent exists: the new program replaces it.
             Err(_) if priority != 0 => {
                 program.attach_to_link(SchedClassifierLink::attached(interface, kind, priority, handle, None)?)?
             }
@@ -202,15 +202,15 @@ impl Links {
         Ok(Attached::Filter(Some(program.take_link(id)?)))
     }
 
-    /// Whether a filter with this priority is of these.
+    /// True if a filter with this priority is of these links.
     pub fn is_own_filter(&self, priority: u16) -> bool {
         self.tcx == Tcx::Lacks && self.folder.as_ref().is_some_and(|folder| self::priority(folder) == priority)
     }
 
-    /// Whether a program is the only one at its place, but for filters.
+    /// True if a program is the only TCX program in its place; filters do not count.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the kernel does not list the programs.
     pub fn is_alone(&self, program: &SchedClassifier, interface: &str, direction: Direction) -> io::Result<bool> {
         let own = program.info().map_err(io::Error::other)?.id();
         let queried = match SchedClassifier::query_tcx(interface, direction.attach_type()) {
@@ -220,7 +220,7 @@ impl Links {
         Ok(queried.1.iter().all(|attached| attached.id() == own))
     }
 
-    /// Removes pins of links that are not among those attached: their interfaces are gone.
+    /// Removes pins of links that are not among those attached: their interfaces were removed.
     pub fn sweep<'a>(&self, attached: impl Iterator<Item = &'a Attached>) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let live: Vec<&Path> = attached
@@ -238,13 +238,13 @@ impl Links {
     }
 }
 
-/// Whether this is the answer of a kernel that does not know TCX.
+/// True if a kernel without TCX returns this error.
 fn is_unknown(error: &ProgramError) -> bool {
     let ProgramError::SyscallError(error) = error else { return false };
     matches!(error.io_error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG))
 }
 
-/// Puts a program into a pinned link; `None` if the link is not, or no longer, of this interface.
+/// Updates a pinned link with a program; `None` if the link is not, or no longer, of this interface.
 fn replace(program: &mut SchedClassifier, pin: &Path, interface: &str, kind: TcAttachType) -> Option<FdLink> {
     let old = PinnedLink::from_pin(pin).ok()?;
     let old = SchedClassifierLink::try_from(FdLink::from(old)).ok()?;
@@ -255,13 +255,14 @@ fn replace(program: &mut SchedClassifier, pin: &Path, interface: &str, kind: TcA
     attached.iter().any(|info| info.id() == own).then_some(link)
 }
 
-/// Name of a pin: names on this file system have no dots, and those of interfaces may.
+/// Name of a pin. Dots are escaped: names on this file system must have none, but interfaces may.
 fn pin_name(interface: &str, direction: Direction) -> String {
     let interface = interface.replace('%', "%25").replace('.', "%2e");
     format!("{interface}-{}", direction.name())
 }
 
-/// Priority of the filters of an instance: its own, as far as 16 bits go, and after what the operator has.
+/// Priority of an instance's filters: a hash of its name, unique as far as 16 bits allow, behind the operator's usual
+/// priorities.
 fn priority(folder: &PinFolder) -> u16 {
     let instance = folder.path().parent().and_then(Path::file_name).unwrap_or_default();
     instance_priority(&instance.to_string_lossy())
@@ -273,20 +274,20 @@ fn instance_priority(instance: &str) -> u16 {
     0x4000 | (hash ^ (hash >> 16)) as u16 & 0x3fff
 }
 
-/// Removes the filters of an instance from every interface. There are none where links are pinned.
+/// Removes an instance's filters from every interface. There are none where links are pinned.
 pub fn detach_classic(instance: &str) {
     let priority = instance_priority(instance);
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return };
     let names: std::collections::BTreeSet<String> = interfaces.map(|interface| interface.interface_name).collect();
     for name in names {
         for direction in Direction::ALL {
-            // Detaches as it goes; that there is none is the usual case.
+            // Dropping it detaches the filter; a missing filter is the usual case.
             let _ = SchedClassifierLink::attached(&name, direction.attach_type(), priority, HANDLE, None);
         }
     }
 }
 
-/// Whether programs may be attached by links of a folder.
+/// True if a folder contains links.
 pub fn any(folder: &PinFolder) -> bool {
     entries(&folder.links()).is_ok_and(|entries| !entries.is_empty())
 }

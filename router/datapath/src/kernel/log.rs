@@ -9,10 +9,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::object::LOG_TARGET;
 
-/// How often the ring is read: it holds some 128 lines.
+/// Interval of reading the ring, which has room for some 128 lines.
 const READ: Duration = Duration::from_millis(10);
 
-/// Prints the lines of a loaded object until it is dropped; `None` if the object has none.
+/// Prints the log lines of a loaded object until it is dropped; `None` if the object has none.
 pub fn printing(object: &mut Ebpf) -> Option<impl Future<Output = ()> + use<>> {
     let mut lines = EbpfLogger::init_with_logger(object, Printer).ok()?;
     Some(async move {
@@ -25,7 +25,7 @@ pub fn printing(object: &mut Ebpf) -> Option<impl Future<Output = ()> + use<>> {
     })
 }
 
-/// Makes a line an event of the agent's own log.
+/// Forwards a line as an event of the agent's own log.
 struct Printer;
 
 impl Log for Printer {
@@ -44,7 +44,7 @@ impl Log for Printer {
     fn flush(&self) {}
 }
 
-/// A line without the zeros that its texts are filled with.
+/// A line without the zeros that its texts are padded with.
 fn text(line: &str) -> String {
     line.replace('\0', "")
 }

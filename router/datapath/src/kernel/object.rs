@@ -12,7 +12,7 @@ static LOGGING: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/s
 #[cfg(not(feature = "kernel-log"))]
 static LOGGING: &[u8] = &[];
 
-/// Constant of the object with log lines: the highest level that is on. The verifier removes the others.
+/// Constant of the object with log lines: the highest enabled level. The verifier removes the others.
 const LOG_LEVEL: &str = "AYA_LOG_LEVEL";
 
 /// Which of the two objects to load.
@@ -26,15 +26,15 @@ pub enum Object {
 }
 
 impl Object {
-    /// Whether this build has the object with log lines.
+    /// True if this build has the object with log lines.
     pub fn can_log() -> bool {
         !LOGGING.is_empty()
     }
 
-    /// Its bytes.
+    /// The object's bytes.
     ///
     /// # Errors
-    /// [`KernelError::NoObject`], [`KernelError::NoLog`] if this build does not have it.
+    /// [`KernelError::NoObject`], [`KernelError::NoLog`] if this build does not contain it.
     pub(super) fn bytes(self) -> Result<&'static [u8], KernelError> {
         match self {
             Object::Plain if PLAIN.is_empty() => Err(KernelError::NoObject),
@@ -44,7 +44,7 @@ impl Object {
         }
     }
 
-    /// Sets its constants.
+    /// Sets the object's constants.
     pub(super) fn configure(self, loader: &mut EbpfLoader<'_>) {
         if let Object::Logging(level) = self {
             loader.override_global(LOG_LEVEL, level.constant(), true);
@@ -59,12 +59,12 @@ pub enum LogLevel {
     Off,
     /// Decisions, dials, ends.
     Debug,
-    /// Also the first acknowledgement of each endpoint.
+    /// Also each endpoint's acknowledgement of the first payload.
     Trace,
 }
 
 impl LogLevel {
-    /// The level that the process' filter lets through for [`LOG_TARGET`].
+    /// The level that the process' log filter enables for [`LOG_TARGET`].
     pub fn of_filter() -> LogLevel {
         if tracing::enabled!(target: LOG_TARGET, tracing::Level::TRACE) {
             LogLevel::Trace

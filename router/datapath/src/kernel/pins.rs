@@ -1,4 +1,4 @@
-//! What is pinned: whose it is, whether this build can go on with it, and removing it.
+//! Pinned objects: their owner, whether this build can adopt them, and their removal.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::pin_folder::{BPFFS, PinFolder};
 /// `BPF_FS_MAGIC` of linux/magic.h.
 const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
 
-/// Mounts the BPF file system if nothing has.
+/// Mounts the BPF file system unless it is mounted.
 pub fn mount_bpffs() -> io::Result<()> {
     if rustix::fs::statfs(BPFFS)?.f_type as u64 & 0xffff_ffff == BPF_FS_MAGIC {
         return Ok(());
@@ -25,7 +25,7 @@ pub fn mount_bpffs() -> io::Result<()> {
     Ok(mount("bpf", BPFFS, "bpf", flags, None)?)
 }
 
-/// What a map must be for a program to use it as its own.
+/// Attributes that a map must have for a program to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     kind: u32,
@@ -36,7 +36,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The first difference, in words: what is pinned, what is wanted.
+    /// The first difference as text, from the pinned map to the wanted one; `None` if they are equal.
     fn difference(&self, wanted: &Attributes) -> Option<String> {
         let pairs = [
             ("type", self.kind, wanted.kind),
@@ -50,10 +50,10 @@ impl Attributes {
     }
 }
 
-/// The ring of log lines (aya-log), which each agent makes anew.
+/// The ring of log lines (aya-log); each agent creates its own.
 const LOG_RING: &str = "AYA_LOGS";
 
-/// The maps that an object wants, but for its own constants and variables, and its log.
+/// The maps of an object, except those of its constants and variables, and its log ring.
 ///
 /// # Errors
 /// When the object cannot be parsed.
@@ -70,7 +70,7 @@ pub fn wanted(object: &[u8]) -> Result<BTreeMap<String, Attributes>, KernelError
         let attributes = Attributes {
             kind,
             key_size: map.key_size(),
-            // As the loader asks for it: rings have no values, and a size of a power of two of pages.
+            // As the loader creates it: rings have no values, and their size is a power of two of pages.
             value_size: if ring { 0 } else { map.value_size() },
             max_entries: if ring { ring_size(map.max_entries(), page) } else { map.max_entries() },
             flags: map.map_flags(),
@@ -84,11 +84,11 @@ fn ring_size(bytes: u32, page: u32) -> u32 {
     bytes.div_ceil(page).next_power_of_two() * page
 }
 
-/// Whether all maps are pinned, and as an object wants them; `false` when there is nothing to go on with. What was
-/// left of a start or an end that was interrupted is removed: no program used it.
+/// True if all maps are pinned, with the attributes that an object requires; `false` if there is nothing to adopt. The
+/// remains of an interrupted start or end are removed: no program used them.
 ///
 /// # Errors
-/// [`KernelError::Mismatch`] when a program of another build uses them.
+/// [`KernelError::Mismatch`] if a program of another build uses them.
 pub fn adoptable(folder: &PinFolder, wanted: &BTreeMap<String, Attributes>) -> Result<bool, KernelError> {
     let fail = |error| KernelError::of_pins(folder.path(), error);
     let mut missing = None;
@@ -132,11 +132,11 @@ fn pinned(path: &Path) -> io::Result<Option<Attributes>> {
     }))
 }
 
-/// Removes a folder: first what leads packets to the programs.
+/// Removes a folder: first the links that attach the programs.
 pub fn unpin(folder: &PinFolder) -> io::Result<()> {
     remove_all(&folder.links())?;
     remove_all(folder.path())?;
-    // The instance's folder, if no other version is in it.
+    // The instance's folder, unless it contains another version.
     if let Some(instance) = folder.path().parent() {
         let _ = fs::remove_dir(instance);
     }
@@ -150,11 +150,11 @@ fn remove_all(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what a killed agent of an instance left: attached programs, connections that the kernel carries, maps.
-/// Returns the folders that were removed, of any version.
+/// Removes the remains of a killed agent of an instance: attached programs, carried connections, maps. Returns the
+/// removed folders, of all versions.
 ///
 /// # Errors
-/// [`KernelError::Taken`] while an agent uses them, [`KernelError::PinFolder`] when they cannot be removed.
+/// [`KernelError::Taken`] while an agent uses them, [`KernelError::PinFolder`] if they cannot be removed.
 pub fn clean_up(instance: &str) -> Result<Vec<String>, KernelError> {
     let root = PinFolder::of(instance).path().parent().map(Path::to_path_buf).unwrap_or_default();
     let fail = |error| KernelError::of_pins(&root, error);

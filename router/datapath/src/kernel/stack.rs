@@ -1,8 +1,8 @@
-//! How much of the kernel's BPF stack the programs use: 512 bytes are for all functions that are under way.
+//! Use of the kernel's BPF stack by the programs: all active frames share 512 bytes.
 //!
-//! Counted from the object as the verifier of Linux 6.1 does it, the strictest that is supported: it rounds each frame up
-//! to 32 bytes, where later ones round to 16. A callback of `bpf_loop` is under way like a function that is called. What the
-//! compiler has left of unreachable code counts here and not there, so this is never less.
+//! Computed from the object as the verifier of Linux 6.1 does, the strictest one supported: it rounds each frame up to
+//! 32 bytes, later ones to 16. A callback of `bpf_loop` is active like a called function. Unreachable code that the
+//! compiler has left counts here but not there, so this is an upper bound.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -10,10 +10,10 @@ use aya::EbpfError;
 use aya_obj::Object;
 use aya_obj::generated::bpf_insn;
 
-/// Bytes that the kernel gives (`MAX_BPF_STACK`).
+/// Size of the BPF stack in bytes (`MAX_BPF_STACK`).
 pub const LIMIT: u32 = 512;
 
-/// What a frame is rounded up to.
+/// Bytes to a multiple of which a frame is rounded up.
 const ROUNDED: u32 = 32;
 
 // linux/bpf_common.h, linux/bpf.h
@@ -30,10 +30,10 @@ const PSEUDO_FUNCTION: u8 = 4;
 /// The register that points to the end of a frame.
 const FRAME: u8 = 10;
 
-/// Bytes of stack of each program's deepest chain of calls.
+/// Bytes of stack of each program's deepest call chain, by program name.
 ///
 /// # Errors
-/// When the object cannot be parsed or linked.
+/// If the object cannot be parsed or linked.
 pub fn deepest(object: &[u8]) -> Result<BTreeMap<String, u32>, EbpfError> {
     let mut object = Object::parse(object)?;
     let sections: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
@@ -44,7 +44,7 @@ pub fn deepest(object: &[u8]) -> Result<BTreeMap<String, u32>, EbpfError> {
     Ok(object.programs.iter().map(|(name, program)| (name.clone(), of(program))).collect())
 }
 
-/// The same of one program's instructions: its functions one behind the other, the first being its entry.
+/// The same for one program's instructions: its functions in sequence, the first of which is its entry point.
 fn deepest_of(instructions: &[bpf_insn]) -> u32 {
     let mut begins = BTreeSet::from([0]);
     begins.extend(instructions.iter().enumerate().filter_map(|(at, instruction)| callee(at, instruction)));
@@ -54,12 +54,12 @@ fn deepest_of(instructions: &[bpf_insn]) -> u32 {
     chain(0, &functions, &mut BTreeMap::new())
 }
 
-/// Bytes from the frame of the function at `begin` on.
+/// Bytes of the deepest call chain from the function at `begin` on, its own frame included.
 fn chain(begin: usize, functions: &BTreeMap<usize, &[bpf_insn]>, known: &mut BTreeMap<usize, u32>) -> u32 {
     if let Some(bytes) = known.get(&begin) {
         return *bytes;
     }
-    // The kernel refuses recursion; it would come back here.
+    // The kernel rejects recursion, which would not terminate here.
     known.insert(begin, 0);
     let Some(function) = functions.get(&begin) else { return 0 };
     let callees = function.iter().enumerate().filter_map(|(at, instruction)| callee(begin + at, instruction));
@@ -69,17 +69,18 @@ fn chain(begin: usize, functions: &BTreeMap<usize, &[bpf_insn]>, known: &mut BTr
     bytes
 }
 
-/// The function that an instruction calls, or hands to a helper that calls it.
+/// The function that an instruction calls, or passes to a helper as a callback.
 fn callee(at: usize, instruction: &bpf_insn) -> Option<usize> {
     let calls = instruction.code == CALL && instruction.src_reg() == PSEUDO_CALL
         || instruction.code == WIDE && instruction.src_reg() == PSEUDO_FUNCTION;
     if calls { (at + 1).checked_add_signed(isize::try_from(instruction.imm).ok()?) } else { None }
 }
 
-/// Bytes of a function's own: how far below the end of its frame it reads, writes or points.
+/// Bytes of a function's frame: the lowest offset from the frame pointer that it reads, writes or points to.
 fn frame(function: &[bpf_insn]) -> u32 {
     let mut deepest = 0;
-    // Registers that were just made the end of the frame; what is added to them next makes them point into it.
+    // Bit set of registers that were just set to the frame pointer; a constant added next makes them point into the
+    // frame.
     let mut at_end = 0_u16;
     for instruction in function {
         let (to, from) = (instruction.dst_reg(), instruction.src_reg());
@@ -112,17 +113,17 @@ mod tests {
     fn the_deepest_chain_counts_each_frame_rounded_up() {
         let exit = || instruction(EXIT, 0, 0, 0, 0);
         let program = [
-            // 40 bytes: written to.
+            // 40 bytes, written.
             instruction(STORE, FRAME, 1, -40, 0),
             instruction(CALL, 0, PSEUDO_CALL, 0, 3),
             instruction(WIDE, 2, PSEUDO_FUNCTION, 0, 5),
             instruction(0, 0, 0, 0, 0),
             exit(),
-            // 54 bytes: pointed to.
+            // 54 bytes, by a pointer.
             instruction(MOVE, 3, FRAME, 0, 0),
             instruction(ADD, 3, 0, 0, -54),
             exit(),
-            // None, and the callback of a helper; counts as one byte.
+            // Callback of a helper, without a frame; counts as one byte.
             exit(),
         ];
         assert_eq!(callee(1, &program[1]), Some(5));

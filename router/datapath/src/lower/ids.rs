@@ -7,7 +7,7 @@ use router_table::table::RoutingTable;
 
 use crate::image::RouteLabel;
 
-/// Ids of routes in map entries. They are never given twice, so an entry that lingers can never mean another route.
+/// Ids of routes in map entries. They are never reused, so a stale entry never refers to another route.
 #[derive(Debug, Default)]
 pub struct RouteIds {
     ids: HashMap<(u32, RouteId), u32>,
@@ -15,14 +15,14 @@ pub struct RouteIds {
 }
 
 impl RouteIds {
-    /// Goes on with the ids that an earlier agent gave. `highest` is the highest that any entry anywhere names.
+    /// Adopts the ids that an earlier agent assigned. `highest` is the highest id in any entry.
     pub fn adopt(&mut self, labels: &BTreeMap<u32, RouteLabel>, highest: u32) {
         let named = labels.iter().map(|(id, label)| ((label.router, label.route.clone()), *id));
         self.ids.extend(named);
         self.last = labels.keys().copied().max().unwrap_or_default().max(highest).max(self.last);
     }
 
-    /// Gives every route of the table an id, and forgets those of routes that are gone.
+    /// Assigns an id to every route of the table, and deletes those of removed routes.
     pub fn assign(&mut self, table: &RoutingTable) {
         let old = std::mem::take(&mut self.ids);
         for router in &table.routers {
@@ -36,7 +36,7 @@ impl RouteIds {
         }
     }
 
-    /// Gives one route an id, if it has none.
+    /// Assigns an id to one route, if it has none.
     pub fn add(&mut self, router: u32, route: &RouteId) {
         self.ids.entry((router, route.clone())).or_insert_with(|| {
             self.last = self.last.wrapping_add(1).max(1);
@@ -44,7 +44,7 @@ impl RouteIds {
         });
     }
 
-    /// Forgets one route's id.
+    /// Deletes one route's id.
     pub fn forget(&mut self, router: u32, route: &RouteId) {
         self.ids.remove(&(router, route.clone()));
     }

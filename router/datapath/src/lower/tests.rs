@@ -1,4 +1,4 @@
-//! Lowering: what stands in the maps for a folder of objects, readable as a dump.
+//! Lowering: the map entries for a folder of objects, as a readable dump.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -51,7 +51,7 @@ fn listener(table: &RoutingTable, protocol: Protocol, address: SocketAddr, state
     ListenerState { router: RouterName(Arc::clone(&router.name.0)), router_id: router.id, protocol, address, state }
 }
 
-/// One line an entry, sorted.
+/// One line per entry, sorted.
 fn dump(image: &MapImage) -> Vec<String> {
     let hosts = image.hosts.iter().map(|((map, _, host), entry)| {
         let list = if entry.allow_list { " allow-list" } else { "" };
@@ -218,7 +218,7 @@ fn lowering_the_changes_gives_what_lowering_the_whole_does() {
         vec![route("a", "a.test", None, json!({})), route("d", "a.test", None, json!({}))],
         vec![],
     ];
-    // The endpoints change along with the routes, and once alone.
+    // The endpoints change together with the routes, and once alone.
     versions.insert(1, versions[0].clone());
     for (version, addresses) in
         versions.iter_mut().zip([&["10.0.0.5"][..], &["10.0.0.5", "10.0.0.6"], &["10.0.0.6"], &[]])
@@ -283,7 +283,7 @@ fn clear_text_that_nobody_need_read_is_told_from_what_somebody_must() {
 fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
     let mut objects = vec![route("pass", "pass.test", Some(json!({"termination": "passthrough"})), json!({}))];
     objects.extend(service("web", &["10.0.0.1"]));
-    // The same route as if a TLSRoute's rule had made it, with another backend beside its own.
+    // The same route as if it were of a TLSRoute's rule, with another backend in addition.
     let with = |backend: Option<ServiceEndpoints>| {
         let mut table = table(&objects);
         let router = Arc::get_mut(&mut table.routers[0]).unwrap();

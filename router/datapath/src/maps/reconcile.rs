@@ -1,4 +1,4 @@
-//! Leading the maps to what they should hold, whatever fails on the way.
+//! Reconciling the maps with their intended content, with retries of failed writes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,27 +7,27 @@ use crate::image::{MapImage, RouteMap, covering};
 use crate::maps::write::Maps;
 use crate::plan::{Change, plan};
 
-/// What one attempt at reconciling left undone.
+/// Changes that one attempt left undone.
 #[derive(Debug, Default)]
 pub struct Undone {
-    /// Changes that failed.
+    /// Number of failed changes.
     pub failed: usize,
     /// The first failure.
     pub first: Option<(Change, io::Error)>,
 }
 
-/// Leads the maps from what `now` says they hold to `wanted`. `now` is kept true: it has exactly the changes that
-/// succeeded, so calling again retries the rest.
+/// Writes the differences between `now`, the maps' content, and `wanted`. `now` is updated by exactly the changes that
+/// succeeded, so the next call retries the others.
 ///
-/// A name that cannot be written takes the wildcard that covers it out of the maps, until both can be written: the
-/// kernel would take the wildcard's entry for the name's.
+/// If a name cannot be written, its covering wildcard is removed from the maps until both can be written; otherwise the
+/// kernel would match the wildcard for the name.
 pub fn reconcile(maps: &mut impl Maps, now: &mut MapImage, wanted: &MapImage) -> Undone {
     let changes = plan(now, wanted);
     make_all(maps, now, changes)
 }
 
-/// Makes planned changes, as [`reconcile`] does. What needs a change that failed fails with it: an entry never refers
-/// to what is not there, and nothing goes that an entry still refers to.
+/// Makes planned changes, as [`reconcile`] does. A change that depends on a failed one fails with it: no entry ever
+/// refers to a missing entry, and no referenced entry is removed.
 pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) -> Undone {
     let mut undone = Undone::default();
     let mut withheld = BTreeSet::new();
@@ -37,7 +37,7 @@ pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) 
             Change::PutHost((_, router, host), _) => withheld.contains(&(*router, host.clone())),
             Change::PutSlots(_, slots) => slots.iter().any(|slot| !now.endpoints.contains_key(&slot.endpoint)),
             Change::PutPool(_, pool) => !now.slots.contains_key(&pool.id),
-            // Without a failure before, the plan sees to it.
+            // Without an earlier failure, the order of the plan guarantees it.
             Change::RemoveSlots(pool, _) => undone.failed > 0 && needed.pools(now).contains(pool),
             Change::RemoveEndpoint(id) => undone.failed > 0 && needed.endpoints(now).contains(id),
             _ => false,
@@ -61,8 +61,8 @@ pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) 
     undone
 }
 
-/// What is still referred to when slots and endpoints begin to go, gathered when somebody asks: nothing that comes
-/// later in a plan refers to more.
+/// References that remain when slots and endpoints are removed; computed on first use. Later changes of a plan add no
+/// references.
 #[derive(Default)]
 struct Needed {
     pools: Option<BTreeSet<u32>>,

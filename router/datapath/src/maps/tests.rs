@@ -9,16 +9,16 @@ use super::*;
 use crate::egress_routes::Path;
 use crate::image::MapImage;
 
-/// Maps in memory that refuse some writes.
+/// Maps in memory that reject some writes.
 #[derive(Default)]
 struct FaultyMaps {
     image: MapImage,
     calls: usize,
-    /// Every how many-th call fails; 0 for none.
+    /// Every n-th call fails; 0: none.
     fail_every: usize,
     /// Hosts beyond this many do not fit.
     room: Option<usize>,
-    /// What always fails.
+    /// A change that always fails.
     refused: Option<Change>,
 }
 
@@ -93,7 +93,7 @@ fn a_full_map_keeps_what_it_has_and_takes_more_when_there_is_room() {
     assert_eq!(undone.failed, 2);
     assert_eq!(maps.image.hosts.len(), 10);
 
-    // The two that had no room come in as soon as others go.
+    // The two that did not fit are written once others are removed.
     let mut wanted = image(12);
     wanted.hosts.retain(|(_, _, host), _| host.as_str() >= "h0002.test");
     wanted.routes = wanted.hosts.values().map(|entry| (entry.route, label(entry.route))).collect();
@@ -195,7 +195,7 @@ fn what_nothing_refers_to_goes_though_something_else_failed() {
     let mut now = MapImage::default();
     let all = pools(3, 1);
     assert_eq!(reconcile(&mut maps, &mut now, &all).failed, 0);
-    // Route 3 keeps its pool, and the pool its slots and endpoints; the others' go.
+    // Route 3 keeps its pool, with the pool's slots and endpoints; the others' are removed.
     maps.refused = Some(Change::RemovePool(3));
     assert_eq!(reconcile(&mut maps, &mut now, &MapImage::default()).failed, 4);
     let kept = &now.slots[&1003];
@@ -203,8 +203,8 @@ fn what_nothing_refers_to_goes_though_something_else_failed() {
     assert!(kept.iter().all(|slot| now.endpoints.contains_key(&slot.endpoint)));
 }
 
-/// Routes with a pool of two endpoints each, every other of which the next route has too. Another `version` is another
-/// set of pools.
+/// Routes with a pool of two endpoints each; every other endpoint is shared with the next route. Another `version` has
+/// other pools.
 fn pools(routes: u32, version: u32) -> MapImage {
     let mut image = MapImage::default();
     for route in 1..=routes {

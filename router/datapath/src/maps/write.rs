@@ -4,15 +4,15 @@ use std::io;
 
 use crate::plan::Change;
 
-/// Writes to the configuration maps. Every change may be made twice: writing what is there and deleting what is not
-/// there succeed.
+/// Writes to the configuration maps. Every change is idempotent: writing an existing entry and deleting a missing one
+/// succeed.
 pub trait Maps {
     /// Makes one change.
     ///
     /// # Errors
     /// The system call's; `E2BIG` for a full map.
     fn make(&mut self, change: &Change) -> io::Result<()>;
-    /// Tells which table the maps hold.
+    /// Stores the revision of the table that the maps contain.
     ///
     /// # Errors
     /// The system call's.

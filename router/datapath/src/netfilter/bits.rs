@@ -2,29 +2,29 @@
 
 use std::cmp::Ordering;
 
-/// Whether something holds, as far as is known.
+/// A truth value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Truth {
-    /// It does not.
+    /// False.
     No,
-    /// It cannot be decided.
+    /// Unknown.
     Perhaps,
-    /// It does.
+    /// True.
     Yes,
 }
 
 impl Truth {
-    /// What is known.
+    /// A known value.
     pub fn of(holds: bool) -> Truth {
         if holds { Truth::Yes } else { Truth::No }
     }
 
-    /// Both.
+    /// The conjunction.
     pub fn and(self, other: Truth) -> Truth {
         self.min(other)
     }
 
-    /// The opposite, if `inverted`.
+    /// The negation, if `inverted`.
     pub fn invert(self, inverted: bool) -> Truth {
         match (self, inverted) {
             (Truth::No, true) => Truth::Yes,
@@ -49,13 +49,13 @@ impl<'a> Bits<'a> {
         self.known.iter().all(|byte| *byte == 0xff)
     }
 
-    /// A part of the bytes, clamped to what is there.
+    /// A part of the bytes, clamped to their length.
     pub fn part(self, at: usize, len: usize) -> Bits<'a> {
         let range = at.min(self.value.len())..(at + len).min(self.value.len());
         Bits { value: &self.value[range.clone()], known: &self.known[range] }
     }
 
-    /// Whether the bytes are these. Only the shorter length is compared.
+    /// Whether the bytes equal others. Only the shorter length is compared.
     pub fn equals(self, other: &[u8]) -> Truth {
         let mut truth = Truth::Yes;
         for ((value, known), other) in self.value.iter().zip(self.known).zip(other) {
@@ -69,7 +69,7 @@ impl<'a> Bits<'a> {
         truth
     }
 
-    /// How the bytes may compare with others as big-endian numbers: the lowest and the highest possible answer.
+    /// The lowest and the highest possible ordering of the bytes relative to others, as big-endian numbers.
     fn compare(self, other: &[u8]) -> (Ordering, Ordering) {
         let highest = self.value.iter().zip(self.known).map(|(value, known)| value | !known);
         (self.value.iter().cmp(other.iter()), highest.cmp(other.iter().copied()))
@@ -99,7 +99,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// A number of 32 bits of which some are known.
+/// A 32-bit number of which some bits are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The number; unknown bits are 0.
@@ -117,20 +117,20 @@ impl Word {
         Word { value, known: u32::MAX }
     }
 
-    /// What is known of one of two.
+    /// The bits known of a number that is either of two.
     pub fn or(self, other: Word) -> Word {
         let known = self.known & other.known & !(self.value ^ other.value);
         Word { value: self.value & known, known }
     }
 
-    /// With other bits under a mask.
+    /// With the bits under a mask replaced.
     pub fn replaced(self, mask: u32, value: u32) -> Word {
         // The kernel's `xt_mark`: bits of the value beyond the mask are flipped.
         let known = self.known | mask;
         Word { value: ((self.value & !mask) ^ value) & known, known }
     }
 
-    /// Whether the bits under a mask are these.
+    /// Whether the bits under a mask equal those of `value`.
     pub fn has(self, mask: u32, value: u32) -> Truth {
         if (self.value ^ value) & mask & self.known != 0 || value & !mask != 0 {
             return Truth::No;

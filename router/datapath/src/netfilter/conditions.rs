@@ -1,4 +1,4 @@
-//! Conditions of rules, and what they load: all that a rule does before its verdict.
+//! Evaluation of rules' conditions and loads: everything that precedes their verdicts.
 
 use super::bits::{Bits, Truth};
 use super::judge::{State, Walk};
@@ -9,7 +9,7 @@ use super::xt_match;
 use crate::netfilter::rule::{Comparison, Expression, REGISTERS, Source, Span};
 
 impl Walk<'_> {
-    /// A condition, or something that is loaded: whether the rule goes on.
+    /// Evaluates a condition or a load: whether the rule continues.
     pub(super) fn condition(&self, expression: &Expression, registers: &mut Registers, state: State) -> Truth {
         match expression {
             Expression::Load(source, to) => return self.load(*source, *to, registers, state),
@@ -106,7 +106,7 @@ impl Walk<'_> {
                     (0, Some(state)) => registers.put_known(to, &state.to_ne_bytes()),
                     (1, Some(_)) => registers.put_known(to, &[packet.reply.into()]),
                     (2, Some(_)) => {
-                        // Its addresses are not translated: that would have been found.
+                        // `IPS_SRC_NAT` and `IPS_DST_NAT` are known to be clear: a translation would have been found.
                         let known = 0x30_u32.to_ne_bytes();
                         registers.put(to, Bits { value: &[0; 4], known: &known });
                     }
@@ -156,7 +156,7 @@ impl Walk<'_> {
             7 => put(name(packet.output).as_ref().map(<[u8; NAME]>::as_slice)),
             15 => put(Some(if packet.v6 { &[10] } else { &[2] })),
             16 => put(Some(&[6])),
-            // For this host, as of all packets that are asked for.
+            // `PACKET_HOST`, as for all packets examined here.
             19 => put(Some(&[0])),
             _ => put(None),
         }
@@ -172,7 +172,7 @@ impl Walk<'_> {
         const PRESENT: u32 = 32;
         let packet = self.packet;
         match result {
-            // The type of an address, whatever the interface.
+            // The type of an address, on any interface.
             3 if flags & (INPUT | OUTPUT | MARK) == 0 => {
                 let class = if flags & SADDR != 0 { packet.source } else { packet.destination };
                 match class {
@@ -181,7 +181,8 @@ impl Walk<'_> {
                     Class::Unknown => registers.forget(to),
                 }
             }
-            // The way back to where a packet came from: endpoints' packets come in where packets to them leave.
+            // The route back to a packet's source: endpoints' packets arrive on the interface by which packets to them
+            // leave.
             1 | 2 if packet.reply && flags & (SADDR | DADDR | OUTPUT) == SADDR => match packet.input {
                 Device::Is(_) if flags & PRESENT != 0 => registers.put_known(to, &[1]),
                 Device::Is(link) if result == 1 => registers.put_known(to, &link.index.to_ne_bytes()),

@@ -1,4 +1,4 @@
-//! Steps of rules, from the kernel's attributes (linux/netfilter/nf_tables.h).
+//! Parsing the expressions of rules from netlink attributes (linux/netfilter/nf_tables.h).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use crate::netfilter::rule::{Comparison, Effect, Expression, REGISTERS, Source, 
 use crate::netfilter::verdict::Verdict;
 use crate::netlink::channel::Attributes;
 
-/// What the names in a table's rules stand for.
+/// Positions of the chains and sets that a table's rules name.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// Places of chains.
+    /// Positions of chains, by name.
     pub chains: HashMap<String, usize>,
-    /// Sets.
+    /// Sets, by name.
     pub sets: HashMap<String, SetName>,
 }
 
-/// What the name of a set stands for.
+/// A set's position, and the size of its entries.
 #[derive(Clone, Copy, Debug)]
 pub struct SetName {
-    /// Its place.
+    /// Its position.
     pub place: usize,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key: usize,
-    /// Bytes of what a map has for a key.
+    /// Size of a map's value in bytes.
     pub value: usize,
 }
 
-/// A step of a rule. What is not understood is taken for an effect that is not known: it may be one.
+/// Parses an expression. One that is not understood counts as an unknown effect, which it may have.
 pub fn expression(bytes: &[u8], names: &Names) -> Expression {
     let attributes = Attributes::of(bytes);
     // NFTA_EXPR_NAME, NFTA_EXPR_DATA
@@ -42,7 +42,7 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
         "payload" => payload(data)?,
         "meta" => match (data.word(1), data.word(3)) {
             (Some(to), _) => Expression::Load(Source::Meta(data.word(2)?), span(to, meta_length(data.word(2)?))?),
-            // NFT_META_MARK; of the others (priority, packet type, tracing) none counts here.
+            // NFT_META_MARK; the others (priority, packet type, tracing) have no effect here.
             (None, Some(from)) if data.word(2)? == 3 => Expression::SetMark(span(from, 4)?),
             (None, Some(_)) => Expression::Nothing,
             (None, None) => return None,
@@ -50,7 +50,7 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
         "ct" => match (data.word(1), data.word(4)) {
             (Some(to), _) => {
                 let key = data.word(2)?;
-                // What has a direction is of the original or the answering one.
+                // A key with a direction is of the original or the reply direction.
                 let source = if data.bytes(3).is_some() { Source::Unknown } else { Source::Ct(key) };
                 let length = match key {
                     1 | 7 | 10 => 1,
@@ -103,7 +103,7 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
                 Expression::Load(Source::ExtensionHeader, span(to, 1)?)
             }
             (Some(to), _) => Expression::Load(Source::Unknown, span(to, data.word(4)? as usize)?),
-            // A TCP option is written, or with neither taken out.
+            // A TCP option is written; or removed, with neither register.
             (None, _) => Expression::Effect(Effect::Rewrite),
         },
         "match" => xt::read_match(data.text(1)?, data.word(2)?, data.bytes(3)?),
@@ -124,7 +124,7 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
     })
 }
 
-/// Whether a step may set or restore the mark of a connection.
+/// True if an expression may set or restore a connection's mark.
 pub fn marks_connections(bytes: &[u8]) -> bool {
     let attributes = Attributes::of(bytes);
     let Some(data) = attributes.within(2) else { return false };
@@ -136,7 +136,7 @@ pub fn marks_connections(bytes: &[u8]) -> bool {
     }
 }
 
-/// Where a register begins: numbers from 1 on are of 16 bytes, from 8 on of 4.
+/// The bytes of a register: registers from 1 on have 16 bytes, those from 8 on have 4.
 fn span(register: u32, len: usize) -> Option<Span> {
     let at = match register {
         1..=4 => register as usize * 16,
@@ -161,7 +161,7 @@ fn meta_length(key: u32) -> usize {
 }
 
 fn fib_span(data: &Attributes<'_>) -> Option<Span> {
-    // Bytes of a name, unless only its being there is asked (NFTA_FIB_F_PRESENT).
+    // Size of a name, unless only its presence is requested (NFTA_FIB_F_PRESENT).
     let length = match (data.word(2)?, data.word(3)?) {
         (_, flags) if flags & 32 != 0 => 1,
         (2, _) => 16,

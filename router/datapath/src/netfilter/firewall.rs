@@ -1,4 +1,4 @@
-//! The rules as they were read last, and what they do with dials, listeners and connections.
+//! The last reading of the rules, and their effect on dials, listeners and connections.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -8,44 +8,44 @@ use crate::netfilter::judge::{Asked, Harm, Loss, State, arrive, pass};
 use crate::netfilter::packet::{Class, Device, Link, Packet, Segment, Tracked, class};
 use crate::netfilter::rules::{Hook, Ruleset};
 
-/// The rules, as they were read last.
+/// The last reading of the rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Firewall {
     pub(super) rules: Arc<Ruleset>,
-    /// Why they cannot be read.
+    /// Why the rules cannot be read.
     pub(super) unreadable: Option<Harm>,
-    /// A table of `iptables-legacy` that does something: its rules are not read.
+    /// A table of `iptables-legacy` with an effect; its rules are not read.
     pub(super) legacy: Option<Harm>,
     /// Addresses of this host.
     pub(super) local: BTreeSet<IpAddr>,
 }
 
-/// A dial of the kernel programs, as far as rules can see it.
+/// A dial of the kernel programs: the properties that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dial {
-    /// Our address.
+    /// Source address.
     pub source: IpAddr,
-    /// Where the endpoint is.
+    /// The endpoint's address and port.
     pub to: SocketAddr,
-    /// The interface that packets leave by, and come back by.
+    /// The interface that packets leave by and arrive on.
     pub link: Link,
 }
 
-/// One of the two connections of TCP that a carried connection is made of, as far as rules can see it.
+/// One of the two TCP connections of a carried connection: the properties that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leg {
-    /// Our end.
+    /// This host's address and port.
     pub ours: SocketAddr,
-    /// The client, or the endpoint.
+    /// The client's or the endpoint's address and port.
     pub theirs: SocketAddr,
-    /// The interface that leads there.
+    /// The interface towards that peer.
     pub interface: u32,
-    /// A client's, whom a listener has accepted: else we have dialed.
+    /// True for a client's connection, which a listener has accepted; false for one to an endpoint, which was dialed.
     pub accepted: bool,
 }
 
 impl Leg {
-    /// Of any of its clients' ports, or of any of ours that are dialed from.
+    /// With any port (0) of the client, or of this host for a dialed one.
     pub fn of_any_port(self) -> Leg {
         if self.accepted {
             Leg { theirs: SocketAddr::new(self.theirs.ip(), 0), ..self }
@@ -55,24 +55,24 @@ impl Leg {
     }
 }
 
-/// What becomes of a leg.
+/// The effect of the rules on a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its packets pass, or it cannot be decided that they do not.
+    /// Its packets pass, or it is unknown whether they do.
     Passes,
-    /// That depends on a port that is not known.
+    /// It depends on a port that is not known.
     DependsOnPort,
-    /// Those of one direction certainly do not.
+    /// Packets of one direction certainly do not pass.
     Lost {
-        /// Those that come in.
+        /// True for arriving packets.
         incoming: bool,
-        /// By which rule.
+        /// The rule, and its effect.
         loss: Loss,
     },
 }
 
 impl Firewall {
-    /// What the host may do with packets of a dial, and by which rule.
+    /// The effect that the host may have on packets of a dial, and the rule; `None` if they pass.
     pub fn concerns(&self, dial: Dial) -> Option<Arc<str>> {
         match self.unreadable.as_ref().or(self.legacy.as_ref()) {
             Some(why) => Some(Arc::clone(why)),
@@ -80,8 +80,8 @@ impl Firewall {
         }
     }
 
-    /// What the host may do with connections to an address where it is listened, so that others than the listener get
-    /// them, and by which rule.
+    /// The rule by which the host may divert connections to a listening address from the listener, and its effect;
+    /// `None` if there is none.
     pub fn diverts(&self, listener: SocketAddr) -> Option<Arc<str>> {
         match self.unreadable.as_ref().or(self.legacy.as_ref()) {
             Some(why) => Some(Arc::clone(why)),
@@ -89,8 +89,8 @@ impl Firewall {
         }
     }
 
-    /// What becomes of a connection that is under way, at this moment. Its first packets have passed, so it goes on unless
-    /// it is certain that its next ones do not.
+    /// The present effect on an established connection. Its first packets have passed, so it continues unless its next
+    /// packets certainly do not pass.
     pub fn outcome(&self, leg: Leg, link: Link) -> Outcome {
         judge_leg(&self.rules, leg, link, class(leg.theirs.ip(), &self.local))
     }
@@ -100,7 +100,7 @@ const OUT: &[Hook] = &[Hook::Output, Hook::Postrouting, Hook::Egress];
 
 const BACK: &[Hook] = &[Hook::Ingress, Hook::Prerouting, Hook::Input];
 
-/// Both directions of a dial. Translation sees the first packet alone.
+/// Judges both directions of a dial. Translation sees only the first packet.
 fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Harm> {
     if rules.bases.is_empty() {
         return Ok(());
@@ -125,7 +125,7 @@ fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Har
     let from = |harm: Harm| Harm::from(format!("{harm} from it"));
     let first = through(rules, OUT, &out(Segment::Syn, Tracked::New)).map_err(to)?;
     let later = if first.is_tracked() { Tracked::Established } else { Tracked::Unknown };
-    // If no kind of segment is asked for, one pass is enough.
+    // One pass is enough if no rule matches the kind of segment.
     if through(rules, OUT, &out(Segment::Unknown, later)).is_err() {
         for segment in [Segment::Ack, Segment::Reset] {
             through(rules, OUT, &out(segment, later)).map_err(to)?;
@@ -139,7 +139,7 @@ fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Har
     Ok(())
 }
 
-/// Clients' first packets: of other hosts, and of this one.
+/// Judges clients' first packets, from other hosts and from this one.
 fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
     let to = |harm: Harm| Harm::from(format!("{harm} to it"));
     let packet =
@@ -155,7 +155,7 @@ fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
     Ok(())
 }
 
-/// Packets with data, both ways.
+/// Judges packets with data in both directions.
 fn judge_leg(rules: &Ruleset, leg: Leg, link: Link, theirs: Class) -> Outcome {
     if rules.bases.is_empty() {
         return Outcome::Passes;

@@ -1,5 +1,5 @@
-//! Which rules of a chain may be for a packet: most of many rules want one address or one port, and are never looked at
-//! for packets with others.
+//! Finds the rules of a chain that may match a packet. In long chains most rules require one address or one port, and
+//! are skipped for packets with others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
@@ -9,13 +9,13 @@ use super::packet::Packet;
 use super::xt_match;
 use crate::netfilter::rule::{Comparison, Expression, Rule, Source};
 
-/// Values that rules want of a field, so that looking there costs less than looking at them.
+/// Number of different values of a field from which an index costs less than evaluating the rules.
 const WORTH_IT: usize = 8;
 
 /// A part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Field {
-    /// Of the TCP header, not of the IP header.
+    /// True for the TCP header, false for the IP header.
     transport: bool,
     at: usize,
     len: usize,
@@ -28,18 +28,18 @@ impl Field {
     }
 }
 
-/// The rules of a chain by the value that they want of one field.
+/// The rules of a chain, by the value that they require of one field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     rules: u32,
     field: Option<Field>,
     by_value: HashMap<Box<[u8]>, Vec<u32>>,
-    /// Those that want none of it.
+    /// Rules that require no value of the field.
     others: Vec<u32>,
 }
 
 impl Index {
-    /// By the field of which the rules want most values.
+    /// An index by the field of which the rules require most values.
     pub fn of(rules: &[Rule]) -> Index {
         let count = rules.len() as u32;
         let wants: Vec<Vec<(Field, Box<[u8]>)>> = rules.iter().map(wants).collect();
@@ -58,7 +58,7 @@ impl Index {
         index
     }
 
-    /// Places of the rules that may be for a packet, in their order.
+    /// Positions of the rules that may match a packet, in order.
     pub fn rules_for(&self, packet: &Packet) -> impl Iterator<Item = usize> + '_ {
         let value = self.field.map(|field| field.of(packet)).filter(|bits| bits.is_known() && !bits.value.is_empty());
         let (all, some, others) = match value {
@@ -70,7 +70,7 @@ impl Index {
     }
 }
 
-/// Two sorted lists as one.
+/// Merges two sorted lists.
 struct Merged<'a> {
     one: Peekable<std::slice::Iter<'a, u32>>,
     other: Peekable<std::slice::Iter<'a, u32>>,
@@ -89,7 +89,7 @@ impl Iterator for Merged<'_> {
     }
 }
 
-/// The values that a rule wants before it does anything: with another one it does nothing.
+/// The values that a rule requires before it has any effect.
 fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
     let mut wants = Vec::new();
     let mut last = None;
@@ -142,7 +142,7 @@ mod tests {
     use crate::netfilter::rule::Span;
     use crate::netfilter::verdict::Verdict;
 
-    /// Of one port, as all of them are: the address is what tells them apart.
+    /// All require the same port; the address distinguishes them.
     fn to(address: [u8; 4]) -> Vec<Expression> {
         let (span, port) = (Span { at: 16, len: 4 }, Span { at: 16, len: 2 });
         vec![

@@ -1,4 +1,4 @@
-//! What is in ipsets (ipset(8), linux/netfilter/ipset/ip_set.h), as far as rules ask for addresses in them.
+//! Contents of ipsets (ipset(8), linux/netfilter/ipset/ip_set.h), as far as rules look up addresses in them.
 
 use std::io;
 
@@ -14,15 +14,15 @@ const GET_BY_INDEX: u16 = 6 << 8 | 15;
 const PROTOCOL: u8 = 7;
 const GENERAL: usize = 4;
 
-/// Reads the set with a number. One whose elements are more than addresses and networks may have any address.
+/// Reads the set with an index. A set with elements other than addresses and networks may contain any address.
 ///
 /// # Errors
-/// The system call's, or what the kernel answers.
+/// The system call's, or the kernel's.
 pub fn read(channel: &mut Channel, index: u16) -> io::Result<Set> {
     let mut name = None;
     let [high, low] = index.to_be_bytes();
     let mut payload = question();
-    // IPSET_ATTR_INDEX, in the network's order
+    // IPSET_ATTR_INDEX, in network byte order
     payload.extend([6_u16.to_ne_bytes(), (0x4000_u16 | 11).to_ne_bytes(), [high, low], [0, 0]].concat());
     channel.ask(Message { kind: GET_BY_INDEX, payload }, 0, |answer| {
         // IPSET_ATTR_SETNAME
@@ -54,9 +54,9 @@ fn question() -> Vec<u8> {
     payload
 }
 
-/// An address or a network, by its lowest and its highest address: `IPSET_ATTR_IP`, `IPSET_ATTR_CIDR`.
+/// An address or a network, as its lowest and its highest address: `IPSET_ATTR_IP`, `IPSET_ATTR_CIDR`.
 fn element(read: &Attributes<'_>) -> Option<(Vec<u8>, Vec<u8>, Stands)> {
-    // A range of addresses (IPSET_ATTR_IP_TO), or flags (IPSET_ATTR_CADT_FLAGS), of which one is "not these".
+    // A range of addresses (IPSET_ATTR_IP_TO), or flags (IPSET_ATTR_CADT_FLAGS), one of which negates the element.
     if read.bytes(2).is_some() || read.word(8).unwrap_or(0) != 0 {
         return None;
     }

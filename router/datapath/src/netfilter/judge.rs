@@ -1,4 +1,4 @@
-//! What rules may do with a packet of which some is not known: each rule matches, or not, or perhaps.
+//! The effect that rules may have on a partly known packet: each rule matches, does not match, or may match.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use crate::netfilter::registers::Registers;
 use crate::netfilter::rule::{Comparison, Effect, Expression, Rule, Source};
 use crate::netfilter::verdict::Verdict;
 
-/// Chains that call one another: as the kernel has it (`NFT_JUMP_STACK_SIZE`).
+/// Maximum depth of jumps between chains, as in the kernel (`NFT_JUMP_STACK_SIZE`).
 const DEPTH: usize = 16;
-/// Rules that are looked at for one packet at most.
+/// Most rules evaluated for one packet.
 const STEPS: u32 = 200_000;
 
-/// What about rules counts.
+/// The effects of rules that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Anything that would be done to a packet.
+    /// Any effect on a packet.
     Anything,
-    /// Whether it gets to somebody else than to whom it is addressed, or as somebody else's.
+    /// Whether it is delivered to another destination than its own, or with another source.
     Diverted,
-    /// Whether it certainly gets nowhere, at this moment.
+    /// Whether it is certainly lost, at this moment.
     Lost,
 }
 
-/// What may be done to a packet, and by which rule, as `explain` says it: "rule 7 of chain OUTPUT in table ip filter may
-/// drop packets". The sentence goes on.
+/// The possible effect on a packet and the rule that has it, as `explain` prints it: "rule 7 of chain OUTPUT in table
+/// ip filter may drop packets". The sentence may be continued.
 pub type Harm = Arc<str>;
 
-/// That a packet gets nowhere.
+/// The certain loss of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// A rule, and what it may do.
+    /// The rule, and its effect.
     pub why: Harm,
-    /// Its sender is told.
+    /// The sender gets an ICMP error or a reset.
     pub rejected: bool,
 }
 
-/// What is known of a packet after rules have seen it.
+/// The known state of a packet after rules have processed it.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     pub(super) mark: Word,
@@ -48,7 +48,7 @@ pub struct State {
 }
 
 impl State {
-    /// Before any rule has seen the packet.
+    /// The state before any rule has processed the packet.
     pub fn of(packet: &Packet) -> State {
         State { mark: Word::of(0), tracked: packet.tracked }
     }
@@ -58,31 +58,31 @@ impl State {
         State { mark: self.mark.or(other.mark), tracked }
     }
 
-    /// Whether connection tracking may have been told to leave the packet alone.
+    /// True if the packet is certainly tracked: no rule may have exempted it.
     pub fn is_tracked(&self) -> bool {
         self.tracked != Tracked::Unknown
     }
 }
 
-/// Leads a packet through the base chains of a hook.
+/// Passes a packet through the base chains of a hook.
 ///
 /// # Errors
-/// What a rule may do to it.
+/// The effect that a rule may have on it.
 pub fn pass(rules: &Ruleset, hook: Hook, packet: &Packet, state: State, asked: Asked) -> Result<State, Harm> {
-    // Of one that comes no further nothing more is asked.
+    // For a packet that does not pass, nothing more is examined.
     Ok(Walk::new(rules, hook, packet, asked).lead(state)?.unwrap_or(state))
 }
 
-/// The same for a packet that may be lost.
+/// The same for the question whether a packet is lost.
 ///
 /// # Errors
-/// That it certainly is, and by which rule: the last one of those that may see it.
+/// The loss, if it is certain, with the last of the rules that may have caused it.
 pub fn arrive(rules: &Ruleset, hook: Hook, packet: &Packet, state: State) -> Result<State, Loss> {
     let mut walk = Walk::new(rules, hook, packet, Asked::Lost);
     match walk.lead(state) {
         Ok(Some(state)) => Ok(state),
         Ok(None) => Err(walk.loss.unwrap_or_else(|| Loss { why: "a rule drops packets".into(), rejected: false })),
-        // Rules that are too many.
+        // Too many rules.
         Err(_) => Ok(state),
     }
 }
@@ -91,15 +91,15 @@ fn said(words: std::fmt::Arguments<'_>) -> Harm {
     words.to_string().into()
 }
 
-/// A chain as `nft` names it.
+/// A chain's name in `nft`'s terms.
 fn place(chain: &Chain) -> String {
     format!("chain {} in table {} {}", chain.name, chain.family.name(), chain.table)
 }
 
-/// The ways out of a chain, each with what is known of the packet there; `None` for ways that it does not take.
+/// The exits of a chain, each with the packet's known state there; `None` if it does not take that exit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ways {
-    /// At the end, or by `return`.
+    /// At the chain's end, or by `return`.
     falls: Option<State>,
     /// By a verdict that ends the base chain.
     accepted: Option<State>,
@@ -112,24 +112,24 @@ fn either(a: Option<State>, b: Option<State>) -> Option<State> {
     }
 }
 
-/// What one packet's way needs.
+/// The evaluation of one packet.
 pub struct Walk<'a> {
     pub(super) rules: &'a Ruleset,
     hook: Hook,
     pub(super) packet: &'a Packet,
     asked: Asked,
     steps: u32,
-    /// A changed mark leads to another route.
+    /// A changed mark causes another route look-up.
     routes: bool,
-    /// The last rule that no packet goes on from.
+    /// The last rule after which no packet continues.
     loss: Option<Loss>,
 }
 
-/// What comes after a rule.
+/// Continuation after a rule.
 enum Next {
-    /// The next one, for the packets that went on.
+    /// The next rule, for the packets that continue.
     Rule(State),
-    /// None of this chain's.
+    /// No further rule of this chain.
     Nothing,
 }
 
@@ -138,12 +138,12 @@ impl<'a> Walk<'a> {
         Walk { rules, hook, packet, asked, steps: STEPS, routes: false, loss: None }
     }
 
-    /// Whether what holds at this moment is enough.
+    /// True if conditions that hold at this moment suffice.
     pub(super) fn now(&self) -> bool {
         self.asked == Asked::Lost
     }
 
-    /// What is known of the packet behind all base chains; `None` if it does not get there.
+    /// The packet's known state after all base chains; `None` if it does not get there.
     fn lead(&mut self, mut state: State) -> Result<Option<State>, Harm> {
         let rules = self.rules;
         for at in &rules.bases {
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
         Ok(Some(state))
     }
 
-    /// Whether packets come to a base chain at all.
+    /// True if packets reach a base chain at all.
     fn comes_to(&self, base: &Base, state: State) -> bool {
         if base.kind == Kind::Nat && state.tracked == Tracked::Established {
             return false;
@@ -191,13 +191,13 @@ impl<'a> Walk<'a> {
     fn chain(&mut self, chain: &Chain, state: State, depth: usize) -> Result<Ways, Harm> {
         let mut ways = Ways::default();
         let mut state = state;
-        // Rules load what they compare.
+        // Unknown at first: rules load the values that they compare.
         let mut registers = Registers::new();
         let packet = self.packet;
         for at in chain.index.rules_for(packet) {
             let rule = &chain.rules[at];
             self.steps = self.steps.checked_sub(1).filter(|_| depth < DEPTH).ok_or_else(|| {
-                said(format_args!("{} is too long to tell what the host does with packets", place(chain)))
+                said(format_args!("{} is too long to determine what the host does with packets", place(chain)))
             })?;
             if self.is_plainly_of_others(rule) {
                 continue;
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
         Ok(ways)
     }
 
-    /// Whether a rule begins with a field of a header that is another one: most of many rules do.
+    /// True if a rule first compares a header field with a different value, as most rules of long chains do.
     fn is_plainly_of_others(&self, rule: &Rule) -> bool {
         let [Expression::Load(source, to), Expression::Compare(of, Comparison::Equal, bytes), ..] =
             &rule.expressions[..]
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
         depth: usize,
     ) -> Result<Next, Harm> {
         let mut state = before;
-        // Of the packets that a condition stopped.
+        // State of the packets that a condition stopped.
         let mut stopped: Option<State> = None;
         for expression in &rule.expressions {
             let goes_on = match expression {
@@ -246,13 +246,13 @@ impl<'a> Walk<'a> {
                             self.lose(chain, rule, true);
                             return Ok(next(stopped));
                         }
-                        // It may go where no later rule sees it.
+                        // The packet may leave the path, past all later rules.
                         Effect::Divert | Effect::Copy | Effect::Unknown(_) => {
                             ways.accepted = either(ways.accepted, Some(state));
                         }
                         Effect::Translate | Effect::Rewrite => {}
                     }
-                    // Translation ends a chain; whoever asks for something else than that goes on as if it did not.
+                    // Translation ends a chain. A walk for other effects continues as if it did not.
                     Truth::Yes
                 }
                 Expression::SetMark(from) => {
@@ -301,7 +301,7 @@ impl<'a> Walk<'a> {
         Ok(next(either(stopped, Some(state))))
     }
 
-    /// What becomes of packets with a verdict; those that come to the next rule.
+    /// Applies a verdict; returns the state of the packets that continue with the next rule.
     fn verdict(
         &mut self,
         chain: &Chain,
@@ -341,7 +341,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Notes that no packet goes on from a rule.
+    /// Records that no packet continues after a rule.
     fn lose(&mut self, chain: &Chain, rule: &Rule, rejected: bool) {
         if self.asked == Asked::Lost {
             let why = self.harm(chain, rule, if rejected { "reject packets" } else { "drop packets" });
@@ -367,7 +367,7 @@ impl<'a> Walk<'a> {
     fn harm(&self, chain: &Chain, rule: &Rule, what: &str) -> Harm {
         let mut words = format!("rule {} of {} may {what}", rule.handle, place(chain));
         if chain.base.is_none() {
-            // Its name alone tells nobody when packets come there.
+            // Its name alone does not show from which hook packets reach it.
             _ = write!(words, " ({})", hook_name(self.hook));
         }
         words.into()

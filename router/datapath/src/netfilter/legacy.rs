@@ -1,5 +1,5 @@
-//! Whether tables of `iptables-legacy` do anything (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h). Their rules
-//! are not read.
+//! Detects tables of `iptables-legacy` with an effect (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h). Their
+//! rules are not read.
 
 use std::{fs, io};
 
@@ -8,15 +8,16 @@ use socket2::{Domain, Socket, Type};
 
 /// Bytes of a table's name.
 const NAME: usize = 32;
-/// `struct ipt_getinfo`: name, hooks, the first entry of each of five, the policy's entry of each, entries, bytes.
+/// Size of `struct ipt_getinfo`: name, hooks, the first entry of each of five hooks, each policy's entry, number of
+/// entries, bytes.
 const INFO: usize = NAME + 4 + 20 + 20 + 4 + 4;
-/// `struct ipt_get_entries` before its entries: name and bytes, filled up to 8.
+/// Size of `struct ipt_get_entries` before its entries: name and number of bytes, padded to 8.
 const ENTRIES: usize = 40;
 /// Hooks that packets of steered connections pass: all but FORWARD.
 const HOOKS: [usize; 4] = [0, 1, 3, 4];
-/// A verdict of `ACCEPT` as tables have it.
+/// The verdict `ACCEPT` as encoded in tables.
 const ACCEPT: i32 = -2;
-/// Bytes of tables without rules: of larger ones nothing more is asked.
+/// Most bytes of a table without rules; larger tables count as having rules.
 const MOST: usize = 16 << 10;
 
 /// The two versions of IP.
@@ -25,7 +26,7 @@ struct Version {
     names: &'static str,
     v6: bool,
     domain: Domain,
-    /// Where an entry tells where its target is.
+    /// Offset of `target_offset` in an entry.
     target: usize,
 }
 
@@ -46,10 +47,10 @@ const VERSIONS: [Version; 2] = [
     },
 ];
 
-/// A table that does something, as `explain` names it.
+/// A table with an effect, as `explain` names it.
 ///
 /// # Errors
-/// The system calls'. Not that the kernel has no such tables.
+/// The system calls'. A kernel without such tables is no error.
 pub fn active_table() -> io::Result<Option<String>> {
     for version in &VERSIONS {
         let names = match fs::read_to_string(version.names) {
@@ -75,7 +76,7 @@ fn is_active(version: &Version, table: &str) -> io::Result<bool> {
         bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
     };
     let (hooks, entries, size) = (number(&info, NAME), number(&info, INFO - 8), number(&info, INFO - 4) as usize);
-    // Without rules there is a policy for each hook, and an entry at the end.
+    // Without rules a table has a policy for each hook, and an entry at the end.
     if entries != hooks.count_ones() + 1 || size > MOST {
         return Ok(true);
     }

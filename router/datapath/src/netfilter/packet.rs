@@ -1,15 +1,15 @@
-//! A packet of which only some is known, as the rules of a host see it.
+//! A partly known packet, as the rules of a host see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::bits::{Bits, Truth};
 
-/// Bytes of a header of IPv6, the longer one.
+/// Bytes of an IPv6 header, the longer one.
 const NETWORK: usize = 40;
 /// Bytes of a TCP header without options.
 const TRANSPORT: usize = 20;
-/// Where a TCP header has its flags.
+/// Offset of the flags in a TCP header.
 const FLAGS: usize = 13;
 const SYN: u8 = 2;
 const RST: u8 = 4;
@@ -24,17 +24,17 @@ pub const NAME: usize = 16;
 pub struct Link {
     /// Its index.
     pub index: u32,
-    /// Its name, filled up with zeros.
+    /// Its name, padded with zeros.
     pub name: [u8; NAME],
 }
 
 impl Link {
-    /// With the name that it has among these.
+    /// The interface with this index, and its name in `names`.
     pub fn of(index: u32, names: &BTreeMap<u32, String>) -> Link {
         Link::new(index, names.get(&index).map_or("", String::as_str))
     }
 
-    /// With this name.
+    /// The interface with this index and name.
     pub fn new(index: u32, name: &str) -> Link {
         let mut bytes = [0; NAME];
         bytes.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
@@ -42,32 +42,32 @@ impl Link {
     }
 }
 
-/// The interface that a packet comes in by, or leaves by.
+/// The interface that a packet arrives on, or leaves by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// There is none at this place.
+    /// None, at this hook.
     None,
-    /// It is not known.
+    /// Not known.
     Unknown,
-    /// It is this one.
+    /// This interface.
     Is(Link),
 }
 
-/// What the kernel's connection tracking calls a packet.
+/// State of a packet in the kernel's connection tracking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracked {
-    /// The first of its connection.
+    /// The first packet of its connection.
     New,
-    /// A later one.
+    /// A later packet.
     Established,
-    /// It may not be tracked.
+    /// Possibly untracked.
     Unknown,
 }
 
-/// What kind of address one is (`fib … type`, `-m addrtype`).
+/// Type of an address (`fib … type`, `-m addrtype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// One of this host.
+    /// An address of this host.
     Local,
     /// A unicast address elsewhere.
     Elsewhere,
@@ -75,45 +75,45 @@ pub enum Class {
     Unknown,
 }
 
-/// What a TCP segment is.
+/// Kind of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// The first of a connection.
+    /// A SYN.
     Syn,
-    /// The answer to it.
+    /// A SYN-ACK.
     SynAck,
-    /// One with an acknowledgement: data, or the end of the stream.
+    /// A segment with ACK: data, or a FIN.
     Ack,
-    /// A reset.
+    /// A RST.
     Reset,
-    /// Any of them.
+    /// Any of these.
     Unknown,
 }
 
 /// The packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Whether it is of IPv6.
+    /// True for IPv6.
     pub v6: bool,
     pub(super) network: [[u8; NETWORK]; 2],
     pub(super) transport: [[u8; TRANSPORT]; 2],
-    /// Where it comes in.
+    /// Input interface.
     pub input: Device,
-    /// Where it leaves.
+    /// Output interface.
     pub output: Device,
-    /// What connection tracking knows.
+    /// State in connection tracking.
     pub tracked: Tracked,
-    /// It is of the answering direction; `None` if not known.
+    /// True for the reply direction; `None` if not known.
     pub reply: bool,
-    /// Of its source.
+    /// Type of the source address.
     pub source: Class,
-    /// Of its destination.
+    /// Type of the destination address.
     pub destination: Class,
 }
 
 impl Packet {
-    /// A TCP packet between two addresses, as far as they are known, with the destination's version of IP. A port 0
-    /// is one that is not known.
+    /// A TCP packet between two addresses, as far as they are known, with the destination's version of IP. Port 0
+    /// stands for an unknown port.
     pub fn new(from: Option<SocketAddr>, to: SocketAddr, segment: Segment) -> Packet {
         let (mut network, mut transport) = ([[0; NETWORK]; 2], [[0; TRANSPORT]; 2]);
         let mut put = |at: usize, bytes: &[u8], mask: u8| {
@@ -126,7 +126,7 @@ impl Packet {
             put(6, &[PROTOCOL_TCP], 0xff);
         } else {
             put(0, &[0x45], 0xff);
-            // No fragment: the offset and "more fragments" are 0.
+            // Not a fragment: the offset and "more fragments" are 0.
             put(6, &[0], 0x3f);
             put(7, &[0], 0xff);
             put(9, &[PROTOCOL_TCP], 0xff);
@@ -144,7 +144,7 @@ impl Packet {
                 transport[1][at..at + 2].fill(0xff);
             }
         }
-        // Bits of congestion notification, and with a reset its acknowledgement, may be either way.
+        // The ECN bits, and ACK in a RST, are unknown.
         let (flags, known) = match segment {
             Segment::Syn => (SYN, 0x3f),
             Segment::SynAck => (SYN | ACK, 0x3f),
@@ -166,24 +166,24 @@ impl Packet {
         }
     }
 
-    /// Its IP header; what is beyond the header's length is not known.
+    /// The IP header; the bytes beyond its length are unknown.
     pub fn network(&self) -> Bits<'_> {
         Bits { value: &self.network[0], known: &self.network[1] }.part(0, if self.v6 { 40 } else { 20 })
     }
 
-    /// Its TCP header.
+    /// The TCP header.
     pub fn transport(&self) -> Bits<'_> {
         Bits { value: &self.transport[0], known: &self.transport[1] }
     }
 
-    /// Whether its source port, or its destination port, is within a range.
+    /// Whether the source port, or the destination port, is within a range.
     pub fn port_is_within(&self, source: bool, low: u16, high: u16) -> Truth {
         let port = self.transport().part(if source { 0 } else { 2 }, 2);
         port.is_within(&low.to_be_bytes(), &high.to_be_bytes())
     }
 }
 
-/// The class of an address, by the addresses of this host.
+/// The type of an address, given the addresses of this host.
 pub fn class(address: IpAddr, local: &BTreeSet<IpAddr>) -> Class {
     if address.is_loopback() || local.contains(&address) { Class::Local } else { Class::Elsewhere }
 }

@@ -24,26 +24,26 @@ const GET_SET: u16 = NFTABLES | 10;
 const GET_ELEMENTS: u16 = NFTABLES | 13;
 const GET_GENERATION: u16 = NFTABLES | 16;
 
-// `NFT_SET_*`, as far as it counts here.
+// `NFT_SET_*`, as far as used here.
 const SET_INTERVAL: u32 = 0x4;
 const SET_EVAL: u32 = 0x20;
 const SET_CONCAT: u32 = 0x80;
 
 /// Bytes of a `struct nfgenmsg`: family, version, resource.
 const GENERAL: usize = 4;
-/// Times to begin anew when rules change while they are read.
+/// Most attempts if rules change while they are read.
 const ATTEMPTS: usize = 5;
 
-/// Rules, and the number of the change that they are as of.
+/// The rules, and the generation that they were read at.
 #[derive(Debug)]
 pub struct Reading {
     /// The rules.
     pub rules: Ruleset,
-    /// As of this change.
+    /// Generation of the ruleset (`NFTA_GEN_ID`).
     pub generation: u32,
 }
 
-/// A socket for the questions.
+/// An nfnetlink socket.
 #[derive(Debug)]
 pub struct Reader {
     channel: Channel,
@@ -61,10 +61,10 @@ impl Reader {
         }
     }
 
-    /// The number of the last change; `None` if the kernel has no nftables.
+    /// The ruleset's generation; `None` if the kernel has no nftables.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn generation(&mut self) -> io::Result<Option<u32>> {
         let mut generation = None;
         let question = Message { kind: GET_GENERATION, payload: vec![0; GENERAL] };
@@ -80,7 +80,7 @@ impl Reader {
     /// All rules; `None` if the kernel has no nftables.
     ///
     /// # Errors
-    /// As of [`Reader::generation`]; also when they change again and again.
+    /// As of [`Reader::generation`]; also if the rules change during every attempt.
     pub fn read(&mut self) -> io::Result<Option<Reading>> {
         for _ in 0..ATTEMPTS {
             let Some(generation) = self.generation()? else { return Ok(None) };
@@ -92,10 +92,10 @@ impl Reader {
         Err(io::Error::other("the rules change faster than they can be read"))
     }
 
-    /// The ipsets with these numbers.
+    /// The ipsets with these indices.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn ipsets(&mut self, numbers: impl IntoIterator<Item = u16>) -> io::Result<BTreeMap<u16, Set>> {
         numbers.into_iter().map(|number| Ok((number, ipsets::read(&mut self.channel, number)?))).collect()
     }
@@ -145,7 +145,7 @@ impl Reader {
         Ok(Ruleset::new(chains, sets, marks))
     }
 
-    /// All sets, with what is in them.
+    /// All sets, with their elements.
     fn sets(&mut self, tables: &mut HashMap<Family, HashMap<String, Table>>) -> io::Result<Vec<Set>> {
         let mut heads = Vec::new();
         self.dump(GET_SET, |family, read| {
@@ -191,7 +191,7 @@ impl Reader {
     }
 
     fn dump(&mut self, kind: u16, mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>) -> io::Result<()> {
-        // Of every family.
+        // Of all families.
         self.channel.ask(Message { kind, payload: vec![0; GENERAL] }, NLM_F_DUMP, |answer| {
             if let (Some(family), Some(body)) = (answer.payload.first().copied().and_then(family), body(&answer)) {
                 take(family, &body);
@@ -201,13 +201,13 @@ impl Reader {
 }
 
 struct Table {
-    /// None of its chains is called.
+    /// Dormant: none of its chains is called.
     dormant: bool,
     name: Arc<str>,
     names: Names,
 }
 
-/// What is told of a set before its elements.
+/// A set's properties, which the kernel lists before its elements.
 struct Head {
     family: Family,
     table: String,
@@ -220,7 +220,7 @@ fn body(answer: &Message) -> Option<Attributes<'_>> {
     answer.payload.get(GENERAL..).map(Attributes::of)
 }
 
-/// `NFPROTO_*`; of the others (ARP, bridges) no packet of IP is seen.
+/// `NFPROTO_*`; tables of the others (ARP, bridges) see no IP packet.
 fn family(number: u8) -> Option<Family> {
     [Family::Inet, Family::Ip, Family::Ip6, Family::Netdev].into_iter().find(|family| self::number(*family) == number)
 }
@@ -234,7 +234,7 @@ const fn number(family: Family) -> u8 {
     }
 }
 
-/// What makes a chain a base chain: `NFTA_CHAIN_HOOK`. `None` also for hooks that no packet of a dial passes.
+/// The base chain's properties (`NFTA_CHAIN_HOOK`). `None` also for hooks that no packet of a dial passes.
 fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
     let hook = chain.within(4)?;
     let place = match (family, hook.word(1)?) {
@@ -271,11 +271,11 @@ fn head(set: &Attributes<'_>) -> Head {
         (true, false) => Form::Ranges,
         (true, true) => Form::Fields(fields),
     };
-    // Conditions that are on each element: NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS.
+    // Conditions on every element: NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS.
     let stands = match (set.bytes(17).or(set.bytes(18)), flags & SET_EVAL) {
         (Some(_), _) => Stands::Perhaps,
         (None, 0) => Stands::Surely,
-        // Packets put in what they have, without notice.
+        // Packets add elements without a notification.
         (None, _) => Stands::ForNow,
     };
     Head { family: Family::Inet, table: String::new(), name: String::new(), form, stands }
@@ -301,7 +301,7 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
         key_end: key(10),
         ends: read.word(3).unwrap_or(0) & 1 != 0,
         stands,
-        // A verdict that is not understood may be any.
+        // A verdict that is not understood may be any; the strictest is assumed.
         value: known
             .map_or(Value::None, |value| value.unwrap_or(Value::Verdict(crate::netfilter::verdict::Verdict::Drop))),
     }

@@ -1,26 +1,26 @@
-//! The registers that the expressions of a rule compute with.
+//! The registers of a rule's expressions.
 
 use crate::netfilter::bits::{Bits, Word};
 use crate::netfilter::rule::{REGISTERS, Span};
 
-/// Bytes that rules compute with.
+/// Register contents, with a mask of the known bits.
 pub struct Registers {
     pub(super) value: [u8; REGISTERS],
     pub(super) known: [u8; REGISTERS],
 }
 
 impl Registers {
-    /// Nothing is known.
+    /// Unknown contents.
     pub fn new() -> Registers {
         Registers { value: [0; REGISTERS], known: [0; REGISTERS] }
     }
 
-    /// What is there.
+    /// The contents of a span.
     pub fn get(&self, span: Span) -> Bits<'_> {
         Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
     }
 
-    /// Puts bytes there; what is beyond them is not known. The kernel fills the last word of 4 bytes with zeros.
+    /// Stores bytes in a span; bytes beyond them become unknown. The kernel fills the last 4-byte word with zeros.
     pub(super) fn put(&mut self, span: Span, bits: Bits<'_>) {
         let end = span.at + span.len;
         let filled = end..end.next_multiple_of(4);
@@ -42,7 +42,7 @@ impl Registers {
         self.put(span, Bits { value: &[], known: &[] });
     }
 
-    /// A number in the host's order.
+    /// A 32-bit number in host byte order.
     pub fn word(&self, span: Span) -> Word {
         let bits = self.get(Span { at: span.at, len: 4 });
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));

@@ -8,21 +8,21 @@ use crate::netfilter::xt_match;
 /// Bytes of the registers of a rule.
 pub const REGISTERS: usize = 80;
 
-/// A part of the registers; within them.
+/// A span of the registers, within their bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first byte.
+    /// Offset of the first byte.
     pub at: usize,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// What is loaded into a register.
+/// Source of a register's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Bytes of the IP header, from this one on.
+    /// Bytes of the IP header, from this offset on.
     Network(usize),
-    /// Bytes of the TCP header, from this one on.
+    /// Bytes of the TCP header, from this offset on.
     Transport(usize),
     /// `NFT_META_*`.
     Meta(u32),
@@ -30,9 +30,9 @@ pub enum Source {
     Ct(u32),
     /// A look-up of addresses: result (`NFT_FIB_RESULT_*`) and flags (`NFTA_FIB_F_*`).
     Fib(u32, u32),
-    /// Whether there is an extension header of IPv6.
+    /// Presence of an IPv6 extension header.
     ExtensionHeader,
-    /// Something that is not known, and may not be there.
+    /// An unknown value, which may be absent.
     Unknown,
 }
 
@@ -53,33 +53,33 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// What a rule does to a packet besides a verdict.
+/// Effect of a rule on a packet, besides a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Refused, with an answer.
+    /// It is rejected, with an ICMP error or a reset.
     Reject,
     /// Its addresses or ports change.
     Translate,
-    /// It goes to a socket that it is not addressed to.
+    /// It is delivered to a socket that it is not addressed to.
     Divert,
     /// Its headers change.
     Rewrite,
-    /// A copy of it goes elsewhere, or the packet itself.
+    /// A copy of it, or the packet itself, is sent elsewhere.
     Copy,
-    /// One that is not known, by name.
+    /// An unknown effect, by name.
     Unknown(Arc<str>),
 }
 
-/// A step of a rule.
+/// An expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
-    /// Loads.
+    /// Loads a value.
     Load(Source, Span),
     /// Loads these bytes.
     Immediate(Span, Box<[u8]>),
-    /// Goes on if the bytes compare so.
+    /// Continues if the comparison of the bytes holds.
     Compare(Span, Comparison, Box<[u8]>),
-    /// Goes on if the bytes are within a range, or outside one.
+    /// Continues if the bytes are within a range, or outside of it if inverted.
     Range {
         /// The bytes.
         of: Span,
@@ -90,22 +90,22 @@ pub enum Expression {
     },
     /// `to = (from & mask) ^ xor`
     Bitwise {
-        /// Where from.
+        /// Source.
         from: Span,
-        /// Where to, with the same length.
+        /// Offset of the destination, with the same length.
         to: usize,
-        /// As long.
+        /// Of the same length.
         mask: Box<[u8]>,
-        /// As long.
+        /// Of the same length.
         xor: Box<[u8]>,
     },
-    /// Turns units of so many bytes around, if the host's numbers begin with their lowest bytes.
+    /// Reverses the bytes of each unit, on little-endian hosts; with the unit's size and the length in bytes.
     ByteOrder(Span, usize, usize),
-    /// Goes on if the bytes are in a set, or not in it.
+    /// Continues if the bytes are in a set, or are not if inverted.
     InSet(Span, usize, bool),
-    /// Does what a map of verdicts has for the bytes.
+    /// Applies the verdict that a map has for the bytes.
     VerdictOf(Span, usize),
-    /// Loads what a map has for the bytes.
+    /// Loads the value that a map has for the bytes.
     ValueOf(Span, usize, Span),
     /// Does it.
     Verdict(Verdict),
@@ -113,23 +113,23 @@ pub enum Expression {
     Effect(Effect),
     /// Sets the packet's mark.
     SetMark(Span),
-    /// Takes the packet from connection tracking.
+    /// Exempts the packet from connection tracking.
     NoTrack,
-    /// A match of xtables.
+    /// An xtables match.
     Match(xt_match::Match),
-    /// A target of xtables that changes the mark: mask and value; `None` for one that is not known.
+    /// An xtables target that changes the mark: mask and value; `None` if unknown.
     Mark(Option<(u32, u32)>),
-    /// Goes on or not; what is in the registers afterwards is not known if `true`.
+    /// May continue or not; `true`: the registers are unknown afterwards.
     Perhaps(bool),
-    /// Nothing that counts here.
+    /// Has no effect here.
     Nothing,
 }
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The number by which `nft` knows it.
+    /// Its handle in `nft`.
     pub handle: u64,
-    /// Its steps.
+    /// Its expressions, in order.
     pub expressions: Vec<Expression>,
 }

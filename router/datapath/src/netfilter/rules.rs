@@ -1,4 +1,4 @@
-//! The rules of a host as the kernel has them (linux/netfilter/nf_tables.h), as far as they are understood.
+//! The ruleset of a host (linux/netfilter/nf_tables.h), as far as it is understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,46 +9,46 @@ use super::sets::Set;
 use super::verdict::Verdict;
 use super::xt_match;
 
-/// What a base chain does (`NFTA_CHAIN_TYPE`).
+/// Type of a base chain (`NFTA_CHAIN_TYPE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It filters.
+    /// Filters packets.
     Filter,
-    /// It sees the first packet of a connection.
+    /// Translates addresses; sees only the first packet of a connection.
     Nat,
-    /// Packets are routed again that it has marked.
+    /// Packets whose mark it changes are routed again.
     Route,
 }
 
-/// Where packets come into a base chain.
+/// Properties of a base chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// Where.
+    /// The hook.
     pub hook: Hook,
-    /// The lowest is first.
+    /// Chains with lower values come first.
     pub priority: i32,
-    /// What it does.
+    /// The type.
     pub kind: Kind,
-    /// Its policy is to drop.
+    /// True if its policy is to drop.
     pub drops: bool,
     /// Interfaces, for [`Hook::Ingress`] and [`Hook::Egress`].
     pub devices: Vec<String>,
 }
 
-/// A place in the stack.
+/// A netfilter hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// On an interface, before all others.
+    /// On the input interface, before all others.
     Ingress,
-    /// Before it is known where the packet goes.
+    /// Before the routing decision.
     Prerouting,
-    /// To a socket of this host.
+    /// Packets to a socket of this host.
     Input,
-    /// From a socket of this host.
+    /// Packets from a socket of this host.
     Output,
-    /// Before it leaves.
+    /// Before a packet leaves.
     Postrouting,
-    /// On the interface that it leaves by, after all others.
+    /// On the output interface, after all others.
     Egress,
 }
 
@@ -76,7 +76,7 @@ impl Family {
         }
     }
 
-    /// Whether it sees packets of a version of IP.
+    /// True if its tables see packets of this IP version.
     pub const fn sees(self, v6: bool) -> bool {
         match self {
             Family::Inet | Family::Netdev => true,
@@ -89,41 +89,41 @@ impl Family {
 /// A chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Of its table.
+    /// Its table's family.
     pub family: Family,
     /// Its table.
     pub table: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// If it is a base chain.
+    /// Its properties as a base chain; `None` for others.
     pub base: Option<Base>,
-    /// In their order.
+    /// Its rules, in order.
     pub rules: Vec<Rule>,
-    /// Which of them may be for a packet.
+    /// Index of the rules that may match a packet.
     pub index: Index,
-    /// Nothing that it does, or a chain that it calls, is more than to accept.
+    /// True if neither it nor a chain that it calls has any effect except to accept.
     pub inert: bool,
-    /// Nor that it hands packets to somebody else than to whom they are addressed, or marks them.
+    /// True if neither it nor a chain that it calls translates, diverts, copies, marks or untracks packets.
     pub plain: bool,
 }
 
-/// All rules.
+/// All chains and sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Chains; verdicts name them by their place.
+    /// Chains; verdicts refer to them by position.
     pub chains: Vec<Chain>,
-    /// Sets and maps; expressions name them by their place.
+    /// Sets and maps; expressions refer to them by position.
     pub sets: Vec<Set>,
-    /// Base chains, in the order in which packets come to them.
+    /// Positions of the base chains, in the order in which packets pass them.
     pub bases: Vec<usize>,
-    /// ipsets that rules ask for, by number.
+    /// ipsets that rules look up, by index.
     pub ipsets: BTreeMap<u16, Set>,
     /// A rule sets or restores the mark of a connection.
     pub marks_connections: bool,
 }
 
 impl Ruleset {
-    /// Of these. Whoever adds expressions that set connections' marks says so.
+    /// A ruleset of these chains and sets. `marks_connections`: an expression sets connections' marks.
     pub fn new(chains: Vec<Chain>, sets: Vec<Set>, marks_connections: bool) -> Ruleset {
         let mut rules = Ruleset { chains, sets, bases: Vec::new(), ipsets: BTreeMap::new(), marks_connections };
         let base = |at: &usize| rules.chains[*at].base.as_ref().map(|base| base.priority);
@@ -139,7 +139,7 @@ impl Ruleset {
         rules
     }
 
-    /// Numbers of the ipsets that rules ask for.
+    /// Indices of the ipsets that rules look up.
     pub fn asked_ipsets(&self) -> BTreeSet<u16> {
         let rules = self.chains.iter().flat_map(|chain| &chain.rules);
         let expressions = rules.flat_map(|rule| &rule.expressions);
@@ -150,11 +150,11 @@ impl Ruleset {
         expressions.filter_map(index).collect()
     }
 
-    /// Chains whose own rules are all of a kind, and those of the chains that they call.
+    /// For each chain: true if all its rules, and those of the chains that it calls, satisfy a condition.
     fn without(&self, is_of: impl Fn(&Ruleset, &Rule) -> bool) -> Vec<bool> {
         let mut of: Vec<bool> =
             self.chains.iter().map(|chain| chain.rules.iter().all(|rule| is_of(self, rule))).collect();
-        // Who calls whom.
+        // Callers of each chain.
         let mut callers = vec![Vec::new(); self.chains.len()];
         for (caller, chain) in self.chains.iter().enumerate() {
             for called in chain.rules.iter().flat_map(|rule| self.called(rule)) {
@@ -197,7 +197,7 @@ impl Ruleset {
     }
 }
 
-/// Whether whoever is to get a packet gets it, if anybody does, and rules that come later find it as it was.
+/// True if a rule neither changes who receives a packet, nor what later rules see of it.
 fn is_plain(rule: &Rule) -> bool {
     rule.expressions.iter().all(|expression| {
         !matches!(

@@ -1,25 +1,25 @@
-//! Sets and maps of nftables, and what may be in them.
+//! Sets and maps of nftables, and their possible contents.
 
 use std::cell::Cell;
 
 use super::bits::{Bits, Truth};
 use crate::netfilter::verdict::Verdict;
 
-/// How the elements of a set stand for keys.
+/// Relation of a set's elements to keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Each for one; sorted by key.
+    /// Each element is one key; sorted by key.
     Exact,
-    /// Each begins or ends a range that goes up to the next one; sorted by key.
+    /// Each element begins or ends a range, which extends to the next one; sorted by key.
     Ranges,
-    /// Each for the product of ranges of fields, so many bytes each.
+    /// Each element is the product of ranges of fields, with these sizes in bytes.
     Fields(Vec<usize>),
 }
 
-/// What a map has for a key.
+/// Value of a map's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// It is a set.
+    /// None: it is a set.
     None,
     /// Bytes.
     Bytes(Box<[u8]>),
@@ -27,14 +27,14 @@ pub enum Value {
     Verdict(Verdict),
 }
 
-/// Whether what was read of a set holds.
+/// Validity of what was read of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// Until the rules change.
+    /// Valid until the rules change.
     Surely,
-    /// At this moment: it goes by itself, or packets change it.
+    /// Valid at this moment: it expires, or packets change it.
     ForNow,
-    /// A further condition is on it, or it is not understood.
+    /// Possibly valid: it has a further condition, or is not understood.
     Perhaps,
 }
 
@@ -43,7 +43,7 @@ impl Stands {
         if self == Stands::Surely { other } else { self }
     }
 
-    /// How sure something is that rests on it, for whoever asks for this moment alone or not.
+    /// Limits the certainty of `is` by this validity; `now`: only this moment counts.
     fn limit(self, is: Truth, now: bool) -> Truth {
         if self == Stands::Surely || self == Stands::ForNow && now { is } else { is.and(Truth::Perhaps) }
     }
@@ -52,15 +52,15 @@ impl Stands {
 /// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// Its key, or where its range begins.
+    /// Its key, or the beginning of its range.
     pub key: Box<[u8]>,
     /// The last key of the same element ([`Form::Fields`]).
     pub key_end: Option<Box<[u8]>>,
-    /// It ends a range ([`Form::Ranges`]).
+    /// True if it ends a range ([`Form::Ranges`]).
     pub ends: bool,
-    /// Whether it is there.
+    /// Its validity.
     pub stands: Stands,
-    /// What a map has for it.
+    /// A map's value for it.
     pub value: Value,
 }
 
@@ -69,14 +69,14 @@ pub struct Element {
 pub struct Set {
     form: Form,
     elements: Vec<Element>,
-    /// What stands for all other keys.
+    /// The element for all other keys.
     catch_all: Option<Element>,
-    /// Whether what is in it holds.
+    /// Validity of its contents.
     stands: Stands,
 }
 
 impl Set {
-    /// With these elements; one without a key stands for all other keys.
+    /// A set of these elements; `catch_all` stands for all other keys.
     pub fn new(form: Form, mut elements: Vec<Element>, catch_all: Option<Element>, stands: Stands) -> Set {
         if form == Form::Ranges {
             elements = joined(elements);
@@ -86,7 +86,7 @@ impl Set {
         Set { form, elements, catch_all, stands }
     }
 
-    /// Of these ranges, each with its lowest and its highest key. They may overlap.
+    /// A set of these ranges, each with its lowest and its highest key. They may overlap.
     pub fn of_ranges(mut ranges: Vec<(Vec<u8>, Vec<u8>, Stands)>, stands: Stands) -> Set {
         ranges.sort_by(|a, b| a.0.cmp(&b.0));
         let mut apart: Vec<(Vec<u8>, Vec<u8>, Stands)> = Vec::with_capacity(ranges.len());
@@ -105,7 +105,7 @@ impl Set {
         Set::new(Form::Ranges, edges.collect(), None, stands)
     }
 
-    /// Whether its keys have so many bytes; an empty set's may.
+    /// True if its keys have this size in bytes, or if it is empty.
     pub fn has_keys_of(&self, bytes: usize) -> bool {
         self.elements.first().is_none_or(|element| element.key.len() == bytes)
     }
@@ -118,8 +118,8 @@ impl Set {
         })
     }
 
-    /// Hands over each value that may be there for a key, and how sure that is; `now`: at this moment. Whether the key
-    /// has any.
+    /// Passes each possible value of a key to `take`, with its certainty; `now`: at this moment. Returns whether the
+    /// key has any.
     pub fn look_up<'s>(&'s self, key: Bits<'_>, now: bool, mut take: impl FnMut(&'s Value, Truth)) -> Truth {
         let any = Cell::new(Truth::No);
         let mut offer = |element: &'s Element, is: Truth| {
@@ -164,7 +164,7 @@ impl Set {
     }
 }
 
-/// The next number of as many bytes, the highest byte first.
+/// The next big-endian number of the same size.
 fn successor(mut key: Vec<u8>) -> Option<Vec<u8>> {
     let at = key.iter().rposition(|byte| *byte != 0xff)?;
     key[at] += 1;
@@ -172,9 +172,9 @@ fn successor(mut key: Vec<u8>) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// Elements in order; where one range ends and the next begins, there is no end.
+/// Elements in order; where a range ends at the beginning of another, the end is omitted.
 fn joined(mut elements: Vec<Element>) -> Vec<Element> {
-    // An end comes before a beginning with the same key, and gives way to it.
+    // An end is sorted before a beginning with the same key, and replaced by it.
     elements.sort_by(|a, b| a.key.cmp(&b.key).then(b.ends.cmp(&a.ends)));
     let mut sorted: Vec<Element> = Vec::with_capacity(elements.len());
     for element in elements {

@@ -1,20 +1,20 @@
 //! Verdicts of rules and chains.
 
-/// What a rule does with a packet, or a chain by its policy.
+/// Verdict of a rule, or of a chain by its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The packet goes on to the next base chain.
+    /// The packet continues with the next base chain.
     Accept,
-    /// It goes no further.
+    /// The packet is dropped.
     Drop,
-    /// The next rule looks at it.
+    /// The packet continues with the next rule.
     Continue,
-    /// Back to the calling chain; at its end, to the policy.
+    /// Return to the calling chain; in a base chain, apply the policy.
     Return,
-    /// Another chain, and back.
+    /// Continue in another chain, then return here.
     Jump(usize),
-    /// Another chain, and back to this one's caller.
+    /// Continue in another chain, then return to this one's caller.
     Goto(usize),
-    /// A program decides.
+    /// A user-space program decides.
     Queue,
 }

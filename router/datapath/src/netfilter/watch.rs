@@ -1,4 +1,4 @@
-//! Whether the rules of a host have changed.
+//! Detects changes of a host's rules.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,22 +12,22 @@ use super::read::{Reader, Reading};
 use super::rules::Ruleset;
 use crate::netfilter::firewall::Firewall;
 
-/// Reads rules when they are others than those that it has read last.
+/// Reads the rules if they have changed since the last reading.
 #[derive(Debug, Default)]
 pub struct Watch {
     reader: Option<Reader>,
-    /// As of this change of nftables' rules.
+    /// Generation of nftables' rules at the last reading.
     generation: Option<u32>,
     last: Arc<Firewall>,
 }
 
 impl Watch {
-    /// The rules as they were read last.
+    /// The last reading of the rules.
     pub fn last(&self) -> &Arc<Firewall> {
         &self.last
     }
 
-    /// Reads the rules if they have changed, or this host's addresses. `false` if nothing has.
+    /// Reads the rules if they, or this host's addresses, have changed. `false` if nothing has.
     pub fn look(&mut self, local: &BTreeSet<IpAddr>) -> bool {
         let mut next = (*local != self.last.local).then(|| Firewall { local: local.clone(), ..(*self.last).clone() });
         if let Err(error) = self.read(&mut next) {
@@ -43,7 +43,7 @@ impl Watch {
         next.map(|next| self.last = Arc::new(next)).is_some()
     }
 
-    /// What is to be changed of the last reading.
+    /// The next reading, which begins as a copy of the last one.
     fn next<'n>(&self, next: &'n mut Option<Firewall>) -> &'n mut Firewall {
         next.get_or_insert_with(|| (*self.last).clone())
     }
@@ -60,7 +60,7 @@ impl Watch {
         let generation = reader.generation()?;
         let rules = &self.last.rules;
         if generation.is_some() && generation == self.generation {
-            // What is in ipsets changes without a word.
+            // Contents of ipsets change without a new generation.
             if !rules.ipsets.is_empty() {
                 let ipsets = reader.ipsets(rules.ipsets.keys().copied())?;
                 if ipsets != rules.ipsets {

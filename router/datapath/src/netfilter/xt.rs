@@ -1,4 +1,4 @@
-//! Extensions of xtables (iptables) in rules of nftables: `-m` and `-j` of `iptables-nft` (linux/netfilter/xt_*.h).
+//! xtables (iptables) extensions in nftables' rules: `-m` and `-j` of `iptables-nft` (linux/netfilter/xt_*.h).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn word(info: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*info.get(at..)?.first_chunk()?))
 }
 
-/// What a match means; what is not understood perhaps matches.
+/// Parses a match; one that is not understood may match.
 pub fn read_match(name: &str, revision: u32, info: &[u8]) -> Expression {
     if name == "comment" {
         return Expression::Nothing;
@@ -30,7 +30,7 @@ fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
     Some(match (name, revision) {
         ("udp" | "udplite" | "icmp" | "icmp6" | "sctp" | "dccp" | "esp" | "ah", _) => Match::Never,
         ("tcp", 0) => {
-            // Whether it has an option is not known.
+            // Presence of the option is unknown.
             let option = byte(info, 8)?;
             if option != 0 {
                 return None;
@@ -49,7 +49,7 @@ fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
             let mut at = 0;
             while at < count {
                 let low = short(info, 2 + 2 * at)?;
-                // A range takes two.
+                // A range takes two elements.
                 let has_end = byte(info, 32 + at)? != 0;
                 let high = if has_end { short(info, 4 + 2 * at)? } else { low };
                 ranges.push((low, high));
@@ -68,13 +68,13 @@ fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
         }
         ("addrtype", 1) => {
             let flags = word(info, 4)?;
-            // Addresses of one interface alone.
+            // Restricted to addresses of one interface.
             if flags & 0xc != 0 {
                 return None;
             }
             Match::Addresses([short(info, 0)?, short(info, 2)?], [flags & 1 != 0, flags & 2 != 0])
         }
-        // Of one dimension, and without conditions on counters.
+        // One dimension, and no conditions on counters.
         ("set", 1..=4) if byte(info, 2)? == 1 && info.iter().skip(4).all(|byte| *byte == 0) => {
             let flags = byte(info, 3)?;
             Match::InIpset { index: short(info, 0)?, source: flags & 2 != 0, inverted: flags & 1 != 0 }
@@ -84,14 +84,14 @@ fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
     })
 }
 
-/// States as xtables has them, where `untracked` is another bit, and translated ones are no states at all: whose
-/// addresses change is not asked this.
+/// Converts xtables' state bits, where `untracked` is another bit. States of translated connections are dropped:
+/// packets whose addresses are translated are not evaluated.
 fn states(mask: u32, untracked: u32) -> u32 {
     let common = mask & (INVALID | ESTABLISHED | 4 | NEW);
     if mask & untracked != 0 { common | UNTRACKED } else { common }
 }
 
-/// What a target does.
+/// Parses a target.
 pub fn read_target(name: &str, revision: u32, info: &[u8]) -> Expression {
     let effect = match name {
         "MARK" => {

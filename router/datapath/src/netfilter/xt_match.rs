@@ -12,9 +12,9 @@ pub enum Match {
         source: (u16, u16),
         /// Lowest and highest destination port.
         destination: (u16, u16),
-        /// Which flags are looked at.
+        /// Mask of the flags compared.
         flags: u8,
-        /// Which of them are set.
+        /// Flags that must be set.
         set: u8,
         /// `XT_TCP_INV_*`
         inverted: u8,
@@ -25,34 +25,34 @@ pub enum Match {
         which: u8,
         /// Ranges.
         ranges: Vec<(u16, u16)>,
-        /// None of them.
+        /// Matches ports outside all ranges.
         inverted: bool,
     },
     /// `-m mark`
     Mark {
-        /// Which bits.
+        /// Bits compared.
         mask: u32,
-        /// What they are.
+        /// Their value.
         value: u32,
-        /// Or anything else.
+        /// Matches any other value.
         inverted: bool,
     },
-    /// States (`NFT_CT_STATE`'s bits), and whether that is all that is asked.
+    /// Connection states (bits of `NFT_CT_STATE`); inverted; true if the match compares nothing else.
     States(u32, bool, bool),
     /// Types of addresses as bits of `RTN_*`: of the source, of the destination; inverted.
     Addresses([u16; 2], [bool; 2]),
-    /// The route back leaves by the interface that the packet came in by (`-m rpfilter`); inverted.
+    /// The route to the packet's source leaves by its input interface (`-m rpfilter`); inverted.
     ReversePath(bool),
-    /// The source (or the destination) is in an ipset, by its number.
+    /// The source or the destination is in an ipset.
     InIpset {
-        /// The set's number.
+        /// Index of the set.
         index: u16,
-        /// The source.
+        /// True for the source, false for the destination.
         source: bool,
-        /// Or it is not.
+        /// Matches addresses that are not in the set.
         inverted: bool,
     },
-    /// Never: of another protocol.
+    /// Never matches: another protocol.
     Never,
 }
 
@@ -62,13 +62,13 @@ pub const OTHER_DESTINATION: u8 = 2;
 /// `NFT_CT_STATE`'s bits.
 pub const INVALID: u32 = 1;
 
-/// As above.
+/// See [`INVALID`].
 pub const ESTABLISHED: u32 = 2;
 
-/// As above.
+/// See [`INVALID`].
 pub const NEW: u32 = 8;
 
-/// As above.
+/// See [`INVALID`].
 pub const UNTRACKED: u32 = 64;
 
 /// `RTN_UNICAST` and `RTN_LOCAL` (linux/rtnetlink.h).
@@ -77,7 +77,7 @@ pub(super) const UNICAST: u16 = 1 << 1;
 pub(super) const LOCAL: u16 = 1 << 2;
 
 impl Match {
-    /// Whether a packet is of that kind.
+    /// Whether a packet matches.
     pub fn is_of(&self, packet: &Packet, mark: Word) -> Truth {
         match self {
             Match::Tcp { source, destination, flags, set, inverted } => {
@@ -108,17 +108,17 @@ impl Match {
                 let is = has_class(packet.source, *source).invert(inverted[0]);
                 is.and(has_class(packet.destination, *destination).invert(inverted[1]))
             }
-            // Endpoints' packets come in where packets to them leave.
+            // Endpoints' packets arrive on the interface by which packets to them leave.
             Match::ReversePath(inverted) if packet.reply => Truth::of(!inverted),
             Match::ReversePath(_) => Truth::Perhaps,
-            // Whoever has the sets looks there.
+            // Looked up where the sets are available.
             Match::InIpset { .. } => Truth::Perhaps,
             Match::Never => Truth::No,
         }
     }
 }
 
-/// The bit of `NFT_CT_STATE` of a packet.
+/// A packet's bit of `NFT_CT_STATE`; `None` if unknown.
 pub fn state(packet: &Packet) -> Option<u32> {
     match packet.tracked {
         Tracked::New => Some(NEW),

@@ -1,4 +1,4 @@
-//! One netlink(7) socket: questions, and their answers as bytes.
+//! One netlink(7) socket: requests, and their answers as bytes.
 
 mod attributes;
 
@@ -15,12 +15,12 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 pub use attributes::{Attributes, list};
 
-/// Room for one datagram: the kernel makes dumps of at most 32 KiB each.
+/// Buffer for one datagram, in bytes: the kernel's dumps have at most 32 KiB each.
 pub const DATAGRAM: usize = 64 << 10;
-/// The kernel answers before the question's system call returns. This long is for an answer that it did not give.
+/// Time limit for an answer. The kernel normally answers before the request's system call returns.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A question or an answer: its type, and what follows netlink's own header.
+/// A request or an answer: its type, and the bytes after the netlink header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// `nlmsg_type`.
@@ -72,11 +72,11 @@ impl Channel {
         Ok(Channel { socket, sequence: 0, buffer: BytesMut::with_capacity(DATAGRAM) })
     }
 
-    /// Sends a question and hands over the answers: one, or with `NLM_F_DUMP` all until the kernel says done. An order gets none,
-    /// and wants `NLM_F_ACK`.
+    /// Sends a request and passes the answers to `take`: one, or with `NLM_F_DUMP` all of the dump. A command has no
+    /// answer, and requires `NLM_F_ACK`.
     ///
     /// # Errors
-    /// The system call's, or the kernel's answer.
+    /// The system call's, or the kernel's.
     pub fn ask(&mut self, question: Message, flags: u16, mut take: impl FnMut(Message)) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
@@ -94,14 +94,14 @@ impl Channel {
             let mut rest = &self.buffer[..];
             while let Some((message, after)) = next_message(rest) {
                 rest = after;
-                // An answer to an earlier question that failed half-way, or a message that the library cannot read.
+                // An answer to an earlier request that failed half-way, or a message that the library cannot parse.
                 let Some(message) = message.filter(|message| message.header.sequence_number == self.sequence) else {
                     continue;
                 };
                 match message.payload {
                     NetlinkPayload::Done(_) => return Ok(()),
                     NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
-                    // With `NLM_F_ACK`: it is done.
+                    // With `NLM_F_ACK`: success.
                     NetlinkPayload::Error(_) => return Ok(()),
                     NetlinkPayload::InnerMessage(answer) => {
                         take(answer);
@@ -116,7 +116,7 @@ impl Channel {
     }
 }
 
-/// Splits the first message off a datagram; `None` in its place if it cannot be read.
+/// Splits the first message off a datagram; `None` in its place if it cannot be parsed.
 fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<Message>>, &[u8])> {
     let length = u32::from_ne_bytes(bytes.first_chunk().copied()?) as usize;
     if length < 16 || length > bytes.len() {
@@ -126,7 +126,7 @@ fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<Message>>, &[u8])
     Some((NetlinkMessage::deserialize(&bytes[..length]).ok(), after))
 }
 
-/// Adds an attribute with a text.
+/// Appends an attribute with a text.
 pub fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
     let length = 4 + text.len() + 1;
     payload.extend((length as u16).to_ne_bytes());

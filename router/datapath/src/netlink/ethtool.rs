@@ -1,4 +1,4 @@
-//! ethtool(8)'s interface features, by its family of generic netlink (Documentation/networking/ethtool-netlink.rst).
+//! ethtool(8)'s interface features, through its generic netlink family (Documentation/networking/ethtool-netlink.rst).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +24,7 @@ const ETHTOOL_A_HEADER_DEV_INDEX: u16 = 1;
 const ETHTOOL_A_BITSET_BITS: u16 = 3;
 const ETHTOOL_A_BITSET_BIT_NAME: u16 = 2;
 
-/// A socket to the family.
+/// A generic netlink socket, and the family's id.
 #[derive(Debug)]
 pub struct Ethtool {
     channel: Channel,
@@ -32,10 +32,10 @@ pub struct Ethtool {
 }
 
 impl Ethtool {
-    /// Opens it in this thread's network namespace.
+    /// Opens a socket in this thread's network namespace.
     ///
     /// # Errors
-    /// The system call's, or that the kernel has no such family (before Linux 5.6).
+    /// The system call's, or that the kernel lacks the family (before Linux 5.6).
     pub fn open() -> io::Result<Self> {
         let mut channel = Channel::open(NETLINK_GENERIC)?;
         let mut family = None;
@@ -48,10 +48,10 @@ impl Ethtool {
         Ok(Ethtool { channel, family })
     }
 
-    /// Names of the features that an interface has switched on, as `ethtool -k` knows them.
+    /// Names of the enabled features of an interface, as in `ethtool -k`.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn features(&mut self, interface: u32) -> io::Result<BTreeSet<String>> {
         let device = attribute(ETHTOOL_A_HEADER_DEV_INDEX, &interface.to_ne_bytes());
         let header = attribute(ETHTOOL_A_FEATURES_HEADER | NLA_F_NESTED, &device);
@@ -67,7 +67,7 @@ fn command(command: u8, attributes: &[u8]) -> Vec<u8> {
     [&[command, VERSION, 0, 0], attributes].concat()
 }
 
-/// An attribute as it goes over the wire: length, type, value, padding to four bytes.
+/// The encoding of an attribute: length, type, value, padding to four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     const HEADER: usize = 4;
     let length = HEADER + value.len();
@@ -92,7 +92,7 @@ fn values(attributes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The names in the answer's set of active features, which lists those that are set.
+/// Names in the answer's set of active features, which lists enabled ones only.
 fn active(payload: &[u8]) -> BTreeSet<String> {
     let attributes = payload.get(GENLMSG..).unwrap_or_default();
     let bits = find(attributes, ETHTOOL_A_FEATURES_ACTIVE).and_then(|set| find(set, ETHTOOL_A_BITSET_BITS));

@@ -1,5 +1,5 @@
-//! IPsec policies (linux/xfrm.h, ip-xfrm(8)): the stack transforms or blocks what they select, and packets that a program
-//! sends past the stack would leave as they are, and come in as they are.
+//! IPsec policies (linux/xfrm.h, ip-xfrm(8)): the stack transforms or blocks the packets that they select, but not
+//! packets that a program redirects past the stack.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use router_common::maps::mapped;
 const GET_POLICY: u16 = 0x15;
 const NEW_POLICY: u16 = 0x13;
 const GET_DEFAULT: u16 = 0x28;
-/// `XFRMNLGRP_POLICY`: who is in this group hears of changed policies.
+/// `XFRMNLGRP_POLICY`: multicast group for changes of policies.
 pub const GROUP_POLICY: u32 = 4;
 /// `XFRM_USERPOLICY_BLOCK`
 const DEFAULT_BLOCK: u8 = 1;
@@ -22,7 +22,7 @@ const BLOCK: u8 = 1;
 /// Bytes of a `struct xfrm_selector`, and of a `struct xfrm_userpolicy_info`, which begins with one.
 const SELECTOR: usize = 56;
 const POLICY: usize = 168;
-/// Where a policy's priority, direction and action are.
+/// Offsets of a policy's priority, direction and action.
 const PRIORITY: usize = SELECTOR + 2 * 32 + 32;
 const DIRECTION: usize = PRIORITY + 8;
 const ACTION: usize = DIRECTION + 1;
@@ -31,21 +31,21 @@ const PROTOCOL_TCP: u8 = 6;
 const TEMPLATES: u16 = 5;
 const MARK: u16 = 21;
 const INTERFACE: u16 = 31;
-/// Bytes of a `struct xfrm_user_tmpl`, and where it tells whether packets may do without.
+/// Bytes of a `struct xfrm_user_tmpl`, and the offset of its flag for optional transformations.
 const TEMPLATE: usize = 64;
 const OPTIONAL: usize = 50;
 
-/// Which packets a policy is for (`XFRM_POLICY_*`). Policies of single sockets have other directions.
+/// Direction of the packets that a policy selects (`XFRM_POLICY_*`). Policies of single sockets have other directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Those that come in.
+    /// Packets that arrive.
     In,
-    /// Those that leave.
+    /// Packets that leave.
     Out,
 }
 
-/// Addresses and ports that a policy selects: a network each, in the form that the kernel's maps have, with bits of that
-/// form; a port and its mask.
+/// Addresses and ports that a policy selects: networks, as an address in the 16-byte form of the kernel maps and a
+/// prefix length in bits of that form; ports, as a value and a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Selector {
     /// `AF_INET`, `AF_INET6`, or anything else for both.
@@ -73,27 +73,27 @@ impl Selector {
 struct Policy {
     direction: Direction,
     selector: Selector,
-    /// The lowest is first.
+    /// Policies with lower values are evaluated first.
     priority: u32,
-    /// Packets are not as they would be without: they are transformed, or must have been, or are blocked.
+    /// The policy transforms packets, requires them to be transformed, or blocks them.
     changes: bool,
-    /// It is for some packets alone that it selects: those with a mark, or of one interface.
+    /// The policy applies to a part of the selected packets only: to those with a mark, or of one interface.
     partial: bool,
 }
 
-/// All policies, as far as they are about TCP.
+/// All policies for TCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
     policies: Vec<Policy>,
-    /// What no policy selects is blocked: what comes in, and what leaves.
+    /// True if packets that no policy selects are blocked: arriving ones, leaving ones.
     blocks: [bool; 2],
 }
 
 impl Policies {
-    /// Asks the kernel, in this thread's network namespace.
+    /// Reads the policies in this thread's network namespace.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers. Not that it has no IPsec: then there are no policies.
+    /// The system call's, or the kernel's. A kernel without IPsec is no error: there are no policies then.
     pub fn read() -> io::Result<Policies> {
         let mut channel = match Channel::open(NETLINK_XFRM) {
             Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Policies::default()),
@@ -105,7 +105,7 @@ impl Policies {
                 found.policies.extend(policy(&answer.payload));
             }
         })?;
-        // The first of those with one priority is the first in the list.
+        // Stable: among policies of one priority, the first in the list is evaluated first.
         found.policies.sort_by_key(|policy| policy.priority);
         // `struct xfrm_userpolicy_default`: in, forwarded, out.
         let defaults = channel.ask(Message { kind: GET_DEFAULT, payload: vec![0; 4] }, 0, |answer| {
@@ -114,30 +114,31 @@ impl Policies {
             }
         });
         match defaults {
-            // Before Linux 5.15 there are none.
+            // Not supported before Linux 5.15.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => Ok(found),
             defaults => defaults.map(|()| found),
         }
     }
 
-    /// Whether packets that no policy selects are blocked, in one direction at least.
+    /// True if packets that no policy selects are blocked, in at least one direction.
     pub fn block_by_default(&self) -> bool {
         self.blocks.contains(&true)
     }
 
-    /// Whether one may select packets of TCP from one address to another.
+    /// True if a policy may select TCP packets from one address to another.
     pub fn concern(&self, direction: Direction, from: IpAddr, to: IpAddr) -> bool {
         let of = |selector: &&Selector| selector.is_of(to) && covers(selector.source, from);
         self.of(direction).map(|policy| &policy.selector).filter(of).any(|selector| covers(selector.destination, to))
     }
 
-    /// Whether one may select packets of TCP that leave from an address, wherever to.
+    /// True if a policy may select leaving TCP packets with this source address, for any destination.
     pub fn concern_source(&self, from: IpAddr) -> bool {
         let mut selectors = self.of(Direction::Out).map(|policy| &policy.selector);
         selectors.any(|selector| selector.is_of(from) && covers(selector.source, from))
     }
 
-    /// Whether packets of TCP from one address to another certainly do not pass as they are. A port 0 is not known.
+    /// True if TCP packets from one address to another certainly do not pass unchanged. Port 0 stands for an unknown
+    /// port.
     pub fn stop(&self, direction: Direction, from: SocketAddr, to: SocketAddr) -> bool {
         let of = |policy: &&Policy| {
             let Policy { selector, partial, .. } = policy;
@@ -167,7 +168,7 @@ fn covers((network, bits): (u128, u8), address: IpAddr) -> bool {
     network & mask == address & mask
 }
 
-/// What a `struct xfrm_userpolicy_info` and the attributes behind it say of TCP.
+/// The policy in a `struct xfrm_userpolicy_info` and the attributes behind it, if it concerns TCP.
 fn policy(payload: &[u8]) -> Option<Policy> {
     let policy = payload.get(..POLICY)?;
     let family = i32::from(u16::from_ne_bytes([policy[40], policy[41]]));
@@ -188,7 +189,7 @@ fn policy(payload: &[u8]) -> Option<Policy> {
                 Some((u128::from_be_bytes(mapped([a, b, c, d])), 96 + bits.min(32)))
             }
             libc::AF_INET6 => Some((u128::from_be_bytes(bytes), bits.min(128))),
-            // It selects everything.
+            // Selects everything.
             _ => Some((0, 0)),
         }
     };

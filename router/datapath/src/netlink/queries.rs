@@ -1,4 +1,4 @@
-//! Questions to the kernel: interfaces, addresses, and the route to an address.
+//! Queries of the kernel: interfaces, addresses, and the route to an address.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,22 +18,22 @@ use crate::netlink::channel::{Channel, Message};
 
 const PROTOCOL_TCP: u8 = 6;
 
-/// Where the kernel would send a packet.
+/// The kernel's route for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The source address that it would choose.
+    /// The source address that the kernel would choose.
     pub source: IpAddr,
     /// The interface that the packet would leave by.
     pub interface: u32,
     /// The route's own MTU in bytes, if it has one.
     pub mtu: Option<u32>,
-    /// Whether the route encapsulates packets (`RTA_ENCAP_TYPE`).
+    /// True if the route encapsulates packets (`RTA_ENCAP_TYPE`).
     pub encapsulated: bool,
-    /// The neighbour that packets go to; `None`: the destination itself.
+    /// The neighbour that packets are sent to; `None`: the destination itself.
     pub gateway: Option<IpAddr>,
 }
 
-/// What rules of routing may look at besides the destination (ip-rule(8)).
+/// Properties of a packet, besides its destination, that routing rules may match (ip-rule(8)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
     /// A socket of this process that connects by TCP to a port.
@@ -41,18 +41,18 @@ pub enum Asker {
         /// The port.
         port: u16,
     },
-    /// The kernel programs, which look for a next hop.
+    /// The kernel programs, which look up a next hop.
     Program {
-        /// Our address.
+        /// Source address.
         source: IpAddr,
-        /// Where packets leave.
+        /// Output interface.
         interface: u32,
         /// `SO_MARK` of the packets.
         mark: u32,
     },
 }
 
-/// Questions to the kernel. The answers are there at once, so this blocks.
+/// Queries of the kernel. Blocking, because the kernel answers at once.
 #[derive(Debug)]
 pub struct Netlink {
     pub(super) channel: Channel,
@@ -70,7 +70,7 @@ impl Netlink {
     /// Interfaces and addresses as they are now.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn interfaces(&mut self) -> io::Result<Interfaces> {
         let mut found = Interfaces::default();
         let mut taken = BTreeSet::new();
@@ -91,15 +91,15 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Where a packet from this host to an address goes; `None` when there is no way.
+    /// The route of a packet from this host to an address; `None` if there is none.
     ///
     /// # Errors
-    /// The system call's. What the kernel answers (unreachable, prohibited, …) is no error but no way.
+    /// The system call's. The kernel's answers (unreachable, prohibited, …) are no errors, but `None`.
     pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<Hop>> {
         self.hop_for(to, None)
     }
 
-    /// The same, if rules look at who asks.
+    /// The same, with the properties of the sender that routing rules may match.
     ///
     /// # Errors
     /// As of [`Netlink::hop_to`].
@@ -138,7 +138,7 @@ impl Netlink {
         }
     }
 
-    /// Asks, and hands over the answers that the library can read.
+    /// Sends a request, and passes the answers that the library can parse to the callback.
     pub(super) fn ask(
         &mut self,
         question: RouteNetlinkMessage,
@@ -155,7 +155,7 @@ impl Netlink {
     }
 }
 
-/// Whether the socket failed, not the look-up: such errors are not what the kernel says of a route.
+/// True if the socket failed, not the look-up; such errors are not the kernel's answer about a route.
 fn is_transport_failure(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOBUFS | libc::ENOMEM | libc::EPERM | libc::EINTR))
 }
@@ -171,12 +171,13 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
             LinkAttribute::LinkInfo(parts) => {
                 veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
-                // A macvlan has a hardware address of its own, by which frames are known that come by on the link before.
+                // A macvlan is attachable: frames that arrive on the lower link first are told apart by its own
+                // hardware address.
                 let kinds = [InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
                 shares_a_link = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
             }
             LinkAttribute::Link(index) => other = Some(*index),
-            // Only there if the other end is in another network namespace.
+            // Present only if the other end is in another network namespace.
             LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
             LinkAttribute::Controller(_) => has_master = true,
             _ => {}
@@ -186,9 +187,10 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     if veth && let (Some(other), Some(namespace)) = (other, namespace) {
         found.pairs.insert(index, Pair { index: other, namespace });
     }
-    // The program reads packets that begin with an Ethernet header; the loopback's do.
+    // The program expects an Ethernet header, which packets of the loopback device have, too.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
-    // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
+    // Packets of a bridge's port or a bond's member arrive again on the bridge or the bond, which decides where they
+    // belong.
     let Some(name) = name else { return };
     if !ethernet {
         found.left_alone.insert(name, LeftAlone::NoEthernet);
@@ -201,8 +203,8 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     }
 }
 
-/// The interface whose frames all come by again on this one: that of a macvlan in passthru mode, which has its hardware
-/// address.
+/// The lower link of a macvlan in passthru mode, which has the link's hardware address: all frames of the link arrive
+/// again on the macvlan.
 fn link_taken(link: &LinkMessage) -> Option<u32> {
     let mut below = None;
     let mut is_passthru = false;
@@ -250,7 +252,7 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
     for attribute in &route.attributes {
         match attribute {
             RouteAttribute::PrefSource(ours) => source = address(ours),
-            // Who asks by a source is not told another one.
+            // A request with a source address has no preferred source in its answer.
             RouteAttribute::Source(ours) => asked_from = address(ours),
             RouteAttribute::Gateway(neighbour) => gateway = address(neighbour),
             RouteAttribute::Via(RouteVia::Inet(neighbour)) => gateway = Some(IpAddr::V4(*neighbour)),
@@ -287,7 +289,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_has_no_hop_and_the_socket_goes_on() {
         let mut netlink = Netlink::open().unwrap();
-        // A group is no unicast route, and without an interface in the group there is no route at all.
+        // A multicast route is no unicast route, and without an interface in the group there is no route at all.
         assert_eq!(netlink.hop_to([224, 0, 0, 1].into()).unwrap(), None);
         assert!(netlink.hop_to([127, 0, 0, 1].into()).unwrap().is_some());
     }

@@ -1,4 +1,4 @@
-//! Rules of routing (ip-rule(8), linux/fib_rules.h) that tell packets apart by more than their addresses.
+//! Routing rules (ip-rule(8), linux/fib_rules.h) that match more than addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ const SOURCE_PORTS: u16 = 23;
 const DESTINATION_PORTS: u16 = 24;
 const PROTOCOL_TCP: u8 = 6;
 
-/// A rule, as far as its addresses and ports tell whom it is for.
+/// The matches of a rule that are used here: addresses, ports, and whether it matches marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     v6: bool,
@@ -43,33 +43,32 @@ struct Rule {
 impl Rule {
     fn may_be_from(&self, source: SocketAddr) -> bool {
         let in_ports = self.source_ports.is_none_or(|(low, high)| {
-            // One that is not known yet may be any.
+            // An unknown port may be any port.
             source.port() == 0 || (low..=high).contains(&source.port())
         });
         self.v6 == source.is_ipv6() && (self.inverted || self.tcp && in_ports && covers(self.source, source.ip()))
     }
 }
 
-/// Those rules of this host that look at ports, protocols, marks, users, or the interface that a socket is bound to.
+/// The rules of this host that match ports, protocols, marks, users, or the interface that a socket is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutingRules(Vec<Rule>);
 
 impl RoutingRules {
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one may lead packets from an address to another by their source port, of which nobody knows which it will
-    /// be.
+    /// True if a rule may route packets from an address to another by their source port, which is not known in advance.
     pub fn tell_source_ports_apart(&self, from: IpAddr, to: IpAddr) -> bool {
         let mut of_ports = self.0.iter().filter(|rule| rule.source_ports.is_some());
         let from = SocketAddr::new(from, 0);
         of_ports.any(|rule| rule.may_be_from(from) && (rule.inverted || covers(rule.destination, to)))
     }
 
-    /// Whether one may lead answers of a listener by what the kernel programs do not ask by: ports, and marks, as theirs
-    /// have another one.
+    /// True if a rule may route a listener's answers by properties that the kernel programs' look-up does not have:
+    /// ports, and the packet's mark, which differs.
     pub fn tell_answers_apart(&self, listener: SocketAddr) -> bool {
         let of_more = |rule: &&Rule| rule.source_ports.is_some() || rule.destination_ports.is_some() || rule.marks;
         self.0.iter().filter(of_more).any(|rule| rule.may_be_from(listener))
@@ -86,10 +85,10 @@ fn covers((network, bits): (u128, u8), address: IpAddr) -> bool {
 }
 
 impl Netlink {
-    /// The rules of routing that look at more than addresses and the interface that a packet came in by.
+    /// The routing rules that match more than addresses and the input interface.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn routing_rules(&mut self) -> io::Result<RoutingRules> {
         let mut found = RoutingRules::default();
         self.channel.ask(Message { kind: RTM_GETRULE, payload: vec![0; HEADER] }, NLM_F_DUMP, |answer| {
@@ -101,7 +100,7 @@ impl Netlink {
     }
 }
 
-/// One of both versions of IP that looks at more.
+/// A rule of IPv4 or IPv6 that matches more.
 fn rule(payload: &[u8]) -> Option<Rule> {
     let header = payload.get(..HEADER)?;
     let v6 = match i32::from(header[0]) {
@@ -144,7 +143,7 @@ fn network(value: &[u8], bits: u8) -> Option<(u128, u8)> {
     })
 }
 
-/// `struct fib_rule_port_range`, in the host's order.
+/// `struct fib_rule_port_range`, in host byte order.
 fn ports(value: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_ne_bytes(*value.first_chunk()?), u16::from_ne_bytes(*value.get(2..)?.first_chunk()?)))
 }

@@ -1,6 +1,6 @@
-//! Who wants to see the packets that leave by an interface: queueing disciplines, their filters, chains of netfilter.
+//! Egress hooks of an interface: queueing disciplines, their filters, chains of netfilter.
 //!
-//! Answers are read as bytes here: what a library cannot read would look as if it were not there.
+//! Answers are parsed from bytes here: a hook that a library cannot parse would seem to be absent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ const RTM_GETTFILTER: u16 = 46;
 const TCA_KIND: u16 = 1;
 /// Length of `struct tcmsg`: family, padding, interface, handle, parent, info.
 const TCMSG: usize = 20;
-/// Parent of the filters of packets that leave (linux/pkt_sched.h: `TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)`).
+/// Parent of egress filters (linux/pkt_sched.h: `TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)`).
 const EGRESS: u32 = 0xffff_fff3;
 
 /// `NFT_MSG_GETCHAIN` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h, nf_tables.h).
@@ -30,14 +30,14 @@ const GET_CHAIN: u16 = 10 << 8 | 4;
 /// linux/netfilter.h
 const NFPROTO_NETDEV: u8 = 5;
 
-/// Queueing disciplines by interface.
+/// Names of queueing disciplines, by interface index.
 pub type Disciplines = BTreeMap<u32, Vec<String>>;
 
 impl Netlink {
     /// The queueing disciplines of all interfaces.
     ///
     /// # Errors
-    /// The system call's, or what the kernel answers.
+    /// The system call's, or the kernel's.
     pub fn disciplines(&mut self) -> io::Result<Disciplines> {
         let mut found = Disciplines::new();
         let question = Message { kind: RTM_GETQDISC, payload: vec![0; TCMSG] };
@@ -51,7 +51,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Priorities of the filters of packets that leave by an interface, which has a clsact discipline.
+    /// Priorities of the egress filters of an interface with a clsact discipline.
     ///
     /// # Errors
     /// As of [`Netlink::disciplines`].
@@ -68,11 +68,10 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Whether the other end of a pair has an XDP program, which sees packets in the place where they come out of the
-    /// pair.
+    /// True if the other end of a veth pair has an XDP program, which would see packets that pass the pair.
     ///
     /// # Errors
-    /// As of [`Netlink::disciplines`]; also when the other end is not to be seen.
+    /// As of [`Netlink::disciplines`]; also if the other end is not visible.
     pub fn other_end_has_xdp(&mut self, pair: Pair) -> io::Result<bool> {
         let mut question = LinkMessage::default();
         question.header.index = pair.index;
@@ -87,10 +86,10 @@ impl Netlink {
     }
 }
 
-/// Whether nftables has chains on interfaces, of which some may be of packets that leave.
+/// True if nftables has chains on interfaces, some of which may be for egress.
 ///
 /// # Errors
-/// The system call's, or what the kernel answers. Not that it has no nftables: then there are none.
+/// The system call's, or the kernel's. A kernel without nftables is no error: there are no chains then.
 pub fn interface_chains() -> io::Result<bool> {
     let mut channel = match Channel::open(NETLINK_NETFILTER) {
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(false),
@@ -100,13 +99,13 @@ pub fn interface_chains() -> io::Result<bool> {
     // `struct nfgenmsg`: family, version, resource.
     let question = Message { kind: GET_CHAIN, payload: vec![NFPROTO_NETDEV, 0, 0, 0] };
     match channel.ask(question, NLM_F_DUMP, |_| any = true) {
-        // nfnetlink(7) has no such subsystem.
+        // nfnetlink(7) lacks the subsystem.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT)) => Ok(false),
         asked => asked.map(|()| any),
     }
 }
 
-/// Interface and name in a `RTM_NEWQDISC`; a name that cannot be read is empty, and none that anybody knows.
+/// Interface and name in a `RTM_NEWQDISC`. A name that cannot be parsed is empty, which is no known name.
 fn discipline(payload: &[u8]) -> Option<(u32, String)> {
     let interface = u32::from_ne_bytes(payload.get(4..8)?.try_into().ok()?);
     let mut attributes = NlasIterator::new(payload.get(TCMSG..)?).flatten();
@@ -115,7 +114,7 @@ fn discipline(payload: &[u8]) -> Option<(u32, String)> {
     Some((interface, name.unwrap_or_default()))
 }
 
-/// The priority in a `RTM_NEWTFILTER`: the upper half of `tcm_info`. 0, which none has, if it cannot be read.
+/// The priority in a `RTM_NEWTFILTER`: the upper half of `tcm_info`. 0, which no filter has, if it cannot be parsed.
 fn filter_priority(payload: &[u8]) -> u16 {
     let info = payload.get(16..20).and_then(|info| info.try_into().ok()).map_or(0, u32::from_ne_bytes);
     (info >> 16) as u16

@@ -1,4 +1,4 @@
-//! Whatever two images: the plan leads from one to the other, and no packet in between meets a contradiction.
+//! For any two images, the plan leads from one to the other, and all states between are consistent for packets.
 
 use std::net::Ipv4Addr;
 
@@ -29,7 +29,7 @@ fn label(route: u32) -> RouteLabel {
     RouteLabel { router: 1, route: RouteId::of_route("ns", format!("r{route}")) }
 }
 
-/// A pool of `version` endpoints. Another version is another pool; the same endpoint is reached as `interface` says.
+/// A pool of `version` endpoints. Another version is another pool; `interface` is the interface to each endpoint.
 fn add_pool(image: &mut MapImage, route: u32, version: u32, interface: u32) {
     let slots: Slots = (0..version)
         .map(|slot| SlotEntry { endpoint: slot + 1 + route % 2, threshold: u32::MAX, alias: slot })
@@ -44,8 +44,8 @@ fn add_pool(image: &mut MapImage, route: u32, version: u32, interface: u32) {
     image.slots.insert(id, slots);
 }
 
-/// Images as `lower` makes them: passthrough hosts stand in both maps and have pools, and routes that entries name
-/// have counters.
+/// Images as `lower` makes them: passthrough hosts are in both maps and have pools, and routes of entries have
+/// counters.
 fn images() -> impl Strategy<Value = MapImage> {
     let listener = (1u32..3, 1u8..3, 0u16..2).prop_map(|(router, protocol, max_segment)| ListenerEntry {
         router,
@@ -107,8 +107,8 @@ proptest! {
 
     #[test]
     fn a_client_that_both_images_refuse_is_never_admitted(now in images(), wanted in images()) {
-        // Whoever has no entry in the allow-list before and after has none in between, so a host entry with the
-        // list's flag refuses all along.
+        // A client without an allow-list entry before and after has none in between, so a host entry with the list's
+        // flag always rejects it.
         let mut image = now.clone();
         for change in plan(&now, &wanted) {
             change.apply_to(&mut image);

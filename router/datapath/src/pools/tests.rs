@@ -16,10 +16,10 @@ use super::*;
 use crate::plan::plan;
 use crate::testing::{endpoints, key};
 
-/// Stands for a way that the relay alone can use.
+/// Denotes a route that only the relay can use.
 const TOO_SMALL: u16 = 0;
 
-/// Largest segments by the last byte of the address; what is not there has no way.
+/// Maximum segment sizes by the last byte of the address; other addresses have no route.
 type Ways = Rc<RefCell<BTreeMap<u8, u16>>>;
 
 fn pools(ways: &Ways) -> Pools<impl Paths + use<>> {
@@ -74,7 +74,7 @@ fn image(pools: &mut Pools<impl Paths>) -> MapImage {
     image
 }
 
-/// Last bytes of the addresses in a route's pool, with their share of 1.
+/// Shares of a route's pool, of 1, by the last byte of the endpoint's address.
 fn shares(image: &MapImage, route: u32) -> BTreeMap<u8, f64> {
     let slots = &image.slots[&image.pools[&route].id];
     let mut shares = BTreeMap::new();
@@ -92,7 +92,7 @@ fn shares(image: &MapImage, route: u32) -> BTreeMap<u8, f64> {
 fn endpoints_get_their_services_weight_and_one_slot_each() {
     let mut pools = pools(&all_ways());
     put(&mut pools, 1, &route(&[(3, &[1]), (1, &[2, 3])]));
-    // The endpoint 1 stands in two services: it has the sum of both shares.
+    // Endpoint 1 belongs to two services: it has the sum of both shares.
     put(&mut pools, 2, &route(&[(1, &[1, 2]), (1, &[1, 3])]));
     let image = image(&mut pools);
     let close = |a: f64, b: f64| (a - b).abs() < 0.01;
@@ -222,7 +222,7 @@ fn a_pool_that_was_left_unfinished_is_made_anew() {
     assert_eq!(shares(&made, 1).len(), 2);
 }
 
-/// What one step does to one route: its endpoints, or nothing any more.
+/// A step's change of one route: its endpoints; `None` removes it.
 fn steps() -> impl Strategy<Value = Vec<(u32, Option<Vec<u8>>)>> {
     vec((1u32..4, proptest::option::of(vec(0u8..6, 0..4))), 1..20)
 }
@@ -308,7 +308,7 @@ fn an_adopted_pool_is_let_go_like_any_other() {
     let (mut old, mut new) = (pools(&ways), pools(&ways));
     put(&mut old, 1, &route(&[(1, &[1, 2])]));
     let mut left = image(&mut old);
-    // An endpoint that no pool has was left too.
+    // An endpoint without a pool was left, too.
     let path = left.endpoints.values().next().unwrap().path;
     left.endpoints.insert(9, EndpointEntry { address: (Ipv4Addr::new(10, 0, 0, 9), 1).into(), path });
     new.adopt(&left, 0);

@@ -103,7 +103,8 @@ impl State {
         })
     }
 
-    /// Claims the maps for this process, and reads their content. New ids are above `highest` (of routes, of endpoints).
+    /// Claims the maps for this process, and reads their content. New ids are above `highest` (of routes, of
+    /// endpoints).
     pub fn claim(&mut self, (route, endpoint): (u32, u32), dial: bool) -> io::Result<()> {
         let revision = self.maps.revision()?;
         self.maps.set_revision(revision)?;
@@ -114,12 +115,13 @@ impl State {
         (self.lowered, self.clean) = (None, false);
         if !self.now.routes.is_empty() {
             let (routes, pools) = (self.now.routes.len(), self.now.pools.len());
-            tracing::info!(target: "datapath", routes, pools, "going on with the maps of an earlier agent");
+            tracing::info!(target: "datapath", routes, pools, "adopted the maps of an earlier agent");
         }
         Ok(())
     }
 
-    /// Writes the settings of the programs. The secret is kept: sequence numbers and timestamps towards endpoints must continue.
+    /// Writes the settings of the programs. The secret is kept: sequence numbers and timestamps towards endpoints must
+    /// continue.
     pub fn configure(&mut self, dial: bool) -> io::Result<()> {
         let old = self.maps.config()?;
         let secret = if old.secret == [0; 2] { random_secret()? } else { old.secret };
@@ -137,15 +139,15 @@ impl State {
         self.retry
     }
 
-    /// True if the inputs are complete. They are not before the listeners have reported their addresses: until then the content
-    /// of an earlier agent stays.
+    /// True if the inputs are complete. They are not before the listeners have reported their addresses: until then the
+    /// content of an earlier agent stays.
     pub fn may_write(&mut self, table: &RoutingTable, listeners: &[ListenerState]) -> bool {
         self.listening |= !listeners.is_empty() || table.routers.is_empty();
         self.listening
     }
 
-    /// Attaches to new interfaces, reads addresses, and orders a look-up of the routes to endpoints. `false` if nothing changed
-    /// yet.
+    /// Attaches to new interfaces, reads addresses, and orders a look-up of the routes to endpoints. `false` if nothing
+    /// changed yet.
     pub fn look(&mut self, kernel: &mut Kernel) -> bool {
         let paths = &mut self.pools.paths;
         match paths.source.netlink().interfaces() {
@@ -270,7 +272,7 @@ impl State {
         }
         let error = undone.first.map(|(change, error)| format!("{change:?}: {error}"));
         if let Some(error) = &error {
-            tracing::warn!(failed = undone.failed, first = error, "map writes failed and are tried again");
+            tracing::warn!(failed = undone.failed, first = error, "map writes failed and are retried");
         }
         self.clean = undone.failed == 0;
         self.retry = if self.clean { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };

@@ -154,7 +154,7 @@ proptest! {
             for name in &names {
                 let host = Hostname::parse(name).unwrap();
                 let decision = image.decide_name(router.id, PROTOCOL_TLS, client, name);
-                // The maps have no wider hosts: what these serve is unknown there, and goes up.
+                // The maps have no wider hosts: connections to these go up as unknown.
                 let is_lowered = |host: &HostMatch| matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_));
                 let decided = router.candidates(&host).find(|host| {
                     host.passthrough.is_some() || !host.terminated.is_empty() || host.site.is_some()
@@ -172,7 +172,8 @@ proptest! {
                 }
                 let decision = image.decide_name(router.id, PROTOCOL_HTTP, client, name);
                 match router.match_cleartext_request(&host, "/p") {
-                    // What the kernel carries is what the proxy would forward there, whatever the path.
+                    // The kernel carries a request only to the route to which the proxy would forward it, whatever its
+                    // path.
                     RequestMatch::Forward(route) if decision.reason == Reason::Cleartext => {
                         prop_assert_eq!(decision.route, id(route), "{}", name);
                         let other = router.match_cleartext_request(&host, "/other");
@@ -180,7 +181,7 @@ proptest! {
                         prop_assert!(route.admits_source(client), "{}", name);
                     }
                     found => {
-                        // Requests need the proxy; the kernel only has to know whose they may be.
+                        // Requests need the proxy; the kernel only needs their possible route.
                         prop_assert_eq!(decision.verdict(), Verdict::Pass, "{} {:?}", name, found);
                         if matches!(found, RequestMatch::Forward(_) | RequestMatch::RedirectToHttps(_)) {
                             prop_assert_eq!(decision.reason, Reason::NeedsProxy, "{}", name);

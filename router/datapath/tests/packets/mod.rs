@@ -1,4 +1,4 @@
-//! Packets of one client, as bytes; and checks on packets that come back.
+//! One client's packets, as bytes; and checks of returned packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use router_common::packet::{ACK, RST, SYN, segment};
 use router_datapath::address::sixteen;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Puts the calling thread into a network namespace of its own, which ends with it.
+/// Moves the calling thread into a new network namespace, which ends with the thread.
 pub fn own_network() {
     // SAFETY: NEWNET changes what network calls of this thread see, no memory.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("a network namespace can be made (are you root?)");
@@ -40,7 +40,7 @@ impl Client {
         Client { isn, ..self }
     }
 
-    /// The connection as the maps name it.
+    /// The connection's key in the maps.
     pub fn flow(&self) -> FlowKey {
         FlowKey {
             source: sixteen(self.address),
@@ -79,7 +79,8 @@ impl Client {
         let sum = checksum(&source, &target, self.address.is_ipv4(), &tcp);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
 
-        // To the address of the loopback, on which test runs have their packets come in: all others are other hosts'.
+        // Addressed to the loopback device, on which test runs receive their packets: frames to other addresses count
+        // as other hosts'.
         let mut packet = vec![0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2];
         if self.address.is_ipv4() {
             packet.extend([0x08, 0x00]);
@@ -103,7 +104,7 @@ impl Client {
     }
 }
 
-/// Checks that a packet is this client's reset towards the listener, with right lengths and checksums.
+/// Checks that a packet is this client's reset to the listener, with correct lengths and checksums.
 pub fn assert_reset(packet: &[u8], client: &Client) {
     let read = segment(&packet).expect("a TCP segment");
     assert_eq!(read.flow, client.flow());
@@ -181,7 +182,7 @@ pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
     data.chunks(size).enumerate().map(part).collect()
 }
 
-/// A frame with `between` behind its IP header: options of IPv4, or headers of IPv6 the first of which is `next`.
+/// A frame with `between` behind its IP header: IPv4 options, or IPv6 headers, the first of which has the type `next`.
 pub fn with(frame: &[u8], next: u8, between: &[u8]) -> Vec<u8> {
     let v6 = frame[12..14] == [0x86, 0xdd];
     let (ip, data) = frame.split_at(if v6 { 54 } else { 34 });
@@ -201,7 +202,7 @@ pub fn with(frame: &[u8], next: u8, between: &[u8]) -> Vec<u8> {
     [ip, data.to_vec()].concat()
 }
 
-/// The IPv4 header checksum anew.
+/// Recomputes the IPv4 header checksum.
 fn sum_up(ip: &mut [u8]) {
     ip[24..26].fill(0);
     let sum = !fold(words(&ip[14..]));

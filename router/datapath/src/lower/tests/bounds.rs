@@ -1,4 +1,4 @@
-//! Counts, what does not fit, and what is left to the agent.
+//! Counts, entries that do not fit, and listeners left to the agent.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

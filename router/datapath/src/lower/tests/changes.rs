@@ -1,4 +1,4 @@
-//! What a new table, or a new agent, goes on with.
+//! Incremental lowering of a new table, and adoption by a new agent.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use router_translate::engine::Engine;
 
 use super::*;
 
-/// A table whose routers are made of the first route's by `others`.
+/// A table whose routers `others` make from the first route's.
 fn routers(others: &[fn(&mut RouterTable)]) -> RoutingTable {
     let plain = table(&[route("plain", "plain.test", None, json!({}))]);
     let of = |change: &fn(&mut RouterTable)| {
@@ -84,7 +84,7 @@ fn a_new_agent_goes_on_with_the_ids_of_routes() {
     ids.add(1, &RouteId::of_route("shop", "new"));
     let of = |ids: &RouteIds, name: &str| ids.of(1, &RouteId::of_route("shop", name));
     assert_eq!((of(&ids, "a"), of(&ids, "b"), of(&ids, "new")), (3, 5, 6));
-    // An entry that lingers names a higher one.
+    // A remaining entry has a higher id.
     ids.adopt(&BTreeMap::new(), 9);
     ids.add(1, &RouteId::of_route("shop", "newer"));
     assert_eq!(of(&ids, "newer"), 10);

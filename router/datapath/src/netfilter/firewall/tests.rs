@@ -1,4 +1,4 @@
-//! Verdicts on connections for rules of nftables and `iptables`, by what the rules match.
+//! Verdicts on connections under rules of nftables and `iptables`, by kind of match.
 
 use super::*;
 use crate::netfilter::index::Index;
@@ -11,13 +11,13 @@ const NEW: u32 = 8;
 const ESTABLISHED: u32 = 2;
 
 impl Firewall {
-    /// One whose rules cannot be read.
+    /// A firewall whose rules cannot be read.
     pub(crate) fn unread(why: &str) -> Self {
         Firewall { unreadable: Some(why.into()), ..Firewall::default() }
     }
 }
 
-/// Goes on if bytes of the IP header, or of the TCP header, are these.
+/// Continues if bytes of the IP header, or of the TCP header, equal these.
 fn is(source: Source, bytes: &[u8]) -> Vec<Expression> {
     let span = Span { at: REGISTER, len: bytes.len() };
     vec![Expression::Load(source, span), Expression::Compare(span, Comparison::Equal, bytes.into())]
@@ -110,7 +110,7 @@ fn a_rule_for_the_endpoint_counts_and_one_for_another_does_not() {
     assert!(concerns(vec![by("back\0")]).is_some());
     assert!(concerns(vec![by("ba")]).is_some(), "ba*");
     assert_eq!(concerns(vec![by("front\0")]), None);
-    // From some source port.
+    // For one source port.
     let source_port = output(&[&[is(Source::Transport(0), &[40, 0]), does(Verdict::Drop)]]);
     assert!(concerns(vec![source_port]).is_some());
 }
@@ -157,7 +157,7 @@ fn translation_sees_the_first_packet_of_a_dial_alone() {
 
 #[test]
 fn marks_are_followed_through_chains() {
-    // As kube-proxy does it: what is marked in one place is translated in another.
+    // As kube-proxy does it: packets are marked in one chain, and translated in another.
     let chains = |first: Vec<Expression>| {
         let nat = |name, hook, rules: &[&[Vec<Expression>]]| chain(name, Some((hook, Kind::Nat, false)), rules);
         vec![
@@ -206,12 +206,12 @@ fn a_listener_is_asked_who_diverts_its_clients() {
     assert_eq!(why, "rule 1 of chain PREROUTING in table ip t may translate addresses or ports of packets to it");
     assert_eq!(diverts(vec![nat(&[&[to_port(443), translates()]])]), None);
     assert!(diverts(vec![nat(&[&[from([192, 0, 2, 1]), translates()]])]).is_some(), "of some clients");
-    // Whom a filter drops has no connection that could be steered.
+    // A client whose packets a filter drops has no connection that could be steered.
     let filter = chain("INPUT", Some((Hook::Input, Kind::Filter, true)), &[&[perhaps(), does(Verdict::Drop)]]);
     assert_eq!(diverts(vec![filter]), None);
 }
 
-/// What becomes of a client's connection to a listener, or of one to an endpoint.
+/// The outcome for a client's connection to a listener, or for one to an endpoint.
 fn outcome(chains: Vec<Chain>, accepted: bool, port: u16) -> String {
     let (ours, theirs) = if accepted { ([10, 99, 0, 1], [10, 99, 0, 7]) } else { ([10, 99, 1, 1], ENDPOINT) };
     let (ours_port, theirs_port) = if accepted { (8443, port) } else { (port, 9000) };
@@ -262,10 +262,10 @@ fn a_connection_goes_on_when_something_may_let_its_packets_pass() {
     assert_eq!(outcome(vec![input(&[perhaps(), does(Verdict::Accept)])], true, 40_000), "passes");
     let limited = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()]]);
     assert_eq!(outcome(vec![limited], true, 40_000), "passes");
-    // Either way it is dropped.
+    // Both ways drop it.
     let twice = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()], std::slice::from_ref(&drops)]);
     assert_eq!(outcome(vec![twice], true, 40_000), "incoming dropped");
-    // It may have been taken elsewhere before.
+    // It may have been diverted before.
     let diverted = vec![Expression::Effect(Effect::Unknown("novel".into()))];
     let after = base("INPUT", Hook::Input, false, &[&[diverted], &[drops]]);
     assert_eq!(outcome(vec![after], true, 40_000), "passes");
@@ -292,7 +292,7 @@ fn of_many_rules_few_are_looked_at() {
         let marks = chain("MARK", None, &[&[vec![Expression::Mark(Some((1, 1)))], does(Verdict::Drop)]]);
         vec![Chain { rules, ..base("OUTPUT", Hook::Output, false, &[]) }, marks]
     };
-    // More than are looked at for one packet at most.
+    // More rules than are evaluated for one packet.
     let rules = Ruleset::new(services(300_000), Vec::new(), false);
     let dial = Dial { source: [10, 99, 1, 1].into(), to: (ENDPOINT, 80).into(), link: Link::new(7, "back") };
     assert_eq!(judge_dial(&rules, dial, Class::Elsewhere), Ok(()));
