@@ -106,7 +106,7 @@ impl<'r> Model<'r> {
         }
     }
 
-    /// The virtual host of a claim; `None` if it is invalid, which the status then reports.
+    /// The virtual host of a claim; `None` if the claim is invalid. Adds the claim's faults to `report`.
     fn host(
         &self,
         claim: &Claim<'r>,

@@ -102,7 +102,7 @@ impl<'r> Choice<'r> {
         }
     }
 
-    /// Binds the client's connection to this endpoint: it is tried first, on every attempt.
+    /// Binds the client's connection to this endpoint: it is tried first, also when the request is sent again.
     pub fn bind(&mut self, bound: Option<Bound>) {
         self.bound = bound;
     }

@@ -327,13 +327,13 @@ impl Plan {
         None
     }
 
-    /// Removes the route's cookie from a request; returns the endpoint that it names.
+    /// Removes the route's cookie from a request if it stands for an endpoint; returns the tag of that endpoint.
     pub fn take_cookie(&self, headers: &mut HeaderMap) -> Option<Tag> {
         self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?.take(headers)
     }
 
-    /// The cookie that binds a client to a member; `None` for a route without affinity, or if the client chooses the
-    /// cookie's value.
+    /// The cookie that binds a client to a member; `None` for a route without affinity, or whose cookie identifies the
+    /// client.
     pub fn cookie_for(&self, member: usize) -> Option<HeaderValue> {
         let cookie = self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?;
         let member = self.kept().get(member)?;

@@ -1,4 +1,4 @@
-//! The table of `docs/gateway-api.md` says what the tests say.
+//! The table of `docs/gateway-api.md` lists exactly the tests' names.
 
 const DOCUMENT: &str = include_str!("../../../../docs/gateway-api.md");
 const MODULES: [(&str, &str); 8] = [
