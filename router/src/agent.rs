@@ -159,7 +159,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         path.end(Mode::Shutdown).await;
     }
     admin.abort();
-    // Fails if another agent has replaced it; no agent of this process listens on it any more.
+    // Whether it existed or not: no agent listens on it any more.
     let _ = std::fs::remove_file(admin::socket(&options.state));
     Ok(())
 }
