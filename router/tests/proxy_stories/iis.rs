@@ -91,8 +91,7 @@ impl Iis {
         backends::serve(move |stream| iis.clone().connection(stream, false)).await
     }
 
-    /// In clear text, over HTTP/2; unlike IIS, which another proxy would translate for, it authenticates each
-    /// connection.
+    /// In clear text, over HTTP/2: stands for another proxy in front of IIS, which authenticates each connection.
     pub async fn h2c(&self) -> SocketAddr {
         let iis = self.clone();
         backends::serve(move |stream| iis.clone().connection(stream, true)).await
