@@ -60,8 +60,8 @@ impl Question {
         }
     }
 
-    /// Replaces the URL's host by that of a Host field; over TLS, where the URL has the server name, and for a Host
-    /// with a port, this sets the listener.
+    /// Replaces the URL's host by that of a Host field; not over TLS, where the URL has the server name, and not if the
+    /// URL has a port, which selects the listener.
     pub fn take_host(&mut self) {
         if self.url.starts_with("https:") {
             return;
