@@ -140,7 +140,7 @@ fn silent(data_path: DataPath, family: Family) -> Result<()> {
     for pair in [&silent, &half] {
         let from = pair.client.local_addr()?;
         wait_for("the silent connection is ended", PATIENCE, || {
-            // The other connection is silent meanwhile.
+            // The other connection is busy: it exchanges bytes at each poll.
             busy.greet().ok()?;
             ends(&stage, from)
         })?;

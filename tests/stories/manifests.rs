@@ -87,7 +87,7 @@ fn serve(story: &Path) -> Result<String> {
         machine.set("ipv6/conf/default/addr_gen_mode", "1")?;
     }
     router.link(("eth0", &["10.1.0.254/24", "fd00:1::fe/64"]), &backends, ("eth0", &ENDPOINTS))?;
-    // Only the agent would know of endpoints that fail health checks.
+    // Without listeners, the endpoints would fail health checks, which only the running agent reports.
     let _listeners =
         backends.run(|| PORTS.iter().map(|port| Ok(TcpListener::bind(("::", *port))?)).collect::<Result<Vec<_>>>())?;
     let sluice = Sluice::start(&router, story, &Options::network(DataPath::Kernel))?;

@@ -41,7 +41,7 @@ impl Dripping {
         Ok(Dripping { streams: streams.collect::<Result<_>>()?, begin })
     }
 
-    /// Sends a byte of `what` on each open connection; records which have been closed.
+    /// Sends this byte on each open connection; records which have been closed.
     fn drip(&mut self, byte: u8) {
         for (stream, ended) in self.streams.iter_mut().filter(|(_, ended)| ended.is_none()) {
             let over = match stream.read(&mut [0; 1024]) {
