@@ -1,4 +1,4 @@
-//! Any bytes as a ClientHello: one answer however they are cut, no panic.
+//! Arbitrary bytes as a ClientHello: the result does not depend on the splits, and nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a name and as an authority: as the model says, idempotent, no panic.
+//! Arbitrary bytes as a name and as an authority: equal to the model, idempotent, no panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any bytes as a request head: one answer however they are cut, positions within the input, no panic.
+//! Arbitrary bytes as a request head: the result does not depend on the splits, positions are within the input, and
+//! nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
