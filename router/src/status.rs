@@ -101,7 +101,7 @@ impl StatusWriter {
         Ok(())
     }
 
-    /// Writes every new input until the sender is dropped. Rounds with failures are repeated after [`RETRY`].
+    /// Writes every new input until the sender is dropped. Rounds with failures are repeated after a few seconds.
     pub async fn run(mut self, mut inputs: watch::Receiver<Arc<StatusInput>>) {
         inputs.mark_changed();
         let mut retry = false;
