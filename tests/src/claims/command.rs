@@ -8,10 +8,9 @@
 //! | `$ curl … &`, `$ wait` | continues when a backend has received the request; `wait` reports all outcomes |
 //! | `$ release` | releases the responses of backends with `hold` |
 //! | `$ await BACKEND` | waits for the backend's next request (of a mirror), and reports it |
-//! | `$ openssl s_client ARGUMENTS` | performs a TLS handshake with the router, and queries `sluice explain` for the
-//! server name |
-//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines after `> ` verbatim, each with CR LF; `end` after it
-//! half-closes the connection |
+//! | `$ openssl s_client ARGUMENTS` | performs a TLS handshake, and queries `sluice explain` for the server name |
+//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines after `> ` verbatim, each with CR LF |
+//! | `$ send PORT … end` | the same, and then half-closes the connection |
 //! | `$ open LINE PORT`, `$ write LINE` | the same on a connection that stays open between commands |
 //! | `$ taken LINE 0 700` | writes until the router reads no more, after this range of milliseconds |
 //! | `$ crowd PORT 2000`, `$ leave` | opens silent connections; `leave` closes them |

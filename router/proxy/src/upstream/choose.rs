@@ -5,8 +5,7 @@
 //! * roundrobin: in turn, in proportion to the weights, the default with several services;
 //! * leastconn: the fewest requests or connections in proportion to the weight;
 //! * source, and hash for rules: the endpoint with the highest score for the client's address, or for the hashed parts
-//! of
-//!   the request ([`hashing`](super::hashing)).
+//!   of the request ([`hashing`](super::hashing)).
 //!
 //! Ejected endpoints (`health`) are chosen only if no other is left, with a short connect timeout: neither skipping
 //! them nor waiting for them would help.
