@@ -183,7 +183,8 @@ async fn a_connection_that_cannot_say_that_it_ends_gives_the_next_request_back_a
     let shared = shared.unwrap();
     let mut stream = shared.stream(false).unwrap();
     let exchange = stream.send(get());
-    // SETTINGS, and a second one on a stream, where it is invalid: h2 reports the error only when it reads.
+    // SETTINGS, and a second one on a stream, where it is invalid: h2 has a GOAWAY to send, which the endpoint does not
+    // read.
     far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 1]).await.unwrap();
     assert!(exchange.await.unwrap_err().unsent.is_none());
     drop(stream);
