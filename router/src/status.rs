@@ -1,10 +1,9 @@
 //! Writes statuses below the state folder: one YAML file per object, as a cluster would show the object's status.
 //!
-//! A file is written only when something but times differs, whole or not at all (a temporary file that is renamed),
-//! and removed when its object is gone. The files are the writer's memory: before an object's file is written it is
-//! read, so that the time of a condition's last transition outlives changes, restarts and failed writes, and no status
-//! is kept in the process. A file that was removed by hand is written again when its object changes, with new times. A
-//! write that fails is tried again; it never stops traffic.
+//! A file is written only if something except times differs, atomically (a temporary file that is renamed), and removed
+//! with its object. The files are the writer's memory: it reads an object's file before writing it, so that transition
+//! times survive changes, restarts and failed writes, and the process keeps no statuses in memory. A file removed by
+//! hand is written again when its object changes, with new times. A failed write is retried; it never stops traffic.
 
 mod files;
 
@@ -24,19 +23,19 @@ use router_translate::status::report::StatusReport;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// How long after a failed write it is tried again.
+/// Delay before failed writes are retried.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What statuses are written from: one translation and the objects it was made of.
+/// Input of the writer: one translation and its objects.
 #[derive(Clone, Debug, Default)]
 pub struct StatusInput {
-    /// What to say.
+    /// The statuses.
     pub report: StatusReport,
-    /// The objects, for the parts of their status that are others'.
+    /// The objects, for the parts of their status that other writers own.
     pub resources: Arc<Resources>,
 }
 
-/// What one round of writing did.
+/// Result of one round of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Files written.
@@ -51,19 +50,19 @@ pub struct Round {
 #[derive(Debug)]
 pub struct StatusWriter {
     folder: PathBuf,
-    /// The input of the last round: objects that are the same in the next one are passed over.
+    /// The input of the last round: objects that are equal in the next one are skipped.
     last: Option<Arc<StatusInput>>,
     /// Objects whose file could not be written or removed.
     failed: BTreeSet<ObjectRef>,
 }
 
 impl StatusWriter {
-    /// A writer for `state/status`. Files that cannot be read count as absent, and are written anew.
+    /// A writer for `state/status`. Unreadable files count as absent and are written anew.
     pub fn new(state: &Path) -> Self {
         StatusWriter { folder: state.join("status"), last: None, failed: BTreeSet::new() }
     }
 
-    /// Makes the files say what the report says. `now` becomes the time of conditions that flip.
+    /// Updates the files to the report. `now` becomes the time of conditions that change.
     pub fn write(&mut self, input: &Arc<StatusInput>, now: Timestamp) -> Round {
         let mut affected = std::mem::take(&mut self.failed);
         match self.last.replace(input.clone()) {
@@ -84,12 +83,12 @@ impl StatusWriter {
         round
     }
 
-    /// Writes or removes an object's file, where it does not say what it should.
+    /// Writes or removes an object's file if it differs from the intended status.
     fn update(&self, object: &ObjectRef, input: &StatusInput, now: Timestamp, round: &mut Round) -> io::Result<()> {
         let current = input.resources.manifest(object.kind, &object.key).and_then(|manifest| manifest.status());
         let written = files::read(&self.folder, object);
         let merged = input.report.merged(object, current.as_ref(), written.as_ref(), now);
-        // A Route that no router selects has no file, unless others have written entries.
+        // A Route that no router selects has no file, unless other controllers have written entries.
         let has_file = |status: &Value| object.kind != Kind::Route || status.get("ingress").is_some();
         match merged.filter(has_file) {
             Some(status) if written.is_some_and(|written| same_but_times(&status, &written)) => {}
@@ -102,7 +101,7 @@ impl StatusWriter {
         Ok(())
     }
 
-    /// Writes every new input until the sender is gone. Rounds with failures are repeated after a few seconds.
+    /// Writes every new input until the sender is dropped. Rounds with failures are repeated after a few seconds.
     pub async fn run(mut self, mut inputs: watch::Receiver<Arc<StatusInput>>) {
         inputs.mark_changed();
         let mut retry = false;
@@ -126,7 +125,7 @@ impl StatusWriter {
     }
 }
 
-/// The objects of which something is reported.
+/// The objects with a status.
 fn reported(report: &StatusReport) -> impl Iterator<Item = ObjectRef> {
     let controllers = report.ingress_controllers.keys().map(|key| reference(Kind::IngressController, key));
     controllers.chain(routes(report)).chain(report.others.entries().map(|(object, _)| object.clone()))
@@ -140,11 +139,11 @@ fn reference(kind: Kind, key: &ObjectKey) -> ObjectRef {
     ObjectRef { kind, key: key.clone() }
 }
 
-/// The objects of which something else is reported, or whose manifest has changed: others may have written into it.
+/// The objects whose status or manifest has changed: other controllers may have written into the manifest.
 fn changed_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
     let (old, new) = (&last.report, &input.report);
     let mut changed = Vec::new();
-    // Decided anew does not mean decided otherwise, and a file is read for each of them.
+    // An entry that was decided anew may be equal, and each object costs a read of its file.
     let entries = new.routes.changes_since(&old.routes).filter(|changed| changed.old != changed.new);
     changed.extend(entries.map(|changed| reference(Kind::Route, changed.key)));
     let others = new.others.changes_since(&old.others).filter(|changed| changed.old != changed.new);
@@ -154,7 +153,7 @@ fn changed_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
     let controllers = controllers.filter(|key| old_controllers.get(*key) != new_controllers.get(*key));
     changed.extend(controllers.map(|key| reference(Kind::IngressController, key)));
     if old.routers != new.routers {
-        // Other entries of Routes are ours now.
+        // The set of Routes' entries that are ours has changed.
         changed.extend(routes(new));
     }
     macro_rules! manifests {

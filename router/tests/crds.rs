@@ -1,6 +1,6 @@
-//! The CustomResourceDefinitions of `deploy/crds`: that an API server would take them (structural schemas, as
-//! `apiextensions.k8s.io/v1` wants them), that they say of an object what Sluice's own reader says, and that what Sluice
-//! writes into statuses is in them, so that nothing of it is pruned. CEL rules are not evaluated here.
+//! The CustomResourceDefinitions of `deploy/crds`: an API server would accept them (structural schemas, as
+//! `apiextensions.k8s.io/v1` requires), they accept and reject the same objects as Sluice's parser, and they contain
+//! the status fields that Sluice writes, so that none is pruned. CEL rules are not evaluated here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// All documents of the YAML files of a folder and the folders in it, in order.
+/// All documents of the YAML files of a folder and its subfolders, in order.
 fn documents(folder: &str) -> Vec<Value> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -59,7 +59,7 @@ fn schemas() -> BTreeMap<(String, String), Value> {
     schemas
 }
 
-/// What an API server would refuse in a schema, each with its place.
+/// The faults of a schema that an API server would reject, each with its place.
 fn faults_of_schema(schema: &Value, at: &str, faults: &mut Vec<String>) {
     const KNOWN: [&str; 19] = [
         "type",
@@ -140,7 +140,7 @@ fn faults_of_schema(schema: &Value, at: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// What an API server would say of a value: what it refuses, and what it prunes.
+/// An API server's errors for a value, and the fields that it would prune.
 fn problems(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut say = |text: &str| found.push(format!("{at}: {text}"));
@@ -153,7 +153,7 @@ fn problems(schema: &Value, value: &Value, at: &str) -> Vec<String> {
                     say(&format!("{name} is missing"));
                 }
             }
-            // The schema says nothing about `metadata`, and keeps it.
+            // The schema does not describe `metadata`, which is kept.
             let is_open = schema["properties"].is_null() && schema["additionalProperties"].is_null();
             for (name, member) in members {
                 let property = schema["properties"].get(name).or_else(|| schema.get("additionalProperties"));
@@ -203,7 +203,7 @@ fn problems(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     found
 }
 
-/// What the schema of its kind says of an object; `None`: there is none.
+/// The problems of an object under the schema of its kind; `None` if there is no schema.
 fn problems_of(schemas: &BTreeMap<(String, String), Value>, object: &Value) -> Option<Vec<String>> {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let schema = schemas.get(&(text("apiVersion"), text("kind")))?;

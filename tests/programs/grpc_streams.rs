@@ -1,4 +1,4 @@
-//! gRPC streams by tonic: a server, or a client that keeps one stream of each kind going, each on a connection of its own.
+//! gRPC streams by tonic: a server, or a client with one stream of each kind, each on a connection of its own.
 //!
 //! Arguments: `server PORT [CERTIFICATE KEY]`, which prints "ready" when it listens, or `client HOST PORT CA MESSAGES
 //! PER_SECOND`, which prints the result of each stream as JSON; CA is `-` for clear text. Messages are plain bytes.
@@ -25,7 +25,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 const KINDS: [&str; 3] = ["Chat", "Download", "Upload"];
 
-/// Bytes as they are.
+/// Encodes bytes verbatim.
 struct Plain;
 
 impl Codec for Plain {
@@ -62,7 +62,7 @@ impl Decoder for Plain {
     }
 }
 
-/// So many messages, so many a second: a word and its number.
+/// `count` messages at `rate` per second: a word and its number.
 fn paced(word: &'static str, count: u32, rate: u32) -> BoxStream<'static, Bytes> {
     let begun = Instant::now();
     let message = move |number| async move {
@@ -72,7 +72,7 @@ fn paced(word: &'static str, count: u32, rate: u32) -> BoxStream<'static, Bytes>
     stream::iter(0..count).then(message).boxed()
 }
 
-/// One of the calls.
+/// A call.
 struct Call(String);
 
 impl StreamingService<Bytes> for Call {
@@ -91,7 +91,7 @@ impl StreamingService<Bytes> for Call {
     }
 }
 
-/// As many messages, so many a second, as the only message says.
+/// As many messages at the rate that the only message of the client states.
 async fn download(mut messages: Streaming<Bytes>) -> BoxStream<'static, Result<Bytes, Status>> {
     let asked = match messages.message().await {
         Ok(asked) => asked.unwrap_or_default(),
@@ -104,7 +104,7 @@ async fn download(mut messages: Streaming<Bytes>) -> BoxStream<'static, Result<B
     }
 }
 
-/// How many messages have come, in the end.
+/// The number of messages received, at the end.
 async fn upload(mut messages: Streaming<Bytes>) -> Result<Bytes, Status> {
     let mut count = 0;
     while messages.message().await?.is_some() {
@@ -139,7 +139,7 @@ async fn connect(host: &str, port: &str, ca: &str) -> Result<Channel> {
     Ok(endpoint.connect_timeout(Duration::from_secs(20)).connect().await?)
 }
 
-/// Keeps a stream of one kind going; how many messages it had.
+/// Runs a stream of one kind; returns its number of messages.
 async fn call(channel: Channel, kind: &'static str, count: u32, rate: u32) -> Result<u32> {
     let (messages, mut expected) = match kind {
         "Chat" => (paced("word", count, rate), (0..count).map(|number| format!("word {number}")).collect()),

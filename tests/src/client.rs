@@ -1,4 +1,4 @@
-//! Real clients: `curl` and `openssl s_client`, inside a namespace.
+//! Third-party clients: `curl` and `openssl s_client`, inside a namespace.
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +16,15 @@ use crate::{command, demo_ca};
 
 /// A client of a router.
 pub struct Client<'n> {
-    /// Where it runs.
+    /// Its namespace.
     pub netns: &'n Netns,
     /// Address of the router; `None`: whatever the URL's host resolves to.
     pub router: Option<IpAddr>,
-    /// `curl --interface`: the address that it comes from.
+    /// `curl --interface`: its source address.
     pub from: Option<IpAddr>,
 }
 
-/// What `curl` got.
+/// A response as `curl` received it.
 #[derive(Debug)]
 pub struct Answer {
     /// Status code.
@@ -78,7 +78,7 @@ impl<'n> Client<'n> {
         self.curl(url, &[])
     }
 
-    /// `openssl s_client`: one request over TLS, the certificate verified against `name`. Returns all it prints.
+    /// `openssl s_client`: one request over TLS; verifies the certificate against `name`. Returns its entire output.
     ///
     /// # Errors
     /// When the handshake or the verification fails; the error has its output.
@@ -101,7 +101,7 @@ impl<'n> Client<'n> {
 }
 
 impl Client<'_> {
-    /// `curl` with nothing but what finds and trusts the router.
+    /// `curl` with only the arguments that resolve and trust the router.
     ///
     /// # Errors
     /// When the namespace cannot be handed on.
@@ -132,7 +132,7 @@ fn parse(text: &str) -> Result<Answer> {
     Ok(Answer { status: status.context("no status code")?, headers, body: body.to_owned() })
 }
 
-/// The settings of a TLS client in this process, which trusts the demo CA and nothing else.
+/// The settings of a TLS client in this process that trusts only the demo CA.
 ///
 /// # Errors
 /// When the CA cannot be read.

@@ -1,10 +1,10 @@
-//! Commands that run to their end.
+//! Commands that run to completion.
 
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 ///
 /// # Errors
 /// When it cannot be started or fails; the error has its output.

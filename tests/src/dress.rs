@@ -1,4 +1,4 @@
-//! Frames with what IP allows between its header and TCP, and in fragments: as a sender or a router on the way makes them.
+//! Frames with headers between IP and TCP, and in fragments, as a sender or a router on the way creates them.
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -7,12 +7,12 @@ fn is_v6(frame: &[u8]) -> bool {
     frame[ETHERNET] >> 4 == 6
 }
 
-/// Bytes of Ethernet and IP header, without anything between that and TCP.
+/// Size of Ethernet and IP header in bytes, without headers between IP and TCP.
 fn headers(frame: &[u8]) -> usize {
     if is_v6(frame) { ETHERNET + 40 } else { ETHERNET + 20 }
 }
 
-/// The IPv4 header checksum (RFC 1071) anew.
+/// Recomputes the IPv4 header checksum (RFC 1071).
 fn sum_up(frame: &mut [u8]) {
     let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
     frame[ETHERNET + 10..ETHERNET + 12].fill(0);
@@ -23,7 +23,7 @@ fn sum_up(frame: &mut [u8]) {
     frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&field.to_be_bytes());
 }
 
-/// A frame with a segment behind an authentication header (RFC 4302 §2) of an unknown security association.
+/// A frame with an authentication header (RFC 4302 §2) of an unknown security association before its segment.
 pub fn authenticated(frame: &[u8]) -> Vec<u8> {
     const LENGTH: usize = 24;
     const AH: u8 = 51;

@@ -1,7 +1,8 @@
-//! Backends that report what they see: HTTP/1.1, HTTP/2 and gRPC in clear text or over TLS, and plain bytes.
+//! Backends that report the requests that they receive: HTTP/1.1, HTTP/2 and gRPC in clear text or over TLS, and plain
+//! bytes.
 //!
-//! They run in this process, on listeners inside of a namespace. Each answer's header field [`NUMBER`] says which entry
-//! of the [`Log`] it belongs to.
+//! They run in this process, on listeners inside a namespace. The header field [`NUMBER`] of each response names the
+//! entry of the [`Log`].
 
 mod backend;
 mod http1;
@@ -66,7 +67,7 @@ impl Echo {
                         Socket::Datagrams(socket) => drop(tokio::spawn(receive(socket, stage))),
                     }
                 }
-                // An error means the same as a message: the owner is gone.
+                // An error means the same as a message: the owner was dropped.
                 let _ = ended.await;
             });
         })?;
@@ -78,7 +79,7 @@ impl Echo {
         &self.log
     }
 
-    /// Lets those answer that hold their answers, now and from now on.
+    /// Releases held responses, now and from now on.
     pub fn release(&self) {
         self.released.send_replace(true);
     }
@@ -88,7 +89,7 @@ impl Drop for Echo {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A backend that panics has printed why.
+            // A panic was printed.
             let _ = thread.join();
         }
     }
@@ -108,12 +109,12 @@ async fn accept(listener: Listener, stage: Stage) {
     while let Ok((stream, _)) = listener.accept().await {
         stage.log.connected(&stage.backend.name);
         let stage = stage.clone();
-        // The peer sees errors of a connection.
+        // The peer observes errors of a connection.
         tokio::spawn(async move { connection(stream, &stage).await });
     }
 }
 
-/// Notes each datagram.
+/// Logs each datagram.
 async fn receive(socket: UdpSocket, stage: Stage) {
     let socket = match tokio::net::UdpSocket::from_std(socket) {
         Ok(socket) => socket,
@@ -160,7 +161,7 @@ async fn speak(stream: Box<dyn Stream>, speaks: Speaks, about: Vec<String>, stag
     }
 }
 
-/// Answers each line by one.
+/// Responds to each line with a line.
 async fn bytes(mut stream: Box<dyn Stream>, about: Vec<String>, stage: &Stage) -> io::Result<()> {
     let mut line = Vec::new();
     loop {

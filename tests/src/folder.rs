@@ -44,7 +44,7 @@ pub fn service(name: &str, endpoint: SocketAddr) -> String {
     service_of(name, &[endpoint])
 }
 
-/// A Service with endpoints, each in an EndpointSlice of its own, so that each may have its own port.
+/// A Service with endpoints; each has an EndpointSlice of its own, and may have its own port.
 pub fn service_of(name: &str, endpoints: &[SocketAddr]) -> String {
     let mut text = format!(
         "---

@@ -1,4 +1,4 @@
-//! Ethernet frames of an interface as on the wire, for `wire` and `raw`.
+//! Ethernet frames of an interface as they are on the wire, for `wire` and `raw`.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
 use crate::netns::Netns;
 
-/// Longest frame that is read: a jumbo frame's MTU and its header. Offloads are off on links that are read.
+/// Maximum size of a frame: a jumbo frame's MTU and its header. These links have no offloads.
 pub const LONGEST: usize = 9014;
 
 /// Every protocol (`ETH_P_ALL`), in network order as `packet(7)` takes it.
@@ -30,7 +30,7 @@ impl Frames {
         netns.run(|| {
             let any = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
             let index = name_to_index(&any, interface).with_context(|| format!("the interface {interface}"))?;
-            // Nothing is received before the socket is bound to the interface: protocol 0 receives nothing.
+            // A socket with protocol 0 receives nothing until it is bound to the interface.
             let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
             socket.bind(&address(index)?)?;
             socket.set_recv_buffer_size(8 << 20)?;
@@ -46,7 +46,7 @@ impl Frames {
         (&self.0).write_all(frame).with_context(|| format!("sending a frame of {} bytes", frame.len()))
     }
 
-    /// The next frame; `None` when none comes in time.
+    /// The next frame; `None` if none arrives in time.
     ///
     /// # Errors
     /// When the interface is gone.
@@ -55,7 +55,7 @@ impl Frames {
         self.take(buffer)
     }
 
-    /// A frame that is there already.
+    /// A frame that has already arrived.
     ///
     /// # Errors
     /// When the interface is gone.
@@ -67,7 +67,7 @@ impl Frames {
         }
     }
 
-    /// The socket, to wait for.
+    /// The socket, for polling.
     pub(crate) fn socket(&self) -> &Socket {
         &self.0
     }

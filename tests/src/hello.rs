@@ -1,4 +1,5 @@
-//! Real ClientHellos, for connections that need no TLS afterwards: a passthrough route reads nothing after the hello.
+//! ClientHellos of a real client, for connections that need no TLS afterwards: a passthrough route reads nothing after
+//! the hello.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use rustls_pki_types::ServerName;
 
-/// The first flight of a rustls client that asks for `name`, with its post-quantum key share: some 1.5 KB.
+/// The first flight of a rustls client with SNI `name` and a post-quantum key share: some 1.5 KB.
 ///
 /// # Errors
 /// When `name` is no DNS name.
@@ -15,7 +16,7 @@ pub fn client_hello(name: &str) -> Result<Vec<u8>> {
     hello_by(name, rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// As [`client_hello`], without post-quantum key exchange: some 250 bytes, as many clients sent until 2024.
+/// As [`client_hello`], without post-quantum key exchange: some 250 bytes, as most clients sent until 2024.
 ///
 /// # Errors
 /// When `name` is no DNS name.

@@ -1,6 +1,6 @@
-//! The harness of Sluice's end-to-end stories: network namespaces, the real binary, real servers and clients.
+//! The harness of Sluice's end-to-end stories: network namespaces, the real binary, third-party servers and clients.
 //!
-//! Every story makes its own namespaces, so stories run side by side with fixed ports. No story is skipped: one that
+//! Every story creates its own namespaces, so stories run concurrently with fixed ports. No story is skipped: one that
 //! cannot run fails with a line that names what is missing.
 
 pub mod claims;
@@ -30,7 +30,7 @@ pub mod wire;
 
 use std::path::{Path, PathBuf};
 
-/// The workspace.
+/// The root folder of the workspace.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect::<PathBuf>()
 }
@@ -40,7 +40,7 @@ pub fn demo_certificate(name: impl AsRef<Path>) -> PathBuf {
     workspace().join("examples/demo-certificates").join(name)
 }
 
-/// The CA that has signed everything in the quickstart.
+/// The CA of all certificates in the quickstart.
 pub fn demo_ca() -> PathBuf {
     demo_certificate("demo-only-ca.crt")
 }

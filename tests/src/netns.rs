@@ -1,4 +1,4 @@
-//! Network namespaces: machines of a test, connected by veth links. They go when the value is dropped.
+//! Network namespaces: machines of a test, connected by veth links. They are removed when the value is dropped.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::command;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A network namespace of the test's own, with loopback up.
+/// A network namespace of the test, with loopback up.
 #[derive(Clone)]
 pub struct Netns(Arc<Inner>);
 
@@ -50,7 +50,7 @@ impl Netns {
         &self.0.name
     }
 
-    /// Lays a veth link to another namespace. Each end is a name of an interface (at most 15 bytes) and its addresses
+    /// Creates a veth link to another namespace. Each end has the name of an interface (at most 15 bytes) and addresses
     /// with prefix lengths.
     ///
     /// # Errors
@@ -62,20 +62,20 @@ impl Netns {
         other.equip(there.0, there.1)
     }
 
-    /// Adds addresses with prefix lengths to an interface, and sets it up.
+    /// Adds addresses with prefix lengths to an interface, and brings it up.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn equip(&self, interface: &str, addresses: &[&str]) -> Result<()> {
         for address in addresses {
-            // Without duplicate address detection an IPv6 address can be used at once.
+            // Without duplicate address detection, an IPv6 address is usable at once.
             let options: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
             self.ip(&[&["address", "add", address, "dev", interface][..], options].concat())?;
         }
         self.ip(&["link", "set", interface, "up"])
     }
 
-    /// A command that will run inside. Unlike `ip netns exec` it keeps the mounts, among them the BPF file system.
+    /// A command to run inside. Unlike `ip netns exec`, it keeps the mounts, among them the BPF file system.
     ///
     /// # Errors
     /// When the namespace cannot be handed on.
@@ -97,7 +97,7 @@ impl Netns {
         ip(self.command("ip")?.args(arguments))
     }
 
-    /// Runs a program inside that reads a text, such as `nft -f -`.
+    /// Runs a program inside with a text as its input, such as `nft -f -`.
     ///
     /// # Errors
     /// When it fails; the error has its output.
@@ -113,7 +113,7 @@ impl Netns {
         Ok(())
     }
 
-    /// Sets a network setting of this namespace: a path below `/proc/sys/net`, such as `ipv4/tcp_sack`.
+    /// Writes a network setting of this namespace: a path below `/proc/sys/net`, such as `ipv4/tcp_sack`.
     ///
     /// # Errors
     /// When there is no such setting, or the kernel refuses the value.
@@ -122,7 +122,7 @@ impl Netns {
         self.run(|| fs::write(&file, value).with_context(|| format!("writing {value:?} to {}", file.display())))
     }
 
-    /// Reads a network setting, as [`Netns::set`] names it.
+    /// Reads a network setting; see [`Netns::set`].
     ///
     /// # Errors
     /// When there is no such setting.
@@ -132,7 +132,7 @@ impl Netns {
         Ok(text.trim().to_owned())
     }
 
-    /// Makes an interface send packets as on a wire: no longer than the MTU, with checksums.
+    /// Disables offloads, so that an interface sends packets as on a wire: not longer than the MTU, with checksums.
     ///
     /// # Errors
     /// When `ethtool` fails.
@@ -153,14 +153,14 @@ impl Netns {
         bytes.try_into().ok().with_context(|| format!("{text} is no Ethernet address"))
     }
 
-    /// Runs a function inside. Sockets that it makes stay in the namespace wherever they are used.
+    /// Runs a function inside. Its sockets stay in the namespace wherever they are used.
     ///
     /// # Errors
     /// When the namespace cannot be entered, and those of the function.
     pub fn run<T: Send>(&self, function: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {
-                // A namespace is a thread's: this thread ends here, so nothing else is moved.
+                // A thread has its own namespace: this thread ends here, so nothing else is affected.
                 move_into_link_name_space(self.0.file.as_fd(), Some(LinkNameSpaceType::Network))?;
                 function()
             });

@@ -14,14 +14,14 @@ use crate::netns::Netns;
 use crate::process::Process;
 use crate::wait::{self, PATIENCE};
 
-/// One `server` block. It answers one line: its name, the TLS version and SNI that it saw, the path, and
-/// `X-Forwarded-Proto`. Under `/file/` it serves what is in [`Nginx::files`], two megabytes a second.
+/// One `server` block. It responds with one line: its name, the TLS version and SNI of the connection, the path, and
+/// `X-Forwarded-Proto`. Under `/file/` it serves the files in [`Nginx::files`], two megabytes a second.
 pub struct Server<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Where it listens.
+    /// Listening address.
     pub listen: SocketAddr,
-    /// Its certificate and key are in this file with the endings `.crt` and `.key`; one without a folder is in
+    /// Path of its certificate and key, without the endings `.crt` and `.key`; one without a folder is in
     /// `examples/demo-certificates`. `None`: clear text.
     pub certificate: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it and waits until it listens everywhere.
+    /// Starts it and waits until all its addresses listen.
     ///
     /// # Errors
     /// When it does not start; the error has its output.
@@ -44,7 +44,7 @@ impl Nginx {
         Nginx::run(netns, folder, &addresses, &blocks)
     }
 
-    /// As [`Nginx::start`], with `server` blocks of one's own, which listen on these addresses.
+    /// As [`Nginx::start`], with custom `server` blocks, which listen on these addresses.
     ///
     /// # Errors
     /// When it does not start; the error has its output.
@@ -94,7 +94,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // The master ends its workers when it is asked to end; killed, it would leave them behind.
+        // On SIGTERM, the master ends its workers; if it is killed, they stay.
         if let Err(error) = self.process.terminate(PATIENCE) {
             eprintln!("nginx may have left workers behind: {error:#}");
         }

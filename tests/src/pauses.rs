@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the thread that watches asks to sleep.
+/// Time for which the watching thread sleeps.
 const NAP: Duration = Duration::from_millis(5);
 
-/// A thread that sleeps for short times, and counts how much later it wakes up.
+/// A thread that sleeps for short times, and adds up the delays of its wake-ups.
 pub struct Pauses {
     watched: Arc<Watched>,
     thread: Option<JoinHandle<()>>,
@@ -23,7 +23,7 @@ struct Watched {
 }
 
 impl Pauses {
-    /// Watches until this is dropped.
+    /// Runs until the value is dropped.
     pub fn watch() -> Self {
         let watched = Arc::<Watched>::default();
         let of_thread = Arc::clone(&watched);
@@ -39,12 +39,12 @@ impl Pauses {
         Pauses { watched, thread: Some(thread) }
     }
 
-    /// Counts from now on.
+    /// Restarts the count.
     pub fn reset(&self) {
         self.watched.lost.store(0, Ordering::Relaxed);
     }
 
-    /// How much later it woke up since then, in all. Waits until it wakes up, as it may be late at the moment.
+    /// Total delay since then. Waits for the next wake-up, as the thread may be late at the moment.
     pub fn lost(&self) -> Duration {
         let seen = self.watched.naps.load(Ordering::Acquire);
         while self.watched.naps.load(Ordering::Acquire) == seen {
@@ -57,7 +57,7 @@ impl Pauses {
 impl Drop for Pauses {
     fn drop(&mut self) {
         self.watched.ended.store(true, Ordering::Relaxed);
-        // It panics nowhere.
+        // The thread does not panic.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's maps of a running router, read and written as bytes: independent of the agent's own view of them.
+//! The kernel maps of a running router, accessed as bytes: independent of the agent's own view of them.
 
 use anyhow::{Context, Result, bail};
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
@@ -102,14 +102,14 @@ impl<const VALUE: usize> Connections<VALUE> {
         keys.iter().try_for_each(|key| self.delete(key))
     }
 
-    /// Fills it up with entries of connections that there are not. Returns their keys.
+    /// Fills the map with entries of nonexistent connections. Returns their keys.
     ///
     /// # Errors
     /// When the map cannot be written.
     pub fn fill(&mut self) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         for number in 0_u64.. {
-            // An IPv6 address for documentation (RFC 3849), and a number.
+            // An IPv6 address for documentation (RFC 3849) with a number.
             let mut key = [0; size_of::<FlowKey>()];
             key[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
             key[8..16].copy_from_slice(&number.to_be_bytes());
@@ -135,7 +135,7 @@ impl<const VALUE: usize> Connections<VALUE> {
     }
 }
 
-/// Waits until nothing is left of any connection: no flow, no first flight, no later head.
+/// Waits until no state of any connection is left: no flow, no first flight, no later head.
 ///
 /// # Errors
 /// When some stays, with some of the flows.

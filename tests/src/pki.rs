@@ -1,4 +1,4 @@
-//! Certificates made for a test.
+//! Certificates generated for a test.
 
 mod v1;
 
@@ -25,7 +25,7 @@ pub struct Leaf {
 }
 
 impl Ca {
-    /// A new one.
+    /// A new authority.
     ///
     /// # Errors
     /// When it cannot be made or written.
@@ -33,7 +33,7 @@ impl Ca {
         Ca::named("test CA")
     }
 
-    /// A new one with a name of its own.
+    /// A new authority with this name.
     ///
     /// # Errors
     /// When it cannot be made or written.
@@ -51,12 +51,12 @@ impl Ca {
         self.issuer.pem()
     }
 
-    /// Where its certificate is.
+    /// Path of its certificate.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("ca.crt")
     }
 
-    /// A certificate for a server of this name. No two have the same key or serial number.
+    /// A certificate for a server of this name, with a unique key and serial number.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -66,7 +66,7 @@ impl Ca {
         self.sign(params)
     }
 
-    /// A certificate with these contents. No two have the same key or serial number.
+    /// A certificate with these contents, with a unique key and serial number.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -84,7 +84,7 @@ impl Ca {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         let der = v1::certificate(certificate.der(), |signed| Ok(self.issuer.key().sign(signed)?))?;
-        // One line of any length is read, too.
+        // PEM with a single line of any length is valid, too.
         let certificate =
             format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", BASE64_STANDARD.encode(der));
         Ok(Leaf { certificate, key: key.serialize_pem() })
@@ -92,7 +92,7 @@ impl Ca {
 }
 
 impl Leaf {
-    /// The manifest of a Secret with it, as one document of a file.
+    /// The manifest of a Secret with the certificate, as one document of a file.
     pub fn secret(&self, namespace: &str, name: &str) -> String {
         let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
         format!(

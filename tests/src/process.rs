@@ -1,4 +1,4 @@
-//! Processes that a test starts: their output is kept, and they end when the value is dropped.
+//! Processes started by a test: their output is kept, and they end when the value is dropped.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ use crate::wait;
 pub struct Process {
     name: String,
     child: Child,
-    /// A file in memory, which is complete when the process has ended; of a pipe a last part may still be on its way.
+    /// A file in memory: complete when the process has ended, while the last part of a pipe may still be in flight.
     output: File,
 }
 
@@ -38,12 +38,12 @@ impl Process {
         self.child.id()
     }
 
-    /// The lines that it has printed.
+    /// The lines printed so far.
     pub fn output(&self) -> Vec<String> {
         let mut text = vec![0; self.output.metadata().map_or(0, |file| usize::try_from(file.len()).unwrap_or(0))];
-        // A file in memory is read at once and completely.
+        // A file in memory is read completely by one call.
         let _ = self.output.read_exact_at(&mut text, 0);
-        // Of a line that is being printed there is a part only.
+        // The last line may be incomplete.
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         text.truncate(whole);
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
@@ -65,12 +65,12 @@ impl Process {
         result.map(drop).with_context(|| format!("it printed:\n{}", self.output().join("\n")))
     }
 
-    /// Whether it has not ended.
+    /// True if it has not ended.
     pub fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM and waits until it has ended.
     ///
     /// # Errors
     /// When it does not end in time.
@@ -107,7 +107,7 @@ impl Process {
         self.memory("VmRSS:")
     }
 
-    /// The most resident memory that it ever had, in bytes.
+    /// Maximum resident memory so far, in bytes.
     ///
     /// # Errors
     /// When it has ended.
@@ -129,7 +129,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Ended already is as good.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {

@@ -1,6 +1,7 @@
-//! Clients and servers that are built when the first test needs them; their sources are in `tests/programs`.
+//! Clients and servers that are built on first use; their sources are in `tests/programs`.
 //!
-//! Each is started as `server ARGUMENTS`, and prints "ready" when it listens, or as `client ARGUMENTS`, and prints JSON.
+//! Each is started as `server ARGUMENTS`, and prints "ready" when it listens, or as `client ARGUMENTS`, and prints
+//! JSON.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,12 @@ use crate::process::Process;
 use crate::wait::PATIENCE;
 use crate::{command, workspace};
 
-/// Where Debian has libraries in Go, as a `GOPATH`.
+/// Debian's Go libraries, as a `GOPATH`.
 const GO_LIBRARIES: &str = "/usr/share/gocode";
-/// Where Debian has libraries in Java.
+/// Debian's Java libraries.
 const JARS: &str = "/usr/share/java";
-/// What grpc-java needs to speak HTTP/2 by netty, and TLS by OpenSSL: Debian's netty knows no ALPN of the JDK's TLS.
+/// Dependencies of grpc-java for HTTP/2 by netty and TLS by OpenSSL: Debian's netty does not support ALPN of the JDK's
+/// TLS.
 const GRPC_JAVA: [&str; 16] = [
     "grpc-api",
     "grpc-context",
@@ -39,17 +41,17 @@ const GRPC_JAVA: [&str; 16] = [
     "perfmark-api",
 ];
 
-/// A program that is built.
+/// A built program.
 #[derive(Clone)]
 pub struct Program {
     name: String,
     file: PathBuf,
-    /// What stands before `server` or `client`.
+    /// Arguments before `server` or `client`.
     arguments: Vec<OsString>,
 }
 
 impl Program {
-    /// One that cargo has built.
+    /// A program built by cargo.
     pub fn built(file: impl Into<PathBuf>) -> Program {
         let file = file.into();
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -105,7 +107,7 @@ fn once(built: &'static OnceLock<Result<Program, String>>, build: impl FnOnce() 
     built.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
 }
 
-/// A folder beside what cargo builds.
+/// A folder next to cargo's output.
 fn folder(name: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     // …/target/<profile>/deps/<test>-<hash>
@@ -137,13 +139,13 @@ fn java(class: &str, jars: &[&str]) -> Result<Program> {
     std::fs::copy(tcnative()?, folder.join("libnetty_tcnative.so"))?;
     let mut libraries = OsString::from("-Djava.library.path=");
     libraries.push(&folder);
-    // What starts soon and leaves the processors to others.
+    // Flags for a fast start and few threads.
     let mut arguments: Vec<OsString> = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"].map(OsString::from).into();
     arguments.extend([libraries, "-cp".into(), classes, class.into()]);
     Ok(Program { name: class.to_owned(), file: "java".into(), arguments })
 }
 
-/// Debian's library, which has another name than netty asks for; it loads under netty's name alone.
+/// Debian's library, which is named differently than netty expects; it only loads under netty's name.
 fn tcnative() -> Result<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib")?.flatten();
     let mut files = folders.map(|folder| folder.path().join("jni/libnetty-tcnative.so"));

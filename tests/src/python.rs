@@ -1,4 +1,4 @@
-//! Clients and servers in Python, of Debian's libraries: the programs are in `tests/programs`.
+//! Clients and servers in Python with Debian's libraries: the programs are in `tests/programs`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::wait::PATIENCE;
 use crate::{command, workspace};
 
-/// Debian's, which has Debian's libraries; another one may come first on the path.
+/// Debian's interpreter, which has Debian's libraries; another one may come first in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Starts a server and waits until it reports readiness.
@@ -46,7 +46,7 @@ fn command(netns: &Netns, program: &str) -> Result<Command> {
     let mut file: PathBuf = workspace().join("tests/programs").join(program);
     file.set_extension("py");
     let mut command = netns.command(PYTHON)?;
-    // Nothing is written beside the programs, and lines come when they are printed.
+    // No bytecode files are written, and lines are printed unbuffered.
     command.args(["-B", "-u"]).arg(file);
     Ok(command)
 }

@@ -1,5 +1,5 @@
-//! A TCP end controlled packet by packet: any sequence number, timestamp, window and segmentation. It has an address
-//! that no stack has, and fails on every packet that a stack would drop.
+//! A TCP end controlled packet by packet: any sequence number, timestamp, window and segmentation. Its address belongs
+//! to no stack, and it fails on every packet that a stack would drop.
 
 mod packet;
 mod receiving;
@@ -23,7 +23,7 @@ const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 pub struct Nature {
     /// Initial sequence number.
     pub isn: u32,
-    /// Where its timestamp clock (of 1 ms) stands at first; `None`: it offers no timestamps.
+    /// Initial value of its timestamp clock (1 ms); `None`: it offers no timestamps.
     pub clock: Option<u32>,
     /// Its window shift; `None`: it offers no scaling.
     pub shift: Option<u8>,
@@ -31,23 +31,23 @@ pub struct Nature {
     pub window: u32,
     /// Its maximum segment size.
     pub max_segment: u16,
-    /// Whether it offers selective acknowledgement.
+    /// True if it offers selective acknowledgement.
     pub sack: bool,
 }
 
 impl Nature {
-    /// A common one.
+    /// A common end.
     pub const COMMON: Nature =
         Nature { isn: 1000, clock: Some(1000), shift: Some(7), window: 1 << 20, max_segment: 1460, sack: true };
 }
 
-/// Where a raw end is.
+/// Attachment of a raw end.
 pub struct Place<'n> {
     /// Namespace and interface.
     pub at: (&'n Netns, &'n str),
-    /// The other end of the link, which forwards or answers.
+    /// The other end of the link, which forwards or responds.
     pub gateway: (&'n Netns, &'n str),
-    /// Its address: on the link, and no stack's.
+    /// Its address: on the link, and not of a stack.
     pub address: SocketAddr,
 }
 
@@ -63,11 +63,11 @@ pub struct End {
     next: u32,
     /// The peer's last acknowledgement.
     acknowledged: u32,
-    /// Next sequence number that is expected.
+    /// Next expected sequence number.
     expected: u32,
-    /// Newest timestamp value of the other end.
+    /// Newest timestamp value of the peer.
     newest: u32,
-    /// Its window in bytes.
+    /// The peer's window in bytes.
     window: u32,
     received: Vec<u8>,
     finished: bool,
@@ -109,7 +109,7 @@ impl End {
         })
     }
 
-    /// Connects: after the SYN-ACK, before its acknowledgement.
+    /// Connects: returns after the SYN-ACK, before its acknowledgement.
     ///
     /// # Errors
     /// When no SYN-ACK comes, or a wrong one.
@@ -123,7 +123,7 @@ impl End {
         Ok(end)
     }
 
-    /// An end that waits for a connection.
+    /// A listening end.
     ///
     /// # Errors
     /// When the interface cannot be read.
@@ -132,7 +132,7 @@ impl End {
         End::new(place, anyone, nature)
     }
 
-    /// Waits for a SYN, answers it, and waits until the answer is acknowledged.
+    /// Waits for a SYN, responds to it, and waits for the acknowledgement.
     ///
     /// # Errors
     /// When none comes.
@@ -144,12 +144,12 @@ impl End {
         self.until("the end of the handshake", |end| end.acknowledged == end.next)
     }
 
-    /// Who connected.
+    /// The address of the peer.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote
     }
 
-    /// The SYN of the other end.
+    /// The SYN of the peer.
     pub fn told(&self) -> &Packet {
         &self.told
     }
@@ -159,7 +159,7 @@ impl End {
         &self.received
     }
 
-    /// Whether the other end has reset the connection.
+    /// True if the peer has reset the connection.
     pub fn was_reset(&self) -> bool {
         self.reset
     }
@@ -174,7 +174,7 @@ impl End {
         Ok(())
     }
 
-    /// Sends the next bytes in one segment, and that in fragments of at most `size` bytes, a multiple of 8.
+    /// Sends the next bytes in one segment, as fragments of at most `size` bytes, a multiple of 8.
     ///
     /// # Errors
     /// When the link is gone.
@@ -182,13 +182,13 @@ impl End {
         let segment =
             Packet { seq: self.next, ack: Some(self.expected), payload: payload.to_vec(), ..Packet::default() };
         let frame = self.frame(segment)?;
-        // No two segments have the same identification.
+        // Every segment has its own identification.
         dress::fragments(&frame, self.next, size).iter().try_for_each(|part| self.frames.send(part))?;
         self.next = self.next.wrapping_add(u32::try_from(payload.len())?);
         Ok(())
     }
 
-    /// Sends the next bytes in a segment behind an invalid authentication header. They remain to be sent.
+    /// Sends the next bytes in a segment with an invalid authentication header. They do not count as sent.
     ///
     /// # Errors
     /// When the link is gone.
@@ -198,8 +198,8 @@ impl End {
         self.frames.send(&dress::authenticated(&frame))
     }
 
-    /// Sends the next bytes as they look when they were damaged on their way: the last one is another, and the checksum does
-    /// not fit. They are still to be sent.
+    /// Sends the next bytes corrupted: the last byte differs, and the checksum does not match. They do not count as
+    /// sent.
     ///
     /// # Errors
     /// When the link is gone.
@@ -222,7 +222,7 @@ impl End {
         self.send_at(seq, payload)
     }
 
-    /// Counts bytes as sent that [`End::send_again`] has sent ahead of time.
+    /// Counts bytes as sent that [`End::send_again`] sent ahead of time.
     ///
     /// # Errors
     /// When they are too many.
@@ -231,7 +231,7 @@ impl End {
         Ok(())
     }
 
-    /// Sends bytes in segments of at most `size`, as the other end's window allows, until all are acknowledged.
+    /// Sends bytes in segments of at most `size`, as the peer's window allows, until all are acknowledged.
     ///
     /// # Errors
     /// When the other end stops taking them.
@@ -240,7 +240,7 @@ impl End {
             let length = u32::try_from(segment.len())?;
             self.until("room in the window", |end| end.in_flight() + length <= end.window)?;
             self.send(segment)?;
-            // Answers are read as they come, so that none is lost in a full buffer.
+            // Responses are read as they arrive, so that no buffer overflows.
             while self.step(Duration::ZERO)? {}
         }
         self.all_acknowledged()
@@ -272,7 +272,7 @@ impl End {
         self.all_acknowledged()
     }
 
-    /// From now on sends frames to this hardware address; the one until now.
+    /// From now on sends frames to this hardware address; returns the previous one.
     pub fn send_frames_to(&mut self, hardware: [u8; 6]) -> [u8; 6] {
         std::mem::replace(&mut self.path.gateway, hardware)
     }
@@ -295,7 +295,7 @@ impl End {
         self.send_packet(Packet { seq, ack: Some(self.expected), rst: true, ..Packet::default() })
     }
 
-    /// Waits for the other end's FIN.
+    /// Waits for the peer's FIN.
     ///
     /// # Errors
     /// When it does not come.
@@ -341,7 +341,7 @@ impl End {
         self.frames.send(&self.frame(packet)?)
     }
 
-    /// Fills in what every packet has.
+    /// Fills in the common fields of a packet.
     fn frame(&self, packet: Packet) -> Result<Vec<u8>> {
         let shift = if packet.syn { 0 } else { self.shift() };
         let window = u16::try_from(self.nature.window >> shift).unwrap_or(u16::MAX);
@@ -352,7 +352,7 @@ impl End {
     }
 
     fn syn(&self) -> Packet {
-        // A SYN-ACK only has options that the SYN offered (RFC 7323 §2.2, RFC 2018 §2).
+        // A SYN-ACK has only options that the SYN offered (RFC 7323 §2.2, RFC 2018 §2).
         let answer = self.told.syn;
         Packet {
             seq: self.nature.isn,
@@ -368,7 +368,7 @@ impl End {
         self.nature.clock.is_some() && self.told.timestamps.is_some()
     }
 
-    /// Our shift, once both have offered one.
+    /// Our window shift, if both ends offered one.
     fn shift(&self) -> u8 {
         self.nature.shift.filter(|_| self.told.shift.is_some()).unwrap_or(0)
     }
@@ -382,7 +382,7 @@ impl End {
         self.next.wrapping_sub(self.acknowledged)
     }
 
-    /// Reads a packet; `false` when none comes in time.
+    /// Reads a packet; `false` if none arrives in time.
     fn step(&mut self, within: Duration) -> Result<bool> {
         let mut buffer = [0; LONGEST];
         let Some(frame) = self.frames.receive(&mut buffer, within)? else { return Ok(false) };

@@ -18,43 +18,43 @@ use crate::netns::Netns;
 use crate::process::Process;
 use crate::workspace;
 
-/// How long a router may take to be ready, or to end, on a busy machine.
+/// Time-out for a router to become ready, or to end, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `--data-path`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPath {
-    /// With the kernel program, which must load.
+    /// With the kernel programs, which must load.
     Kernel,
-    /// Without.
+    /// Without them.
     UserSpace,
-    /// As it can be had (`auto`), by a process that may not load programs.
+    /// `auto`, in a process that may not load programs.
     Forbidden,
 }
 
-/// How a router is to be run.
+/// Options of a router.
 pub struct Options {
     /// `--data-path`.
     pub data_path: DataPath,
-    /// Whether endpoints may be on loopback.
+    /// True if endpoints may be on loopback.
     pub any_endpoint: bool,
-    /// Whether `sluice keep` runs it.
+    /// True if `sluice keep` runs it.
     pub kept: bool,
     /// Limit of open descriptors (`RLIMIT_NOFILE`); `None` for the default.
     pub descriptors: Option<u32>,
-    /// What is logged (`RUST_LOG`), if not what the tests' environment says.
+    /// Log filter (`RUST_LOG`); `None`: that of the tests' environment.
     pub log: Option<&'static str>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
 
 impl Options {
-    /// For a folder with endpoints on loopback.
+    /// Options for a folder with endpoints on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
         Options { data_path, any_endpoint: true, kept: false, descriptors: None, log: None, arguments: Vec::new() }
     }
 
-    /// For a folder with endpoints elsewhere.
+    /// Options for a folder with endpoints elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
         Options { data_path, any_endpoint: false, kept: false, descriptors: None, log: None, arguments: Vec::new() }
     }
@@ -109,7 +109,7 @@ impl Sluice {
         Ok(sluice)
     }
 
-    /// Process ids of a kept router's agents that run, the oldest first.
+    /// Process ids of a kept router's running agents, the oldest first.
     ///
     /// # Errors
     /// When the keeper has ended.
@@ -129,7 +129,7 @@ impl Sluice {
         self.process.resident()
     }
 
-    /// How many descriptors it has open.
+    /// Number of its open descriptors.
     ///
     /// # Errors
     /// When it has ended.
@@ -137,7 +137,7 @@ impl Sluice {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
     }
 
-    /// The most resident memory that it ever had, in bytes.
+    /// Maximum resident memory so far, in bytes.
     ///
     /// # Errors
     /// When it has ended.
@@ -160,7 +160,7 @@ impl Sluice {
         self.state.path()
     }
 
-    /// Where a kernel map is pinned.
+    /// Path of a map's pin.
     pub fn pin(&self, map: &str) -> PathBuf {
         self.pins().join(format!("v{ABI}")).join(map)
     }
@@ -206,7 +206,7 @@ impl Sluice {
         self.process.signal(signal)
     }
 
-    /// Ends it with SIGTERM.
+    /// Stops it with SIGTERM.
     ///
     /// # Errors
     /// When it does not end.
@@ -221,19 +221,19 @@ impl Sluice {
 
 impl Drop for Sluice {
     fn drop(&mut self) {
-        // One that was stopped gets no signal but this.
+        // A stopped process handles no other signal.
         let _ = self.process.signal(Signal::CONT);
-        // A second signal makes a keeper end agents that do not end by themselves; a killed one would leave them behind.
+        // On a second signal, a keeper ends agents that did not end by themselves; if it is killed, they stay.
         if self.process.terminate(PATIENCE).is_err() && self.process.terminate(PATIENCE).is_err() {
             eprintln!("sluice printed:\n{}", self.output().join("\n"));
         }
-        // Pins outlive the router on purpose; here no router adopts them. User-space runs have none.
+        // Pins deliberately outlive the router; here no router adopts them. User-space runs have none.
         let _ = std::fs::remove_dir_all(self.pins());
     }
 }
 
-/// The `sluice` binary of the profile that this test was built with, built if need be; the environment variable
-/// `SLUICE_BINARY` names another one.
+/// The `sluice` binary of the profile that this test was built with, built if necessary; the environment variable
+/// `SLUICE_BINARY` overrides it.
 ///
 /// # Errors
 /// When the build fails.
@@ -262,7 +262,7 @@ fn build() -> Result<PathBuf> {
     Ok(profile.join("sluice"))
 }
 
-/// Runs `sluice` with these arguments to its end.
+/// Runs `sluice` with these arguments to completion.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -270,10 +270,10 @@ pub fn run(arguments: &[&OsStr]) -> Result<Output> {
     Ok(Command::new(binary()?).args(arguments).output()?)
 }
 
-/// Whether a process runs: one that has ended stays until its parent has asked for its exit code.
+/// True if a process runs; one that has exited stays a zombie until its parent has waited for it.
 fn runs(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name before the state may hold anything.
+    // The process name before the state may contain anything.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 

@@ -1,5 +1,5 @@
-//! The stage of the stories about steered connections: a client, a router and a backend, each a machine of its own or
-//! all on one loopback; and the proof that the kernel, not the agent, carries a connection.
+//! The stage of the stories about steered connections: a client, a router and a backend, each on a machine of its own
+//! or all on one loopback; and checks that the kernel, not the agent, carries a connection.
 
 mod alike;
 mod checks;

@@ -12,7 +12,7 @@ use crate::hello::client_hello;
 use crate::netns::Netns;
 use crate::wait::PATIENCE;
 
-/// Bytes of a block; odd, so that a stream that lost or gained a page does not look the same.
+/// Size of a block in bytes; odd, so that a lost or duplicated page changes the stream.
 const BLOCK: usize = (1 << 20) - 3;
 
 /// SHA-256 of a stream.
@@ -72,7 +72,7 @@ pub fn accept(listener: &TcpListener) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Waits until one of several listeners has a connection; which of them have.
+/// Waits until one of several listeners has a connection; returns which of them have.
 ///
 /// # Errors
 /// When none has one in time.
@@ -83,7 +83,7 @@ pub fn any_ready<const N: usize>(listeners: &[&TcpListener; N]) -> Result<[bool;
     Ok(ready.map(|listener| listener.revents().contains(PollFlags::IN)))
 }
 
-/// No operation may take for ever, and none is to wait for more to send.
+/// Sets time-outs, and disables Nagle's algorithm.
 fn patient(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -92,7 +92,7 @@ fn patient(stream: &TcpStream) -> Result<()> {
 }
 
 impl Pair {
-    /// A few bytes each way.
+    /// Sends a few bytes each way.
     ///
     /// # Errors
     /// When they do not arrive as they were sent.
@@ -145,11 +145,11 @@ pub fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
 }
 
-/// Content that is the same for the same seed.
+/// Deterministic content for a seed.
 pub struct Content(Vec<u8>);
 
 impl Content {
-    /// One block of it, repeated without end.
+    /// One block, repeated without end.
     pub fn new(seed: u64) -> Content {
         Content::block(seed, BLOCK)
     }
@@ -160,7 +160,7 @@ impl Content {
     }
 
     fn block(seed: u64, size: usize) -> Content {
-        // xorshift64*: any content will do that has no period shorter than the block.
+        // xorshift64*: any content without a period shorter than the block is suitable.
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut block = Vec::with_capacity(size + 8);
         while block.len() < size {
@@ -173,7 +173,7 @@ impl Content {
         Content(block)
     }
 
-    /// Writes `length` bytes, noting progress, and returns their checksum.
+    /// Writes `length` bytes, reporting progress; returns their checksum.
     ///
     /// # Errors
     /// When the stream fails.
@@ -229,7 +229,7 @@ pub fn read_until(from: &mut impl Read, end: &[u8]) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Reads to the end of the stream; returns how many bytes came, and their checksum.
+/// Reads to the end of the stream; returns the number of bytes and their checksum.
 ///
 /// # Errors
 /// When the stream fails.

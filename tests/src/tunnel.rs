@@ -1,4 +1,4 @@
-//! Links between interfaces without Ethernet headers (tun), as those of WireGuard and IPIP are: packets pass through user
+//! Links between interfaces without Ethernet headers (tun), like those of WireGuard and IPIP: packets pass through user
 //! space.
 
 use std::fs::{File, OpenOptions};
@@ -10,19 +10,19 @@ use anyhow::{Context, Result, ensure};
 
 use crate::netns::Netns;
 
-/// Longest packet that is read, in bytes: more than the interfaces' MTU.
+/// Maximum size of a packet, in bytes: more than the interfaces' MTU.
 const LONGEST: usize = 2048;
-/// `TUNSETIFF` (linux/if_tun.h): makes an interface.
+/// `TUNSETIFF` (linux/if_tun.h): creates an interface.
 const SET_INTERFACE: libc::Ioctl = 0x4004_54ca;
 
-/// A link. It goes with its value.
+/// A link. It is removed when the value is dropped.
 pub struct Tunnel {
     ends: [(Netns, String); 2],
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Tunnel {
-    /// Lays a link between two namespaces, as [`Netns::link`] does.
+    /// Creates a link between two namespaces, as [`Netns::link`] does.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -46,21 +46,21 @@ impl Tunnel {
 impl Drop for Tunnel {
     fn drop(&mut self) {
         for (netns, interface) in &self.ends {
-            // Who reads from an interface that is gone gets an error.
+            // A reader of a removed interface gets an error.
             if let Err(error) = netns.ip(&["link", "delete", interface]) {
                 eprintln!("leaving a tunnel behind: {error:#}");
                 return;
             }
         }
         for thread in self.threads.drain(..) {
-            // A panic has been printed.
+            // The panic was printed.
             let _ = thread.join();
         }
     }
 }
 
-/// Forwards packets one way until an interface is gone. Packets that the other one does not accept are lost, as on any
-/// link.
+/// Forwards packets in one direction until an interface is removed. Packets that the other interface does not accept
+/// are lost, as on any link.
 fn carry(mut from: &File, mut to: &File) {
     let mut packet = [0; LONGEST];
     while let Ok(length) = from.read(&mut packet) {
@@ -68,8 +68,8 @@ fn carry(mut from: &File, mut to: &File) {
     }
 }
 
-/// Creates an interface in this thread's network namespace. It exists as long as the file, through which its packets
-/// are read and written.
+/// Creates an interface in this thread's network namespace. It exists as long as the file is open; its packets are read
+/// and written through the file.
 fn open(interface: &str) -> Result<File> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
     // `struct ifreq`: a name, and flags.

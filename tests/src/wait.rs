@@ -1,15 +1,15 @@
-//! Waiting for conditions, never for time to pass.
+//! Waits for conditions, never for time to pass.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How often conditions are looked at.
+/// Polling interval.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// What everything that should be quick may take on a busy machine, and where segments are lost: a SYN-ACK that is makes
-/// TCP believe in round trips of a second, and its next timers run for 3, 6, 12 and 23 s.
+/// Time-out for everything that should be quick, on a busy machine and with lost segments: after a lost SYN-ACK, TCP
+/// estimates round trips of a second, and its next timers run for 3, 6, 12 and 23 s.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls `condition` until it returns a value, and returns that with the time it took.
@@ -29,7 +29,7 @@ pub fn wait_for<T>(what: &str, within: Duration, mut condition: impl FnMut() -> 
     }
 }
 
-/// Looks until `condition` holds, and returns how long that took.
+/// Polls until `condition` holds; returns the elapsed time.
 ///
 /// # Errors
 /// When the deadline passes.
@@ -37,7 +37,7 @@ pub fn wait_until(what: &str, within: Duration, mut condition: impl FnMut() -> b
     wait_for(what, within, || condition().then_some(())).map(|((), took)| took)
 }
 
-/// Checks something over and over while time passes: for what must *not* happen.
+/// Repeats a check while time passes: for events that must *not* happen.
 ///
 /// # Errors
 /// The first error of `check`.

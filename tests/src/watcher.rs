@@ -1,5 +1,5 @@
-//! Observers of an interface's packets: programs with BPF links and chains of nftables, attached for as long as their
-//! value lives. They accept every packet.
+//! Observers of an interface's packets: programs with BPF links and chains of nftables, attached until the value is
+//! dropped. They accept every packet.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,12 +7,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use anyhow::{Context, Result, ensure};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Where a program is attached (linux/bpf.h: the type of program, of attachment, and what lets packets pass).
+/// Attachment point of a program (linux/bpf.h: program type, attach type, and the verdict that passes packets).
 #[derive(Clone, Copy, Debug)]
 pub enum Hook {
-    /// Packets that leave by an interface (`BPF_TCX_EGRESS`).
+    /// Outgoing packets of an interface (`BPF_TCX_EGRESS`).
     TcxEgress,
-    /// Packets that come in (`BPF_XDP`), in the driver.
+    /// Incoming packets in the driver (`BPF_XDP`).
     Xdp,
 }
 
@@ -27,7 +27,7 @@ impl Hook {
     }
 }
 
-/// Attaches a program to an interface of this thread's network namespace. The link goes with its descriptor.
+/// Attaches a program to an interface of this thread's network namespace. Closing the link's descriptor detaches it.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -57,8 +57,8 @@ fn bpf(command: i64, attributes: &[u64; 16]) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(i32::try_from(fd)?) })
 }
 
-/// Makes a table of nftables with an empty chain of the packets that leave by an interface (`netdev` family, `egress`
-/// hook), in this thread's network namespace. The table goes with the socket.
+/// Creates an nftables table with an empty chain for outgoing packets of an interface (`netdev` family, `egress` hook),
+/// in this thread's network namespace. Closing the socket removes the table.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -1,5 +1,5 @@
-//! A wire that loses, doubles, delays and reorders frames, by a plan: a link through a namespace in which every frame
-//! passes through user space. (`netem` is not in every kernel, and cannot single a packet out.)
+//! A wire that loses, duplicates, delays and reorders frames by a plan: a link through a namespace in which every frame
+//! passes through user space. (`netem` is not in every kernel, and cannot select single packets.)
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,7 +17,7 @@ use crate::dress;
 use crate::frames::{Frames, LONGEST};
 use crate::netns::Netns;
 
-/// How often the wire looks whether it is to end.
+/// Interval at which the wire checks whether to end.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Frames of one direction that are forwarded at a time.
@@ -34,11 +34,11 @@ pub enum Fate {
     Twice(Duration),
     /// It arrives after this time; later frames overtake it.
     Late(Duration),
-    /// It arrives in fragments of at most so many bytes.
+    /// It arrives in fragments of at most this size, in bytes.
     Parts {
         /// A multiple of 8.
         size: u32,
-        /// Whether the last one comes first.
+        /// True if the last fragment comes first.
         backwards: bool,
     },
 }
@@ -46,25 +46,25 @@ pub enum Fate {
 /// A TCP segment on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Which connection of the wire: 0 for the first that was seen.
+    /// Number of the connection: 0 for the first one observed.
     pub connection: u32,
-    /// Whether it goes the way that the connection's first frame went.
+    /// True if it has the direction of the connection's first frame.
     pub forward: bool,
-    /// Which frame of the connection in this direction: 0 for the first.
+    /// Number of the frame in this direction of the connection: 0 for the first.
     pub index: u32,
     /// Its headers.
     pub segment: Segment,
 }
 
-/// Decides about each TCP segment in turn. Everything else passes.
+/// Decides the fate of each TCP segment in order. All other frames pass.
 pub type Plan = Box<dyn FnMut(&Frame) -> Fate + Send>;
 
-/// Nothing happens.
+/// A plan under which everything passes.
 pub fn clean() -> Plan {
     Box::new(|_| Fate::Pass)
 }
 
-/// Loss, duplication and reordering at random, the same for the same seed: `percent` of all frames each.
+/// Random loss, duplication and reordering of `percent` of all frames each; deterministic for a seed.
 pub fn noise(mut seed: u64, percent: u64) -> Plan {
     Box::new(move |_| {
         // splitmix64.
@@ -83,7 +83,7 @@ pub fn noise(mut seed: u64, percent: u64) -> Plan {
     })
 }
 
-/// Every frame with more than so many bytes (a multiple of 8) behind its IP header arrives in fragments.
+/// Frames with more than `size` bytes (a multiple of 8) after their IP header arrive in fragments.
 pub fn fragmenting(size: u32, backwards: bool) -> Plan {
     Box::new(move |frame| {
         let Segment { tcp, payload, payload_len, .. } = frame.segment;
@@ -93,7 +93,7 @@ pub fn fragmenting(size: u32, backwards: bool) -> Plan {
 
 /// A running wire.
 pub struct Wire {
-    // Until it is dropped.
+    // Exists until it is dropped.
     _netns: Netns,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<()>>>,
@@ -107,7 +107,7 @@ struct Shared {
 }
 
 impl Wire {
-    /// Lays it between two namespaces, as [`Netns::link`] lays a link; both ends get no offloads.
+    /// Connects two namespaces, as [`Netns::link`] does; both ends have no offloads.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -134,12 +134,12 @@ impl Wire {
         Ok(Wire { _netns: netns, shared, thread: Some(thread) })
     }
 
-    /// TCP segments that the plan has decided about.
+    /// Number of TCP segments that the plan has decided on.
     pub fn frames(&self) -> u64 {
         self.shared.frames.load(Ordering::Relaxed)
     }
 
-    /// Those among them that did not simply pass.
+    /// Number of those that did not simply pass.
     pub fn faults(&self) -> u64 {
         self.shared.faults.load(Ordering::Relaxed)
     }
@@ -171,13 +171,13 @@ struct Forwarder {
     ports: [Frames; 2],
     plan: Plan,
     shared: Arc<Shared>,
-    /// Both directions of a connection: its number, whether it is forward, and how many frames came.
+    /// By direction of a connection: its number, whether it is the forward direction, and the number of frames.
     connections: HashMap<FlowKey, (u32, bool, u32)>,
     late: BinaryHeap<Reverse<Kept>>,
     kept: u64,
 }
 
-/// A frame that is to be sent later. In order of time, then of arrival.
+/// A delayed frame, ordered by time, then by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
     at: Instant,
@@ -202,7 +202,7 @@ impl Forwarder {
             poll(&mut ready, Some(&Timespec::try_from(next)?))?;
             let ready = ready.map(|port| port.revents().contains(PollFlags::IN));
             for from in (0..2).filter(|from| ready[*from]) {
-                // A burst, but not so long that the other direction waits.
+                // A burst, limited so that the other direction does not wait.
                 for _ in 0..BURST {
                     let Some(frame) = self.ports[from].take(&mut buffer)? else { break };
                     let frame = frame.to_vec();

@@ -1,4 +1,4 @@
-//! A client and an endpoint that use different versions of IP: carried by the kernel like any other.
+//! A client and an endpoint with different versions of IP: the kernel carries them like any others.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 

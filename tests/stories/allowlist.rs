@@ -88,7 +88,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A client of another address sends its hello. It must get nothing.
+    /// A client of another address sends its hello. It must receive nothing.
     fn knock(&self, router: IpAddr) -> Result<Refusal> {
         let from: IpAddr = match router {
             IpAddr::V4(_) => Ipv4Addr::new(10, 78, 1, 3).into(),

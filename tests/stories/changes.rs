@@ -1,4 +1,4 @@
-//! The folder changes under a running router: each change takes effect within a second, without disturbing other hosts.
+//! Changes of the folder of a running router: each takes effect within a second, without disturbing other hosts.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use tests::nginx::{Nginx, Server};
 use tests::sluice::{DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_for};
 
-/// How long a change may take to be in force.
+/// Time-out for a change to take effect.
 const SECOND: Duration = Duration::from_secs(1);
 
 struct Stage {
@@ -56,7 +56,7 @@ impl Stage {
         Client::of(&self.netns, Ipv4Addr::LOCALHOST.into())
     }
 
-    /// First words of the answer for a host, or the status code when it is not 200.
+    /// First words of the response for a host, or the status code if it is not 200.
     fn served(&self, host: &str) -> Result<String> {
         let answer = self.client().get(&format!("http://{host}:8080/"))?;
         let words: Vec<&str> = answer.body.split(' ').take(2).collect();
@@ -68,7 +68,7 @@ impl Stage {
         change()?;
         let start = Instant::now();
         let (answered, _) = wait_for(what, PATIENCE, || {
-            // The time counts at which a request that was answered by the new rule began.
+            // Time at which the request began that got the new response.
             let asked = start.elapsed();
             self.served(host).is_ok_and(|served| served == expected).then_some(asked)
         })
@@ -85,7 +85,7 @@ fn edits_renames_and_deletions_take_effect_and_disturb_no_transfer() -> Result<(
         let long = route("long", "passthrough.apps.localhost", "three", folder::PASSTHROUGH);
         Ok(fs::write(folder.join("long.yaml"), long)?)
     })?;
-    // A quarter of a minute at nginx's two megabytes a second.
+    // About fifteen seconds at nginx's two megabytes a second.
     let content: Vec<u8> = (0..30_u32 << 20).map(|i| (i % 251) as u8).collect();
     fs::write(stage.nginx.files().join("long"), &content)?;
     let folder = TempDir::new()?;
@@ -129,7 +129,8 @@ fn edits_renames_and_deletions_take_effect_and_disturb_no_transfer() -> Result<(
     Ok(())
 }
 
-/// As the kubelet updates a mounted ConfigMap: a new folder, and a symbolic link to it renamed over the old one.
+/// As the kubelet updates a mounted ConfigMap: a new folder, and a symbolic link to it that replaces the old one by a
+/// rename.
 #[test]
 fn a_symlink_swap_takes_effect_as_a_whole() -> Result<()> {
     let version = |folder: &Path, name: &str, to: &str| -> Result<()> {
@@ -175,7 +176,7 @@ fn a_bad_object_rejects_itself_and_its_last_good_version_serves() -> Result<()> 
             .find(|text| text.contains("name: bad") && text.contains("spec.path"))
     })?;
 
-    // A whole file of invalid YAML, beside a valid change.
+    // A file of invalid YAML, together with a valid change.
     fs::write(stage.path("broken.yaml"), "apiVersion: [")?;
     stage.change("another object changes", "good.apps.test", "nginx two", || {
         replace(&stage.path("good.yaml"), &route("good", "good.apps.test", "two", ""))

@@ -1,4 +1,4 @@
-//! Clear text that the kernel carries: a route without forwarding headers, and later requests for another host.
+//! Clear text carried by the kernel: a route without forwarding headers, and later requests for another host.
 
 mod content;
 mod order;
@@ -39,7 +39,7 @@ impl Stage {
         Stage::behind(None)
     }
 
-    /// The same, with a link to the backends that passes through user space if there is a plan for it.
+    /// The same, with a link to the backends that passes through user space if it has a plan.
     fn behind(plan: Option<Plan>) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         client.link(("eth0", &["10.82.1.2/24"]), &router, ("front", &["10.82.1.1/24"]))?;
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-/// A request as the backend gets it; answered without a body.
+/// Reads a request at the backend; responds without a body.
 fn serve(origin: &mut TcpStream) -> Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -109,12 +109,12 @@ fn until_reset(stream: &mut TcpStream) -> Result<Vec<u8>> {
     }
 }
 
-/// Checks that these pieces, which end in a request for another host, end a connection that the kernel carries, before
-/// the backend has all of it.
+/// Checks that these pieces, the last of which is part of a request for another host, end a connection that the kernel
+/// carries, before the backend has received all of it.
 fn refused(stage: &Stage, pieces: &[&[u8]]) -> Result<()> {
     let (mut client, mut origin) = stage.carried()?;
     for piece in pieces {
-        // The reset may come before the last of them.
+        // The reset may arrive before the last of them.
         if client.write_all(piece).is_err() {
             break;
         }
@@ -130,7 +130,7 @@ fn refused(stage: &Stage, pieces: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a request in these pieces reaches the backend that the connection has.
+/// Checks that a request in these pieces reaches the connection's backend.
 fn passed(stage: &Stage, pieces: &[&[u8]]) -> Result<()> {
     let (mut client, mut origin) = stage.carried()?;
     pieces.iter().try_for_each(|piece| client.write_all(piece))?;
@@ -156,7 +156,7 @@ fn a_request_goes_to_the_endpoint_as_it_is_and_one_for_another_host_ends_the_con
     answer(&mut client)?;
     ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel did not dial");
 
-    // The same host in another spelling, with a body that looks like no request.
+    // The same host in another spelling, with a body that does not look like a request.
     let again = "POST /b HTTP/1.1\r\nHost: ONE.apps.test.:8080\r\nContent-Length: 5\r\n\r\n";
     client.write_all(again.as_bytes())?;
     ensure!(serve(&mut origin)? == again, "the second request was changed");
@@ -177,7 +177,7 @@ fn a_request_goes_to_the_endpoint_as_it_is_and_one_for_another_host_ends_the_con
     }
     ensure!(stage.counted(DialCounter::OtherHost)? == 1, "the reset was not counted");
 
-    // On a connection of its own it is answered, through the proxy, which adds its headers.
+    // On a connection of its own, the proxy forwards it, with its headers.
     let mut client = stage.open()?;
     client.write_all(b"GET /c HTTP/1.1\r\nHost: two.apps.test\r\n\r\n")?;
     let mut origin = tests::stream::accept(&stage.two)?;
@@ -278,7 +278,7 @@ fn a_later_request_for_another_host_is_told_behind_others_and_in_large_heads() -
         ensure!(received == own, "the request was changed");
     }
 
-    // Content that looks like the begin of a request, for a while.
+    // Content that looks like the beginning of a request, for a few bytes.
     for content in ["HELLO", "HELLO WORLD", "HELLO /WORLD HT"] {
         let (mut client, mut origin) = stage.carried()?;
         let post = format!("POST / HTTP/1.1\r\nHost: one.apps.test\r\nContent-Length: {}\r\n\r\n", content.len());

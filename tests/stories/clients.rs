@@ -1,4 +1,4 @@
-//! Handshakes and habits of clients that stacks take in their stride: both paths give the same answers.
+//! Handshakes and habits of clients that stacks accept: both data paths behave equally.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use tests::wait::{PATIENCE, wait_until};
 
 use crate::links::{self, machines, plain};
 
-/// Connections that are one too many for any list of those that wait.
+/// More connections than any queue of half-open ones holds.
 const MANY: u32 = 2000;
 
 fn stage(data_path: DataPath, family: Family) -> Result<Stage> {
@@ -28,7 +28,7 @@ fn stage(data_path: DataPath, family: Family) -> Result<Stage> {
 #[test]
 fn syn_cookies() -> Result<()> {
     alike(stage, |stage| {
-        // Always, not only when the list of those that wait is full.
+        // SYN cookies for every connection, not only when the queue is full.
         stage.router.set("ipv4/tcp_syncookies", "2")?;
         let seen = (0..5).map(|_| stage.talk(Carrier::Kernel)).collect::<Result<Vec<_>>>()?;
         let sent = counter(&stage.router, "SyncookiesSent")?;
@@ -37,11 +37,11 @@ fn syn_cookies() -> Result<()> {
     })
 }
 
-/// Data in the SYN, which the router's stack does not take: the client sends it again.
+/// Data in the SYN, which the router's stack does not accept: the client retransmits it.
 #[test]
 fn tcp_fast_open_that_the_router_does_not_take() -> Result<()> {
     alike(stage, |stage| {
-        // Without a cookie.
+        // Without a TFO cookie.
         stage.client.set("ipv4/tcp_fastopen", "5")?;
         let seen =
             (0..3).map(|_| stage.carried_by(Carrier::Kernel, || fast_open(stage))).collect::<Result<Vec<_>>>()?;
@@ -51,7 +51,7 @@ fn tcp_fast_open_that_the_router_does_not_take() -> Result<()> {
     })
 }
 
-/// Data in the SYN, which the router's stack receives, so the agent has the connection.
+/// Data in the SYN, which the router's stack accepts, so the agent serves the connection.
 #[test]
 fn tcp_fast_open_that_the_router_takes() -> Result<()> {
     let world = |data_path, family: Family| {
@@ -59,7 +59,7 @@ fn tcp_fast_open_that_the_router_takes() -> Result<()> {
         for link in [FRONT, BACK] {
             plain(family, &machines, link)?;
         }
-        // On every socket that listens from now on, without a cookie.
+        // For all listening sockets from now on, without a TFO cookie.
         machines[1].set("ipv4/tcp_fastopen", "1538")?;
         links::stage(data_path, family, machines)
     };
@@ -110,7 +110,7 @@ fn multipath_tcp() -> Result<()> {
             client.write_all(&hello)?;
             finished(client, stage, &hello)
         })?;
-        // It offered several paths, and goes on with the one.
+        // The client offered MPTCP, and fell back to TCP.
         let fell_back = counter(&stage.client, "MPCapableFallbackSYNACK")?;
         ensure!(fell_back == 1, "{fell_back}");
         Ok(seen)
@@ -126,7 +126,7 @@ fn finished(client: TcpStream, stage: &Stage, hello: &[u8]) -> Result<Seen> {
     Ok(seen)
 }
 
-/// The host's own filter sees a client's SYN on either path.
+/// The host's own filter applies to a client's SYN on either data path.
 #[test]
 fn a_client_that_the_host_rejects() -> Result<()> {
     alike(stage, |stage| {
@@ -145,7 +145,7 @@ fn a_client_that_the_host_rejects() -> Result<()> {
     })
 }
 
-/// As load balancers and kubelets do it: they connect, and go.
+/// As load balancers and kubelets do: they connect, and disconnect.
 #[test]
 fn health_checks_that_only_connect() -> Result<()> {
     alike(stage, |stage| {
@@ -170,7 +170,7 @@ fn health_checks_that_only_connect() -> Result<()> {
     })
 }
 
-/// One end of each connection is the same address and port of the client; the endpoint ends it, or the client resets it.
+/// All connections use the same address and port of the client; the endpoint closes them, or the client resets them.
 #[test]
 fn a_port_that_is_used_200_times() -> Result<()> {
     alike(stage, |stage| {
@@ -205,13 +205,13 @@ fn again(stage: &Stage, from: SocketAddr, number: u32) -> Result<Seen> {
     } else {
         SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
         drop(client);
-        // The relay may make an orderly end of a reset.
+        // The relay may turn a reset into a FIN.
         let _ = stream::read_once(&mut origin);
     }
     Ok(seen)
 }
 
-/// A counter of a machine's TCP or MPTCP, by its name in /proc/net/netstat.
+/// A TCP or MPTCP counter of a machine, by its name in /proc/net/netstat.
 fn counter(netns: &Netns, name: &str) -> Result<u64> {
     let text = netns.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/netstat")?))?;
     let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,5 @@
-//! Rules that nodes of a cluster always have do not keep the kernel from carrying connections to pods; a policy among
-//! them holds.
+//! Rules that are common on nodes of a cluster do not prevent the kernel from carrying connections to pods; a policy
+//! among them applies.
 
 use std::time::Duration;
 

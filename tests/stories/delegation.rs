@@ -1,4 +1,4 @@
-//! Who serves what for whom: delegation over real connections.
+//! Delegation over real connections.
 
 mod inclusion;
 mod subdomains;

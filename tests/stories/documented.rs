@@ -1,4 +1,4 @@
-//! The tables of documents name tests that there are.
+//! Tests named in the tables of documents exist.
 
 mod paths;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
 
-/// The rows of a document's tables with this head, cell by cell.
+/// The rows of a document's tables with this header, cell by cell.
 fn rows<const CELLS: usize>(document: &str, head: &str) -> Result<Vec<[String; CELLS]>> {
     let text = fs::read_to_string(workspace().join("docs").join(document))?;
     let head = format!("{head}\n{}|\n", "|---".repeat(CELLS));
@@ -23,12 +23,12 @@ fn rows<const CELLS: usize>(document: &str, head: &str) -> Result<Vec<[String; C
     rows.collect()
 }
 
-/// What stands between these.
+/// The texts between these delimiters.
 fn between(cell: &str, begin: char, end: char) -> Vec<&str> {
     cell.split(begin).skip(1).filter_map(|rest| rest.split_once(end)).map(|(name, _)| name).collect()
 }
 
-/// The names of tests: what stands between backticks.
+/// The names of tests: the texts between backticks.
 fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -47,7 +47,7 @@ fn check(name: &str, folders: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Checks a document; what its rows are about. A cell without a story says why in words.
+/// Checks a document; returns the subjects of its rows. A cell without a story gives the reason.
 fn delegation(document: &str, tables: &str, stories: &[&str]) -> Result<BTreeSet<String>> {
     let rows = rows(document, "| what | from manifests to statuses and look-ups | with traffic |")?;
     for [what, of_tables, of_stories] in &rows {
@@ -70,7 +70,7 @@ fn what_is_said_to_be_tested_of_delegation_is() -> Result<()> {
     ensure!(inclusion.len() == 37, "{} rows of inclusion", inclusion.len());
     let stories = ["tests/stories/delegation", "tests/stories/delegation/subdomains"];
     let contour = delegation("contour.md", "router/translate/src/contour/tests", &stories)?;
-    // Each rule, with what it accepts and what it rejects.
+    // Each rule, with the cases that it accepts and rejects.
     for rule in 1..=10 {
         ensure!(contour.iter().any(|what| what.starts_with(&format!("S{rule} "))), "nothing is said of S{rule}");
     }
@@ -116,7 +116,7 @@ fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
     Ok(())
 }
 
-/// The command that the README shows for the maps is for those of this build.
+/// The README's command for the maps uses this build's folder.
 #[test]
 fn the_readme_names_the_folder_of_the_maps() -> Result<()> {
     let readme = fs::read_to_string(workspace().join("README.md"))?;
@@ -125,7 +125,7 @@ fn the_readme_names_the_folder_of_the_maps() -> Result<()> {
     Ok(())
 }
 
-/// Where a test or a module of tests may stand that docs/datapath.md names.
+/// Folders of the tests and test modules that docs/datapath.md names.
 const OF_THE_DATA_PATH: [&str; 6] = [
     "tests/stories",
     "router/datapath/tests",
@@ -162,7 +162,7 @@ fn what_is_said_to_be_done_about_packets_is_tested() -> Result<()> {
             let is_name =
                 |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c));
             if let Some(end) = name.strip_prefix('…') {
-                // Of the module of the one before.
+                // In the module of the previous name.
                 let source: &String = last.as_ref().with_context(|| format!("{what}: {name} goes on with nothing"))?;
                 ensure!(source.contains(&format!("{end}(")), "{what}: there is no test {name}");
                 continue;
@@ -179,7 +179,7 @@ fn what_is_said_to_be_done_about_packets_is_tested() -> Result<()> {
     Ok(())
 }
 
-/// Each file of the column *after* is there.
+/// Each file in the column *after* exists.
 #[test]
 fn walks_pass_files_that_there_are() -> Result<()> {
     let rows = rows("walks.md", "| step | before | after |")?;
@@ -194,7 +194,7 @@ fn walks_pass_files_that_there_are() -> Result<()> {
     Ok(())
 }
 
-/// The searches that docs/walks.md names find the files that it says.
+/// The searches of docs/walks.md find the files that it names.
 #[test]
 fn two_searches_find_why_a_host_was_refused() -> Result<()> {
     let found = |command: &str| -> Result<String> {

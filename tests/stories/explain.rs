@@ -1,4 +1,4 @@
-//! `sluice explain` and `sluice get conflicts` ask the running router.
+//! `sluice explain` and `sluice get conflicts` on the running router.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +17,7 @@ use tests::sluice::{self, DataPath, Options, Sluice};
 fn explain_names_the_route_the_kernels_verdict_and_who_holds_a_host() -> Result<()> {
     let netns = Netns::new("explain")?;
     let manifests = folder::quickstart(Ipv4Addr::LOCALHOST.into())?;
-    // Neither has a time, and names decide.
+    // Neither has a creation time, so names decide.
     let late = folder::route("late", "edge.apps.localhost", "nobody", "")
         .replace(", creationTimestamp: \"2026-01-01T00:00:00Z\"", "");
     fs::write(manifests.path().join("late.yaml"), late)?;
@@ -63,7 +63,7 @@ fn explain_shows_what_the_maps_really_hold() -> Result<()> {
     assert!(dump.as_array().into_iter().flatten().any(|entry| *entry == key["entry"]), "{key} is not in {dump}");
     assert_eq!((&key["problem"], verdict.contains("they do not")), (&Value::Null, false), "{verdict}");
 
-    // Behind the router's back.
+    // Without notifying the router.
     let dump = router.bpftool_json("dump", "tcp_be")?;
     let entries = dump.as_array().context("a list")?;
     let entry = entries.iter().find(|entry| entry["formatted"]["key"]["host"] == host).context("the entry")?;
@@ -104,7 +104,7 @@ fn explain_says_whether_a_client_may_connect() -> Result<()> {
     Ok(())
 }
 
-/// What `sluice get` prints for people, in full.
+/// The complete output of `sluice get` for humans.
 #[test]
 fn get_prints_routes_conflicts_and_listeners_as_tables() -> Result<()> {
     let netns = Netns::new("get")?;

@@ -1,4 +1,4 @@
-//! `sluice get status` shows what the kernel data path leaves to the agent, why, and the remedy.
+//! `sluice get status` shows the connections that the kernel data path leaves to the agent, why, and the remedy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn names_of(sluice: &Sluice, what: &str, why: &str) -> Result<Vec<String>> {
     Ok(names.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-/// Waits until these have a reason.
+/// Waits until these have the given reason.
 fn told(sluice: &Sluice, what: &str, why: &str, names: &[&str]) -> Result<()> {
     let mut found = Vec::new();
     wait_until("a finding", PATIENCE, || {

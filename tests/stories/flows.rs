@@ -1,4 +1,4 @@
-//! The agent's reports on connections in the kernel, and when it ends them.
+//! The agent's reports on connections in the kernel, and the connections that it ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ use tests::steering::{BACK, BACKEND_PORT, Family, HOST, ROUTER_PORT, Setup, Stag
 use tests::stream::{self, Pair};
 use tests::wait::{PATIENCE, wait_for, wait_until};
 
-/// Lines of the access log, as the agent has printed them.
+/// Lines of the access log that the agent has printed.
 fn lines(sluice: &Sluice) -> Vec<String> {
     sluice.output().into_iter().filter(|line| line.contains(" access: ")).collect()
 }
@@ -140,12 +140,12 @@ fn silent(data_path: DataPath, family: Family) -> Result<()> {
     for pair in [&silent, &half] {
         let from = pair.client.local_addr()?;
         wait_for("the silent connection is ended", PATIENCE, || {
-            // As often as this the other one is not silent.
+            // The other connection is busy: it exchanges bytes at each poll.
             busy.greet().ok()?;
             ends(&stage, from)
         })?;
     }
-    // Neither end waits for ever.
+    // Neither end waits forever.
     for mut end in [&silent.client, &silent.origin, &half.origin] {
         let read = stream::read_once(&mut end);
         ensure!(
@@ -179,7 +179,7 @@ fn a_changed_path_reaches_the_maps_without_a_look_from_time_to_time() -> Result<
     let pool = || -> Result<Value> { Ok(stage.sluice.dump(names::POOLS)?[0].clone()) };
     let before = pool()?;
     assert_eq!(before["slots"], 1);
-    // The network's own route goes, and with it the way to the endpoint.
+    // The network's own route is removed, and with it the path to the endpoint.
     stage.router.ip(&["route", "del", "10.81.2.0/24"])?;
     wait_for("the endpoint has no way", PATIENCE, || pool().ok().filter(|pool| pool["slots"] == 0))?;
     ensure!(stage.sluice.dump(names::ENDPOINTS)? == serde_json::json!([]), "an endpoint without a way stays");
@@ -239,7 +239,7 @@ fn a_wildcard_routes_connection_is_logged_with_the_name_that_was_asked_for() -> 
     Ok(())
 }
 
-/// An agent on a loopback of its own, with its place in the BPF file system and its manifests; the next one takes the
+/// An agent on a loopback of its own, with its folder in the BPF file system and its manifests; the next agent uses the
 /// same.
 struct Seat {
     netns: Netns,
@@ -273,7 +273,7 @@ impl Seat {
         Ok(process)
     }
 
-    /// A passthrough route of each name, to the listener.
+    /// Writes a passthrough route for each name, to the listener.
     fn write(&self, names: &[&str], listener: &TcpListener) -> Result<()> {
         let routes = names.iter().map(|name| folder::route(name, &format!("{name}.test"), "raw", folder::PASSTHROUGH));
         let text = folder::router() + &folder::service("raw", listener.local_addr()?) + &routes.collect::<String>();
@@ -298,7 +298,7 @@ impl Seat {
         Path::new("/sys/fs/bpf/sluice").join(&self.instance).join(format!("v{ABI}")).join(map)
     }
 
-    /// A map's bytes, secret or not.
+    /// A map's bytes, including secrets.
     fn raw(&self, map: &str) -> Result<String> {
         let output = command::output(Command::new("bpftool").args(["map", "dump", "pinned"]).arg(self.pin(map)))?;
         Ok(String::from_utf8(output.stdout)?)
@@ -364,7 +364,7 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
     let mut agent = seat.start(&["--drain", "3"])?;
     let (first, second) = (seat.connect(&listener, "a.test")?, seat.connect(&listener, "a.test")?);
     let (ends, stays) = (first.client.local_addr()?, second.client.local_addr()?);
-    // So many that their lines are not written in no time.
+    // Enough of them that logging takes noticeable time.
     let others = (0..500).map(|_| seat.connect(&listener, "a.test")).collect::<Result<Vec<_>>>()?;
     let line = |agent: &Process, client: SocketAddr| {
         let begin = format!("client={client} ");
@@ -389,13 +389,13 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
     ensure!(told == others.len() + 1, "{told} of {} connections that stayed have a line", others.len() + 1);
     ensure!(!seat.pin(names::FLOWS).exists(), "pins are left");
 
-    // Without connections it does not wait.
+    // Without connections, it exits at once.
     let mut agent = seat.start(&["--drain", "3600"])?;
     agent.terminate(PATIENCE)?;
     Ok(())
 }
 
-/// One connection on a path: its line in the access log, as JSON.
+/// A connection on a data path: its line in the access log, as JSON.
 fn line_of(data_path: DataPath) -> Result<Value> {
     let arguments = ["--access-log", "json"].map(str::to_owned).to_vec();
     let stage = Stage::new(data_path, Setup { arguments, ..Setup::new(Family::V4) })?;
@@ -425,7 +425,7 @@ fn a_connections_line_is_the_same_on_either_path() -> Result<()> {
     Ok(())
 }
 
-/// `auto` without the right to load programs: everything is relayed, and status and log say why.
+/// `auto` without permission to load programs: all connections are relayed, and status and log give the reason.
 #[test]
 fn without_the_kernel_everything_is_relayed_and_the_reason_is_named() -> Result<()> {
     let stage = Stage::new(DataPath::Forbidden, Setup::new(Family::V4))?;
@@ -439,8 +439,7 @@ fn without_the_kernel_everything_is_relayed_and_the_reason_is_named() -> Result<
     Ok(())
 }
 
-/// An interface that comes while the router runs carries connections like one that was there, and so does one that came
-/// again.
+/// Interfaces that are created, or created again, while the router runs carry connections like existing ones.
 #[test]
 fn connections_of_interfaces_that_come_and_go_are_carried() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;

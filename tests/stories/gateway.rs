@@ -89,7 +89,7 @@ impl Stage {
         replace(&self.manifests.path().join("change.yaml"), text)
     }
 
-    /// Status and first word of the body: the name of the backend that answers.
+    /// Status and first word of the body: the name of the responding backend.
     fn get(&self, url: &str) -> Result<(u16, String)> {
         self.curl(url, &[])
     }
@@ -273,7 +273,7 @@ spec:
     Ok(())
 }
 
-/// A manifest that is refused leaves the last good version in force, and the status says so.
+/// A rejected manifest leaves the last accepted version in force, and the status reports it.
 #[test]
 fn a_refused_version_leaves_the_last_good_one() -> Result<()> {
     let good = gateway(WEB) + &http_route("store", 2026, "store.gw.test", "/", "one");
@@ -289,8 +289,7 @@ fn a_refused_version_leaves_the_last_good_one() -> Result<()> {
     Ok(())
 }
 
-/// The port of a Gateway alone, under `sluice keep`: an upgrade hands its socket over, so that no connection is
-/// refused.
+/// The port of a Gateway alone, under `sluice keep`: an upgrade passes on its socket, so that no connection is refused.
 #[test]
 fn an_upgrade_keeps_the_port_of_a_gateway_open() -> Result<()> {
     let text = gateway(MORE) + &http_route("store", 2026, "store.gw.test", "/", "one");

@@ -1,4 +1,4 @@
-//! The stage itself, without a router: what the other stories rely on.
+//! The harness itself, without a router: guarantees that the other stories rely on.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;

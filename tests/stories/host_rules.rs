@@ -1,4 +1,4 @@
-//! Rules of the host's netfilter apply to connections through the router, whichever data path carries them.
+//! Rules of the host's netfilter apply to connections through the router on either data path.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ fn an_endpoint_sees_the_address_that_a_rule_gives() -> Result<()> {
         let own = stage.family.address(BACK, 1);
         let mut address =
             vec!["address".to_owned(), "add".into(), format!("{given}/{bits}"), "dev".into(), "back".into()];
-        // It must not become what dials come from.
+        // It must not become the source address of dials.
         address.extend(
             given.is_ipv6().then_some(["nodad", "preferred_lft", "0"]).into_iter().flatten().map(str::to_owned),
         );
@@ -88,7 +88,7 @@ fn another_machine_gets_the_clients_that_a_rule_sends_there() -> Result<()> {
         rules(stage, &text)?;
         if stage.steers() {
             let reason = "rule 2 of chain c in table inet story may translate addresses or ports of packets to it";
-            // Every address of the router is a listener's; each is named.
+            // Every address of the router has a listener; each is named.
             let [front, back] = [FRONT, BACK].map(|link| SocketAddr::new(stage.family.address(link, 1), ROUTER_PORT));
             for address in [front, back] {
                 explained(stage, &format!("{address}"))?;
@@ -180,16 +180,15 @@ fn an_operator_who_knows_has_rules_passed_by() -> Result<()> {
     stage.connect()?.exchange(6, 200_000, 200_000)
 }
 
-/// Loads rules for other traffic, and waits until the agent has read them: a further rule, for the endpoint, makes it
-/// relay, and is removed again.
-/// it relayed, and goes.
+/// Loads rules for other traffic, and waits until the agent has read them: a further rule, for the endpoint, makes the
+/// agent relay, and is removed again.
 pub fn stays_steered(stage: &Stage, program: &[&str], text: &str) -> Result<()> {
     stage.router.feed(program, text)?;
     let endpoint = stage.family.address(BACK, 2);
     rules(stage, &chain("filter", "output", &format!("{} daddr {endpoint} drop", version(stage))))?;
     explained(stage, "of chain c in table inet story may drop packets to it")?;
     stage.router.feed(&["nft", "-f", "-"], "delete table inet story")?;
-    // All rules are read again, and a debug build reads some thousands a second.
+    // All rules are read again; a debug build reads some thousands per second.
     let rules = text.lines().count() as u64;
     steered_within(stage, AGAIN_WITHIN + Duration::from_secs(rules / 1000))
 }
@@ -198,18 +197,18 @@ fn version(stage: &Stage) -> &'static str {
     if stage.family == Family::V4 { "ip" } else { "ip6" }
 }
 
-/// As a `nat` chain in an `inet` table requires it.
+/// The family that a `nat` chain in an `inet` table requires.
 fn family(stage: &Stage) -> &'static str {
     version(stage)
 }
 
-/// A chain with this rule, and one that never matches.
+/// A chain with this rule and one that never matches.
 fn chain(kind: &str, hook: &str, rule: &str) -> String {
     let other = if kind == "filter" { "ip daddr 192.0.2.1 drop\n" } else { "" };
     format!("table inet story {{\nchain c {{\ntype {kind} hook {hook} priority 0\n{other}{rule}\n}}\n}}\n")
 }
 
-/// Puts rules into the router's machine.
+/// Loads rules on the router's machine.
 fn rules(stage: &Stage, text: &str) -> Result<()> {
     stage.router.feed(&["nft", "-f", "-"], text)
 }
@@ -218,7 +217,7 @@ fn flush(stage: &Stage) -> Result<()> {
     rules(stage, "flush ruleset")
 }
 
-/// A connection that the agent carries.
+/// A relayed connection.
 fn relayed(stage: &Stage) -> Result<Pair> {
     let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
     ensure!(!stage.steers() || stage.check(&pair).is_err(), "the kernel carries it");

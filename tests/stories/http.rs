@@ -1,5 +1,5 @@
-//! Requests through the proxy by third-party clients and servers: what they need of a router in between, and what must
-//! be transparent to them.
+//! Requests through the proxy by third-party clients and servers: features that they need of an intermediary, and its
+//! transparency.
 
 mod annotations;
 mod events;

@@ -1,4 +1,4 @@
-//! Two agents on one host, each with an instance of its own, dial from ports of their own.
+//! Two agents on one host, each with its own instance, dial from separate port ranges.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -41,7 +41,7 @@ fn a_second_agent_dials_from_other_ports_or_does_not_start() -> Result<()> {
     Ok(())
 }
 
-/// One route in a router of these ports, and of a port for statistics.
+/// One route on a router with these ports, and a port for statistics.
 pub fn manifests(folder: &Path, endpoint: SocketAddr, [http, https]: [u16; 2]) -> Result<()> {
     let stats = 1936 + http - 8080;
     let router = folder::router().replace("8080", &http.to_string()).replace("8443", &https.to_string());
@@ -51,7 +51,7 @@ pub fn manifests(folder: &Path, endpoint: SocketAddr, [http, https]: [u16; 2]) -
     folder::replace(&folder.join("all.yaml"), &text)
 }
 
-/// The lowest and the highest port that an agent dials from.
+/// The lowest and the highest port from which an agent dials.
 fn ports(sluice: &Sluice) -> Result<(u64, u64)> {
     let config = sluice.dump(names::CONFIG)?;
     let number = |member: &str| config[0][member].as_u64().with_context(|| format!("{config}"));

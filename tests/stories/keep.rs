@@ -1,4 +1,4 @@
-//! `sluice keep`: an agent that falls is started again, one is replaced by another, and no client sees either.
+//! `sluice keep`: a failed agent is restarted, an agent is replaced by another, and clients notice neither.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -32,8 +32,8 @@ const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOS
 const HTTPS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
 const EDGE: &str = "edge.apps.localhost";
 
-/// A keeper in a namespace of its own, with the backends of the quickstart. It runs the agent through a link, so that
-/// a test can put another binary there.
+/// A keeper in a namespace of its own, with the backends of the quickstart. It runs the agent through a symbolic link,
+/// so that a test can replace the binary.
 struct Stage {
     instance: String,
     netns: Netns,
@@ -64,7 +64,7 @@ impl Stage {
         Ok(Stage { instance, netns, nginx, keeper, ended: false, state, programs, manifests })
     }
 
-    /// Process ids of the agents that run, the oldest first.
+    /// Process ids of the running agents, the oldest first.
     fn agents(&self) -> Result<Vec<i32>> {
         let id = self.keeper.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
@@ -86,7 +86,7 @@ impl Stage {
         sluice::run(&[OsStr::new("upgrade"), OsStr::new("--state"), self.state.path().as_os_str()])
     }
 
-    /// Puts something else where the agent's binary was, in one step.
+    /// Replaces the agent's binary atomically.
     fn install(&self, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
         let new = self.programs.path().join("new");
         make(&new)?;
@@ -100,20 +100,20 @@ impl Stage {
         })
     }
 
-    /// Waits for the end of the keeper, and returns its exit code.
+    /// Waits for the exit of the keeper; returns its exit code.
     fn code(&mut self) -> Result<Option<i32>> {
         let code = self.keeper.ended(PATIENCE)?.code();
         self.ended = true;
         Ok(code)
     }
 
-    /// Ends the keeper, and returns its exit code.
+    /// Stops the keeper; returns its exit code.
     fn end(&mut self) -> Result<Option<i32>> {
         kill(i32::try_from(self.keeper.id())?, Signal::TERM)?;
         self.code()
     }
 
-    /// Ends the keeper, and looks whether anything is left in the kernel.
+    /// Stops the keeper, and checks that no state is left in the kernel.
     fn ends_cleanly(mut self) -> Result<()> {
         assert_eq!(self.end()?, Some(0));
         assert!(!Path::new("/sys/fs/bpf/sluice").join(&self.instance).exists(), "pins are left");
@@ -126,14 +126,14 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// A keeper that is killed leaves its agents running.
+    /// A killed keeper leaves its agents running.
     fn drop(&mut self) {
         if !self.ended
             && let Err(error) = self.end()
         {
             eprintln!("leaving a keeper behind: {error:#}");
         }
-        // Of a test that failed. User-space runs have none.
+        // After a failed test. User-space runs have no pins.
         let _ = fs::remove_dir_all(Path::new("/sys/fs/bpf/sluice").join(&self.instance));
     }
 }
@@ -185,7 +185,7 @@ fn killed(data_path: DataPath) -> Result<()> {
     stage.ends_cleanly()
 }
 
-/// A client that opens one TLS connection after the other, and counts.
+/// A client that opens TLS connections one after another, and counts them.
 struct Load {
     stop: AtomicBool,
     served: AtomicU64,
@@ -231,7 +231,7 @@ fn upgrades_under_load_refuse_and_break_nothing_with_the_kernel_program() -> Res
     upgrades(DataPath::Kernel)
 }
 
-/// New TLS connections at full speed, and one answer that takes longer than an upgrade: none is refused or broken.
+/// New TLS connections at full speed, and a response that takes longer than an upgrade: none is refused or broken.
 fn upgrades(data_path: DataPath) -> Result<()> {
     const LENGTH: u64 = 16 << 20;
     let stage = Stage::new(data_path, &[])?;
@@ -321,7 +321,7 @@ fn an_upgrade_to_an_agent_that_does_not_get_ready_says_why_and_changes_nothing()
     Ok(())
 }
 
-/// The old agent has left the kernel's maps alone meanwhile.
+/// Meanwhile, the old agent did not update the kernel's maps.
 #[test]
 fn after_an_upgrade_that_failed_the_kernels_maps_follow_the_manifests_again() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, &[])?;
@@ -363,7 +363,7 @@ fn cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives() -> R
     agent.ended(PATIENCE)?;
     let folder = Path::new("/sys/fs/bpf/sluice").join(&instance);
     let link = folder.join(format!("v{}/links/lo-ingress", router_common::maps::ABI));
-    // Before Linux 6.6 there are no links to pin, but filters.
+    // Before Linux 6.6 there are filters instead of pinned links.
     let filters = || -> Result<String> {
         let shown = command::output(netns.command("tc")?.args(["filter", "show", "dev", "lo", "ingress"]))?;
         Ok(String::from_utf8(shown.stdout)?)
@@ -384,7 +384,7 @@ fn exit_codes_that_another_start_would_not_change_are_passed_on() -> Result<()> 
         kill(stage.agent()?, Signal::KILL)?;
         assert_eq!(stage.code()?, Some(code));
     }
-    // The end of the keeper is that of the agent.
+    // The exit of the keeper follows that of the agent.
     let mut stage = Stage::new(DataPath::UserSpace, &[])?;
     assert_eq!(stage.end()?, Some(0));
     assert!(stage.netns.run(|| Ok(TcpStream::connect(HTTP).is_err()))?, "nobody listens any more");
@@ -428,7 +428,7 @@ fn wrong_usage_is_told_once_and_not_kept() -> Result<()> {
     Ok(())
 }
 
-/// As systemd does it: sockets by `LISTEN_FDS`, readiness by `NOTIFY_SOCKET`.
+/// As with systemd: sockets through `LISTEN_FDS`, readiness through `NOTIFY_SOCKET`.
 #[test]
 fn sockets_of_systemd_are_used_and_readiness_is_told() -> Result<()> {
     let netns = Netns::new("activation")?;
@@ -441,7 +441,7 @@ fn sockets_of_systemd_are_used_and_readiness_is_told() -> Result<()> {
     let notified = UnixDatagram::bind(&notify)?;
     notified.set_read_timeout(Some(PATIENCE))?;
 
-    // A shell puts the descriptors where LISTEN_FDS has them, and becomes the agent under its own process id.
+    // A shell moves the descriptors to the numbers of LISTEN_FDS, and then executes the agent under its own process id.
     let mut command = netns.command("sh")?;
     let own = |listener: &TcpListener| Ok::<OwnedFd, std::io::Error>(listener.try_clone()?.into());
     command.stdin(own(&http)?).stdout(own(&https)?).stderr(own(&other)?).env("NOTIFY_SOCKET", &notify);
@@ -464,14 +464,14 @@ fn sockets_of_systemd_are_used_and_readiness_is_told() -> Result<()> {
     assert!(warned, "{}", said());
 
     agent.end()?;
-    // The sockets are systemd's: connections wait for the next agent.
+    // systemd owns the sockets: connections wait for the next agent.
     for address in [HTTP, HTTPS, unwanted] {
         netns.run(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?))?;
     }
     Ok(())
 }
 
-/// A process that ends with the test.
+/// A process that is killed when the test ends.
 struct Child(std::process::Child);
 
 impl Child {
@@ -485,7 +485,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Ended already is as good.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

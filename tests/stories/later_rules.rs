@@ -1,5 +1,5 @@
-//! Rules and policies that are added while a connection is carried apply to it on both data paths: banned clients,
-//! network policies, IPsec.
+//! Rules and policies added while a connection is carried apply to it on both data paths: banned clients, network
+//! policies, IPsec.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,21 +13,21 @@ use tests::wait::{PATIENCE, hold, wait_until};
 
 use crate::ways_out::steered_within;
 
-/// How soon a change holds for connections that are carried; in-kernel sets change without a word.
+/// Time-out for a change to apply to carried connections; in-kernel sets change without notification.
 const HOLDS_WITHIN: Duration = Duration::from_secs(10);
-/// How long something is looked at that must not come.
+/// Time during which a forbidden event must not occur.
 const SILENCE: Duration = Duration::from_millis(700);
 
 /// State of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Nothing came, and nothing that it sends arrives.
+    /// No data arrived, and its own data do not arrive.
     Silent,
     /// It was reset.
     Reset,
 }
 
-/// A rule, as a program reads it; `{client}`, `{endpoint}` and `{ip}` (`ip` or `ip6`) are those of the stage.
+/// A rule in the input of a program; `{client}`, `{endpoint}` and `{ip}` (`ip` or `ip6`) stand for the stage's values.
 struct Rule {
     program: &'static [&'static str],
     text: &'static str,
@@ -58,7 +58,7 @@ impl Rule {
     }
 }
 
-/// Each version of IP, on each path, with a connection in mid-transfer.
+/// Runs a story for each IP version, on each data path, with a connection in mid-transfer.
 fn all(story: impl Fn(&Stage, Pair) -> Result<()>) -> Result<()> {
     for family in [Family::V4, Family::V6] {
         for data_path in [DataPath::Kernel, DataPath::UserSpace] {
@@ -71,8 +71,8 @@ fn all(story: impl Fn(&Stage, Pair) -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// A rule against a client is added: its packets do not arrive, and it sees `end`. On the kernel's path the endpoint is
-/// reset; that of the relay would wait.
+/// A rule against a client is added: its packets do not arrive, and it observes `end`. On the kernel's path the
+/// endpoint is reset; the relay's endpoint would wait.
 fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
     all(|stage, pair| {
         before.iter().try_for_each(|rule| rule.load(stage, &pair))?;
@@ -93,7 +93,7 @@ fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
     })
 }
 
-/// Waits until a client's bytes do not arrive any more, and checks what the client sees.
+/// Waits until a client's bytes no longer arrive, and checks the client's end.
 fn stops(stage: &Stage, pair: &Pair, end: End) -> Result<()> {
     if stage.steers() {
         no_flow_is_left(stage)?;
@@ -115,7 +115,7 @@ fn no_flow_is_left(stage: &Stage) -> Result<()> {
     .with_context(|| format!("{:?}", flows()))
 }
 
-/// Nothing comes from the other end, though it may have been reset.
+/// Checks that no data arrives from the peer, though the connection may have been reset.
 fn arrives_nothing(mut stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(SILENCE))?;
     match stream::read_once(&mut stream) {
@@ -133,11 +133,11 @@ fn is_reset(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// State of an end with an error that may not have been read yet.
+/// State of an end, including an unread error.
 fn fate(mut stream: &TcpStream) -> Result<End> {
     stream.set_read_timeout(Some(SILENCE))?;
     match stream::read_once(&mut stream) {
-        // A reset that was seen already leaves the end of the stream behind.
+        // After a reset that was already reported, reads return the end of the stream.
         Ok(0) => Ok(End::Reset),
         Ok(read) => bail!("{read} bytes came"),
         Err(error) if is_silence(&error) => Ok(End::Silent),
@@ -169,8 +169,8 @@ fn a_client_that_iptables_resets_is_reset() -> Result<()> {
     banned(&[], &ban, &lift, End::Reset)
 }
 
-/// With an ICMP error, as firewalls reject by default: TCP goes on in spite of one (RFC 1122 §4.2.3.9). On the kernel's path
-/// the client is reset.
+/// With an ICMP error, as firewalls reject by default: TCP does not abort because of one (RFC 1122 §4.2.3.9). On the
+/// kernel's path the client is reset.
 #[test]
 fn a_client_that_a_rule_rejects_is_cut_off() -> Result<()> {
     let rule = "table inet late { chain c { type filter hook input priority 0; {ip} saddr {client} reject\n}\n}\n";
@@ -190,7 +190,7 @@ fn a_client_that_a_rule_rejects_is_cut_off() -> Result<()> {
     })
 }
 
-/// The same at an endpoint's own host, of which this host's rules know nothing: both paths wait, and go on.
+/// The same at the endpoint's own host, unknown to this host's rules: both data paths wait, and continue.
 #[test]
 fn what_an_endpoints_host_rejects_in_mid_transfer_arrives_when_it_does_no_more() -> Result<()> {
     all(|stage, pair| {
@@ -205,7 +205,7 @@ fn what_an_endpoints_host_rejects_in_mid_transfer_arrives_when_it_does_no_more()
     })
 }
 
-/// The endpoint gets what its client has sent.
+/// Checks that the endpoint receives its client's bytes.
 fn arrives(pair: &Pair, text: &[u8]) -> Result<()> {
     pair.origin.set_read_timeout(Some(PATIENCE))?;
     pair.client.set_read_timeout(Some(PATIENCE))?;
@@ -268,7 +268,7 @@ fn what_is_accepted_before_a_ban_goes_on() -> Result<()> {
 
 fn accepted_before(stage: &Stage) -> Result<()> {
     let first = stage.connect()?;
-    // Of connections that are older than this rule the host's connection tracking knows nothing.
+    // Connection tracking does not know connections that are older than this rule.
     iptables("*filter\n-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\nCOMMIT\n").load(stage, &first)?;
     let pair = stage.connect()?;
     iptables("*filter\n-A INPUT -s {client} -j DROP\nCOMMIT\n").load(stage, &pair)?;
@@ -278,7 +278,7 @@ fn accepted_before(stage: &Stage) -> Result<()> {
     pair.exchange(2, 200_000, 200_000)
 }
 
-/// What cannot be decided ends no connection: the relay would have carried all but the packets that match.
+/// A rule that cannot be decided ends no connection: the relay would have carried all packets except the matching ones.
 #[test]
 fn what_may_match_some_packets_ends_no_connection() -> Result<()> {
     all(|stage, pair| {
@@ -309,7 +309,7 @@ fn a_chain_on_the_interface_holds_for_what_is_carried() -> Result<()> {
     banned(&[], &rule, &lift, End::Silent)
 }
 
-/// A rule comes between router and endpoint: nothing arrives at either end. On the kernel's path the client is reset.
+/// A rule between router and endpoint: nothing arrives at either end. On the kernel's path the client is reset.
 fn cut_off(rule: &Rule) -> Result<()> {
     all(|stage, pair| {
         rule.load(stage, &pair)?;
@@ -323,7 +323,7 @@ fn ends(stage: &Stage, pair: &Pair) -> Result<()> {
         ended_by_rule(stage)?;
         ensure!(fate(&pair.client)? == End::Reset, "the client waits");
     }
-    // One way at least nothing passes: a client's request has no answer.
+    // At least one direction is blocked: a client's request gets no response.
     let _ = (&pair.client).write_all(b"question");
     pair.origin.set_read_timeout(Some(SILENCE))?;
     if stream::read_once(&mut &pair.origin).is_ok_and(|read| read > 0) {

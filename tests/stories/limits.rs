@@ -1,4 +1,4 @@
-//! What docs/datapath.md names as a limit of the kernel path: what happens there, beside the relay.
+//! The limits of the kernel path in docs/datapath.md: its behaviour, compared with the relay's.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::ways_out::gets_nothing;
 
 /// Another link between router and backend.
 const SECOND: u8 = 3;
-/// How long something is looked at that must not come.
+/// Time during which a forbidden event must not occur.
 const SILENCE: Duration = Duration::from_millis(700);
 const BOTH: [DataPath; 2] = [DataPath::Kernel, DataPath::UserSpace];
 
@@ -28,7 +28,7 @@ fn world(data_path: DataPath, family: Family) -> Result<Stage> {
     Stage::new(data_path, Setup::new(family))
 }
 
-/// Packets of the endpoint arrive on another interface than packets to it leave by. IPv6 has no such filter.
+/// Packets from the endpoint arrive on another interface than packets to it use. IPv6 has no such filter.
 #[test]
 fn answers_that_a_reverse_path_filter_drops_are_carried() -> Result<()> {
     for data_path in BOTH {
@@ -61,7 +61,7 @@ fn answers_that_a_reverse_path_filter_drops_are_carried() -> Result<()> {
     Ok(())
 }
 
-/// Of a rule for some packets of a connection the kernel path knows those of its handshake and first flight alone.
+/// If a rule matches some packets of a connection, the kernel path checks it only for the handshake and first flight.
 #[test]
 fn a_rule_for_some_packets_of_a_connection_sees_none_that_is_carried() -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup { offloads: false, ..Setup::new(family) });
@@ -85,7 +85,7 @@ fn a_rule_for_some_packets_of_a_connection_sees_none_that_is_carried() -> Result
     })
 }
 
-/// A policy of a socket is for that socket's packets. The agent's sockets have none.
+/// A socket's policy applies to the packets of that socket. The agent's sockets have no policy.
 #[test]
 fn an_ipsec_policy_of_a_single_socket_is_for_no_other() -> Result<()> {
     alike(world, |stage| {
@@ -100,7 +100,7 @@ fn an_ipsec_policy_of_a_single_socket_is_for_no_other() -> Result<()> {
     })
 }
 
-/// Gives a socket a policy that blocks what leaves: a `struct xfrm_userpolicy_info` (linux/xfrm.h).
+/// Sets a policy of a socket that blocks outgoing packets: a `struct xfrm_userpolicy_info` (linux/xfrm.h).
 fn block(socket: &Socket, family: Family) -> Result<()> {
     const FAMILY: usize = 40;
     const DIRECTION: usize = 160;
@@ -121,7 +121,7 @@ fn block(socket: &Socket, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// A segment behind an authentication header with an unknown key: both paths drop it, and the connection continues.
+/// A segment with an authentication header of an unknown key: both data paths drop it, and the connection continues.
 #[test]
 fn segments_behind_an_authentication_header_that_nobody_knows_are_dropped() -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup { offloads: false, ..Setup::new(family) });
@@ -149,8 +149,8 @@ fn segments_behind_an_authentication_header_that_nobody_knows_are_dropped() -> R
     })
 }
 
-/// A client's packets begin to arrive behind an authentication header, and this host has the key, but no policy: the
-/// stack accepts them, and has no such connection. The agent carries new connections.
+/// A client begins to send authentication headers, and this host has the key, but no policy: the stack accepts the
+/// packets, and does not know the connection. The agent carries new connections.
 #[test]
 #[ignore = "needs AH; run by `cargo xtask verify --kernels`"]
 fn connections_whose_packets_begin_to_be_authenticated_wait() -> Result<()> {
@@ -180,7 +180,7 @@ fn connections_whose_packets_begin_to_be_authenticated_wait() -> Result<()> {
     })
 }
 
-/// A dial does not see sockets bound to another interface than its client's; the endpoint's response shows it.
+/// A dial does not detect sockets that are bound to another interface than its client's; the endpoint's response does.
 #[test]
 fn sockets_that_are_bound_to_another_interface_keep_their_connections() -> Result<()> {
     const PORTS: (u16, u16) = (20_000, 20_031);
@@ -230,7 +230,8 @@ fn a_program_that_binds_the_port_of_a_carried_connection_waits_for_its_end() -> 
     Ok(())
 }
 
-/// Packets that an external balancer sends back to the router look like any client's; here it does so a few times only.
+/// Packets that an external balancer sends back to the router look like any client's; here the balancer does so only a
+/// few times.
 #[test]
 fn a_route_to_the_router_by_a_balancer_elsewhere_goes_round() -> Result<()> {
     const ROUNDS: usize = 20;

@@ -1,4 +1,4 @@
-//! Links of every kind between the router and its clients and endpoints: over each, both paths give the same answers.
+//! Links of every kind between the router and its clients and endpoints: over each, both data paths behave equally.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tests::wait::{PATIENCE, wait_until};
 
 use crate::ways_out::explained;
 
-/// Links that VXLAN's packets go over.
+/// Numbers of the links under VXLAN.
 const UNDER: [u8; 2] = [8, 9];
 
 /// Unconnected client, router and backend. The router forwards, so the programs can look up next hops.
@@ -30,12 +30,12 @@ fn at(family: Family, link: u8, host: u8, port: u16) -> SocketAddr {
     SocketAddr::new(family.address(link, host), port)
 }
 
-/// A stage with the addresses of [`Stage::new`], on machines that are connected already.
+/// A stage with the addresses of [`Stage::new`], on connected machines.
 pub fn stage(data_path: DataPath, family: Family, machines: [Netns; 3]) -> Result<Stage> {
     Stage::on(data_path, machines, at(family, FRONT, 1, ROUTER_PORT), Setup::new(family))
 }
 
-/// Lays the link of the client or that of the backend as [`Stage::new`] does.
+/// Creates the client's or the backend's link as [`Stage::new`] does.
 pub fn plain(family: Family, [client, router, backend]: &[Netns; 3], link: u8) -> Result<()> {
     let [near, far] = [1, 2].map(|host| family.network(link, host));
     match link {
@@ -57,7 +57,7 @@ fn an_endpoint_is_its_own_client() -> Result<()> {
     alike(world, |stage| stage.talk(Carrier::Kernel))
 }
 
-/// Connections come in and leave by one interface.
+/// Connections arrive and leave on one interface.
 #[test]
 fn a_client_and_an_endpoint_are_on_one_segment() -> Result<()> {
     let world = |data_path, family: Family| {
@@ -70,13 +70,13 @@ fn a_client_and_an_endpoint_are_on_one_segment() -> Result<()> {
         }
         let endpoints = vec![at(family, FRONT, 3, BACKEND_PORT)];
         let address = at(family, FRONT, 1, ROUTER_PORT);
-        // The switch is to stay.
+        // Keeps the switch.
         Ok((Stage::on(data_path, machines, address, Setup { endpoints, ..Setup::new(family) })?, switch))
     };
     alike(world, |(stage, _)| stage.talk(Carrier::Kernel))
 }
 
-/// As those of WireGuard. The programs are attached to none of them.
+/// Like those of WireGuard. The programs attach to none of them.
 #[test]
 fn clients_come_by_an_interface_without_ethernet_headers() -> Result<()> {
     let world = |data_path, family: Family| {
@@ -88,7 +88,7 @@ fn clients_come_by_an_interface_without_ethernet_headers() -> Result<()> {
     alike(world, |(stage, _)| stage.talk(Carrier::AgentAlone))
 }
 
-/// As a macvlan in passthru mode, the host's only one there: it has the hardware address of the link itself.
+/// Like a macvlan in passthru mode, the only one on its host: it has the hardware address of the link itself.
 #[test]
 fn clients_come_by_a_macvlan_that_takes_its_whole_link() -> Result<()> {
     let world = |data_path, family: Family| {
@@ -198,7 +198,7 @@ fn next_hops_are_ipv6_addresses_of_the_link() -> Result<()> {
     alike(world, |stage| stage.talk(Carrier::Kernel))
 }
 
-/// An interface gets another name while a connection goes on over it, and new ones come.
+/// An interface is renamed while a connection uses it, and new connections arrive.
 #[test]
 fn interfaces_are_renamed() -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup::new(family));
@@ -229,8 +229,8 @@ fn interfaces_are_renamed() -> Result<()> {
     })
 }
 
-/// The interface is promiscuous, or its segment floods: a frame with another hardware address is another host's, even if all
-/// else in it is right.
+/// The interface is promiscuous, or its segment floods: a frame with another hardware address belongs to another host,
+/// even if everything else in it is right.
 #[test]
 fn frames_for_other_hosts_are_left_alone() -> Result<()> {
     const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 0x42];

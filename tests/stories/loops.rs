@@ -1,5 +1,5 @@
-//! A route to the router itself: what it would send there would come back as a client's, and take a descriptor and a port
-//! each time round.
+//! A route to the router itself: its connections would come back as those of a client, and use a descriptor and a port
+//! on each round.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -34,7 +34,7 @@ fn a_route_to_the_router_itself_is_refused() -> Result<()> {
                 + &folder::service("clear", SocketAddr::new(own, 8080))
                 + &folder::route("clear", CLEAR, "clear", "");
             folder::replace(&manifests.path().join("all.yaml"), &text)?;
-            // Loopback too.
+            // Endpoints on loopback, too.
             let mut options = Options::loopback(data_path);
             options.arguments.push("--show-cause".to_owned());
             let sluice = Sluice::start(&router, manifests.path(), &options)?;
@@ -83,7 +83,7 @@ fn explained(sluice: &Sluice) -> Result<()> {
 
 /// Unused addresses that the router's host translates to the router's own listeners, like those of a Service.
 const SERVICE: [&str; 2] = ["10.99.0.1", "fd99::1"];
-/// Descriptors beyond those of an idle router that a client's connections, and the first time round, may take.
+/// Descriptors, beyond those of an idle router, for a client's connections and the first round.
 const FEW: usize = 32;
 
 #[test]
@@ -137,7 +137,7 @@ fn translated(data_path: DataPath, v6: bool, hairpin: &str) -> Result<()> {
     ensure!(open < idle + FEW, "{open} descriptors are open after 8 s, {idle} were before: {read:?}");
     ensure!(read.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset), "{read:?}");
 
-    // The first one finds out.
+    // The first connection detects the loop.
     let answers = [ask(&client, own)?, ask(&client, own)?];
     ensure!(answers[0].starts_with("HTTP/1.1 50"), "{answers:?}");
     let told = |answer: &str| answer.starts_with("HTTP/1.1 503 ") && answer.contains("x-sluice-cause: own-listener");
@@ -155,7 +155,7 @@ fn ask(client: &Netns, router: &str) -> Result<String> {
     Ok(answer)
 }
 
-/// Clients on the host itself are served, whatever the host translates their destination to.
+/// Clients on the host itself are served, whatever destination the host translates their connections to.
 #[test]
 fn clients_of_the_host_are_served_behind_its_address_translation() -> Result<()> {
     let router = Netns::new("router")?;

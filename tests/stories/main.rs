@@ -1,6 +1,6 @@
 //! Sluice's behaviour, tested from outside: one story per file.
 //!
-//! The stories need root, and everything that `cargo xtask test` installs.
+//! The stories need root, and all packages that `cargo xtask test` installs.
 
 mod across;
 mod allowlist;

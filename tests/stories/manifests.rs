@@ -35,16 +35,16 @@ const MAPS: [&str; 10] = [
 ];
 /// A story whose IngressControllers are all rejected: its agent never becomes ready.
 const UNSERVED: &str = "refused-controllers";
-/// What stands before the arguments of a question in `explain.txt`.
+/// The prompt before the arguments of a question in `explain.txt`.
 const QUESTION: &str = "$ sluice ";
 /// The addresses of endpoints.
 const ENDPOINTS: [&str; 6] =
     ["10.1.0.1/24", "10.1.0.2/24", "10.1.0.3/24", "10.1.0.4/24", "fd00:1::2/64", "fd00:1::3/64"];
 /// The ports of endpoints.
 const PORTS: [u16; 4] = [5432, 8080, 8443, 50_051];
-/// How long maps are read again that differ from the golden file.
+/// Time-out for maps to become equal to the golden file.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long maps must stay the same before they are written to a golden file.
+/// Time for which maps must stay the same before they are written to a golden file.
 const SETTLED: Duration = Duration::from_secs(2);
 
 #[test]
@@ -83,11 +83,11 @@ fn serve_all(api: &str) -> Result<()> {
 fn serve(story: &Path) -> Result<String> {
     let (router, backends) = (Netns::new("manifests")?, Netns::new("backends")?);
     for machine in [&router, &backends] {
-        // Without link-local addresses, which would be other ones at each run.
+        // Without link-local addresses, which would differ at each run.
         machine.set("ipv6/conf/default/addr_gen_mode", "1")?;
     }
     router.link(("eth0", &["10.1.0.254/24", "fd00:1::fe/64"]), &backends, ("eth0", &ENDPOINTS))?;
-    // Endpoints that fail health checks would be named as such by the agent alone.
+    // Without listeners, the endpoints would fail health checks, which only the running agent reports.
     let _listeners =
         backends.run(|| PORTS.iter().map(|port| Ok(TcpListener::bind(("::", *port))?)).collect::<Result<Vec<_>>>())?;
     let sluice = Sluice::start(&router, story, &Options::network(DataPath::Kernel))?;
@@ -107,7 +107,7 @@ fn serve(story: &Path) -> Result<String> {
     Ok(faults)
 }
 
-/// The maps and verdicts, once they are the expected ones or do not change any more.
+/// The maps and verdicts, once they are as expected or stable.
 fn settled(sluice: &Sluice, questions: &[String], expected: Option<&String>) -> Result<String> {
     let (began, mut since) = (Instant::now(), Instant::now());
     let mut last = maps(sluice, questions)?;
@@ -141,7 +141,7 @@ fn maps(sluice: &Sluice, questions: &[String]) -> Result<String> {
     Ok(text)
 }
 
-/// Where the running agent's answers differ from those about the folder, or from the kernel's maps.
+/// Differences between the running agent's answers and those for the folder, or the kernel's maps.
 fn agreement(sluice: &Sluice, story: &Path, questions: &[String]) -> Result<String> {
     let mut faults = String::new();
     let [bpf, diff, instance] = ["bpf", "diff", "--instance"].map(OsStr::new);
@@ -180,7 +180,7 @@ fn explain(question: &str, of: &[&Path]) -> Result<Value> {
     let mut command = Command::new(sluice::binary()?);
     let output = command.args(arguments).args(["-o", "json"]).args(of).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // 4: it is not served.
+    // Exit code 4: the query is not served.
     ensure!(matches!(output.status.code(), Some(0 | 4)), "{command:?}: {said}");
     Ok(serde_json::from_slice(&output.stdout)?)
 }
@@ -197,7 +197,7 @@ fn endpoints(explanation: &Value) -> BTreeSet<String> {
     endpoints.filter_map(|endpoint| Some(endpoint.as_str()?.to_owned())).collect()
 }
 
-/// Endpoints that the kernel dials for a question; `None`: it leaves the connection to the agent.
+/// Endpoints that the kernel dials for a question; `None` if it passes the connection to the agent.
 fn steered_to(sluice: &Sluice, explanation: &Value) -> Result<Option<BTreeSet<String>>> {
     let Some(path) = step(explanation, "dataPath") else { return Ok(None) };
     if !path["verdict"].as_str().is_some_and(|verdict| verdict.starts_with("steer")) {

@@ -1,4 +1,4 @@
-//! The kernel's maps under a running router, read with `bpftool` and with `sluice bpf`.
+//! The kernel maps of a running router, read with `bpftool` and with `sluice bpf`.
 
 use std::net::Ipv4Addr;
 
@@ -69,7 +69,7 @@ fn each_connection_leaves_its_verdict_and_counts_for_its_route() -> Result<()> {
         ("https://edge.apps.localhost:8443/", "tls-terminate", "pass"),
         ("https://reencrypt.apps.localhost:8443/", "tls-terminate", "pass"),
         ("http://nobody.apps.localhost:8080/", "unknown-host", "pass"),
-        // A redirect is the proxy's work.
+        // Redirects are answered by the proxy.
         ("http://edge.apps.localhost:8080/", "needs-proxy", "pass"),
     ];
     for (i, (url, reason, verdict)) in cases.iter().enumerate() {
@@ -89,7 +89,7 @@ fn each_connection_leaves_its_verdict_and_counts_for_its_route() -> Result<()> {
         (count("passthrough"), count("tls-terminate"), count("unknown-host"), count("needs-proxy")),
         (Some(1), Some(2), Some(1), Some(1))
     );
-    // Per route: each of the four that matched a route of its own counts one; edge counts two.
+    // Counters per route: each of the four that matched a route counts one; edge counts two.
     let route_of = |map: &str, host: &str| -> Result<u64> {
         let found = entries(&sluice, map)?.into_iter().find(|entry| entry["host"] == host);
         found.and_then(|entry| entry["route"].as_u64()).with_context(|| format!("{host} in {map}"))

@@ -1,5 +1,4 @@
-//! The kernel path goes where the routes say, also while a connection lives: the programs remember next hops only for a
-//! moment.
+//! The kernel path follows changes of routes, also for live connections: the programs cache next hops only briefly.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -18,7 +17,8 @@ const HOST: &str = "raw.apps.test";
 /// Addresses by link (1: client to router, 2: router to gateway, 3: gateway to backend) and host.
 struct Plan {
     address: fn(u8, u8) -> String,
-    /// Bits of a link's network, and of the half of it that has the router and the other gateway address.
+    /// Prefix lengths of a link's network, and of the half of it that contains the router and the other gateway
+    /// address.
     bits: [u8; 2],
     forwarding: &'static str,
 }
@@ -41,13 +41,13 @@ fn a_live_connection_follows_its_route_to_another_gateway_over_ipv6() -> Result<
     follow(&V6, true)
 }
 
-/// The programs stay on an interface that is down.
+/// The programs stay attached to an interface that is down.
 #[test]
 fn connections_outlive_a_link_that_is_down_for_a_while() -> Result<()> {
     for family in [Family::V4, Family::V6] {
         let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
         if family == Family::V6 {
-            // Else its addresses go with the link.
+            // Otherwise its addresses are removed when the link goes down.
             stage.router.set("ipv6/conf/back/keep_addr_on_down", "1")?;
         }
         let pair = stage.connect()?;
@@ -65,14 +65,14 @@ fn connections_outlive_a_link_that_is_down_for_a_while() -> Result<()> {
     Ok(())
 }
 
-/// Then the programs cannot ask for next hops, and the kernel looks for one for each packet.
+/// Then the programs cannot look up next hops, and the kernel looks one up for each packet.
 #[test]
 fn the_same_where_the_router_does_not_forward() -> Result<()> {
     follow(&V4, false)?;
     follow(&V6, false)
 }
 
-/// client ─1─ router ─2─ gateway ─3─ backend; the gateway has two addresses, and loses the one that was used.
+/// client ─1─ router ─2─ gateway ─3─ backend; the gateway has two addresses, and loses the one in use.
 fn follow(plan: &Plan, forwards: bool) -> Result<()> {
     let names = ["client", "router", "gateway", "backend"];
     let machines = names.iter().map(|name| Netns::new(name)).collect::<Result<Vec<_>>>()?;
@@ -86,7 +86,7 @@ fn follow(plan: &Plan, forwards: bool) -> Result<()> {
     let [client, router, gateway, backend] = &machines[..] else { unreachable!("four machines were made") };
     gateway.set(plan.forwarding, "1")?;
     router.set(plan.forwarding, if forwards { "1" } else { "0" })?;
-    // Not of the same network as the first one, with which it would go.
+    // Not of the first address's network, or it would be removed with it.
     let other = format!("{}/{half}", address(2, 3));
     gateway.ip(&["address", "add", &other, "dev", "left", "nodad"])?;
     backend.ip(&["route", "add", "default", "via", &address(3, 1)])?;
@@ -106,7 +106,7 @@ fn follow(plan: &Plan, forwards: bool) -> Result<()> {
 
     router.ip(&["route", "replace", &network(3, 0), "via", &address(2, 3)])?;
     gateway.ip(&["address", "delete", &network(2, 2), "dev", "left"])?;
-    // A packet to the old address gets no answer.
+    // A packet to the old address gets no response.
     router.ip(&["neighbour", "flush", "dev", "right"])?;
     pair.greet()?;
     pair.exchange(1, 2_000_000, 2_000_000)?;

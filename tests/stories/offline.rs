@@ -1,4 +1,4 @@
-//! `sluice validate` and `translate`: the same answers as a running router's, without one.
+//! `sluice validate` and `translate` without a router: the same results as with a running one.
 
 use std::ffi::OsStr;
 use std::fs;

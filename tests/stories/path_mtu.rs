@@ -1,5 +1,5 @@
-//! A link beyond this host has a smaller MTU than the ends know: the ICMP error of the router in front of it reaches
-//! the sender, on both data paths.
+//! A link beyond this host has a smaller MTU than the ends know: the ICMP error of the router before it reaches the
+//! sender, on both data paths.
 
 use std::net::{SocketAddr, TcpListener};
 

@@ -1,5 +1,5 @@
-//! Packets for a pod on the router's host skip the router's end of the veth pair, as long as nothing is attached there
-//! that handles outgoing packets.
+//! Packets for a pod on the router's host bypass the router's end of the veth pair, unless something attached there
+//! handles outgoing packets.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use tests::watcher::{self, Hook};
 
 /// Both links of the stage: to the client, to the backend.
 const LINKS: [&str; 2] = ["front", "back"];
-/// Questions of one look, each of which is a packet and the answer another.
+/// Questions of one measurement; each question and each response is a packet.
 const QUESTIONS: u64 = 20;
 
 #[test]
@@ -27,7 +27,7 @@ fn packets_go_straight_to_the_other_ends() -> Result<()> {
     opened(&stage, &LINKS)?;
     let pair = connect(&stage)?;
     go(&stage, &pair, Way::Straight)?;
-    // The kernel says so, and every byte is right: in one piece and in many.
+    // The status reports it, and every byte arrives: in one write and in many.
     let shown = stage.sluice.get("status")?;
     ensure!(shown["dataPath"]["peerRedirect"] == serde_json::json!(["back", "front"]), "{shown}");
     pair.exchange(1, 3_000_000, 3_000_000)?;
@@ -82,7 +82,7 @@ fn another_program_sees_all_packets() -> Result<()> {
     })
 }
 
-/// Which packets it matches does not matter: no interface is skipped.
+/// The rules of the chain do not matter: no interface is bypassed.
 #[test]
 fn a_chain_of_nftables_sees_all_packets() -> Result<()> {
     watched_as("back", Way::ByInterface, |stage| {
@@ -136,7 +136,7 @@ fn watched(interface: &str, come: impl FnOnce(&Stage) -> Result<Undo<'static>>) 
     watched_as(interface, Way::By(interface), come)
 }
 
-/// The same; how packets go then is `way`.
+/// The same; the expected way of the packets is `way`.
 fn watched_as(interface: &str, way: Way, come: impl FnOnce(&Stage) -> Result<Undo<'static>>) -> Result<()> {
     let stage = stage(&[])?;
     opened(&stage, &LINKS)?;
@@ -162,7 +162,7 @@ fn connect(stage: &Stage) -> Result<Pair> {
     Ok(pair)
 }
 
-/// Indices of the interfaces that may be skipped now.
+/// Indices of the interfaces that may be bypassed now.
 fn leases(stage: &Stage) -> Result<Vec<u64>> {
     let dump = stage.sluice.dump(names::PEERS)?;
     let rows = dump.as_array().context("a list")?.iter().filter(|row| row["stands"] == true);
@@ -185,18 +185,18 @@ fn indices(stage: &Stage, interfaces: &[&str]) -> Result<Vec<u64>> {
     stage.router.run(|| interfaces.iter().map(|name| index(name).map(u64::from)).collect())
 }
 
-/// How packets of a connection go.
+/// Way of a connection's packets.
 #[derive(Clone, Copy)]
 enum Way<'a> {
-    /// None leaves by an interface of the router, but for those of the stack itself.
+    /// No packet leaves through an interface of the router, except those of the stack itself.
     Straight,
-    /// All leave by both.
+    /// All leave through both.
     ByInterface,
-    /// All leave by this one, and none by the other.
+    /// All leave through this one, and none through the other.
     By(&'a str),
 }
 
-/// Waits until a live connection's packets go a way: the programs ask a few times a second.
+/// Waits until a live connection's packets take a way: the programs check a few times per second.
 fn go(stage: &Stage, pair: &Pair, way: Way) -> Result<()> {
     let mut seen = Ok([0; 2]);
     let as_wanted = || {
@@ -214,7 +214,7 @@ fn go(stage: &Stage, pair: &Pair, way: Way) -> Result<()> {
     waited.with_context(|| format!("of {QUESTIONS} questions and answers {seen:?} left by {LINKS:?}")).map(drop)
 }
 
-/// Asks so many questions; how many packets left by each link meanwhile.
+/// Sends this many questions; returns the number of packets that left through each link meanwhile.
 fn questions(stage: &Stage, pair: &Pair) -> Result<[u64; 2]> {
     let now = || Ok([sent(&stage.router, LINKS[0])?, sent(&stage.router, LINKS[1])?]);
     let before: Result<_> = now();
@@ -225,7 +225,7 @@ fn questions(stage: &Stage, pair: &Pair) -> Result<[u64; 2]> {
     Ok([front_now - front, back_now - back])
 }
 
-/// Packets that have left by an interface.
+/// Number of packets sent by an interface.
 fn sent(netns: &Netns, interface: &str) -> Result<u64> {
     let table = netns.run(|| Ok(fs::read_to_string("/proc/thread-self/net/dev")?))?;
     let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));

@@ -1,5 +1,5 @@
-//! Every client of a node is answered, wherever it is, on each kind of pod network: pods behind a bridge, pods with a link
-//! each, and pods on the uplink.
+//! Every client of a node gets a response, wherever it is, on each kind of pod network: pods behind a bridge, pods with
+//! a link each, and pods on the uplink.
 
 use std::net::SocketAddr;
 
@@ -9,10 +9,10 @@ use tests::netns::Netns;
 use tests::steering::{BACK, BACKEND_PORT, Carrier, FRONT, Family, ROUTER_PORT, Setup, Stage, alike};
 
 const BRIDGE: &str = "cni0";
-/// The interface that pods of [`Network::Macvlan`] and [`Network::Ipvlan`] are on.
+/// The interface that pods of [`Network::Macvlan`] and [`Network::Ipvlan`] use.
 const UPLINK: &str = "uplink";
 
-/// How pods are connected to their node.
+/// Connection of pods to their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     /// Pods are ports of a bridge, which has the gateway's address (CNI plugin `bridge`).
@@ -57,7 +57,7 @@ fn all_clients_of_a_node_with_ipvlan_pods_are_answered() -> Result<()> {
     answered(Network::Ipvlan)
 }
 
-/// Outside, another pod, the endpoint's own pod, the node by its address, and by loopback.
+/// Clients outside, in another pod, in the endpoint's own pod, and on the node, by its address and by loopback.
 fn answered(network: Network) -> Result<()> {
     let world = |data_path, family: Family| {
         let [outside, node, pod, endpoint] = ["outside", "node", "pod", "endpoint"].map(Netns::new);
@@ -81,9 +81,9 @@ fn answered(network: Network) -> Result<()> {
         let setup = Setup { endpoints, ..Setup::new(family) };
         Ok((Stage::on(data_path, [outside, node, endpoint], address, setup)?, pod))
     };
-    // The program neither dials through an interface that shares a link, nor handles packets received by it. A packet
-    // of an ipvlan to an address that only the node has is received by the uplink; the answer leaves by the node's own
-    // ipvlan.
+    // The program neither dials through an interface that shares a link, nor handles packets received by it. An ipvlan
+    // packet to an address of the node is received by the uplink; the response leaves by the node's own ipvlan
+    // interface.
     let (dialer, of_pods) = match network {
         Network::Bridge | Network::PointToPoint | Network::Macvlan => (Carrier::Kernel, Carrier::Kernel),
         Network::Ipvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::Agent(Reason::NoHandshake)),

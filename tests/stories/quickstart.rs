@@ -39,7 +39,7 @@ fn over_ipv6_with_the_kernel_program() -> Result<()> {
     between_namespaces(DataPath::Kernel, Family::V6)
 }
 
-/// The unmodified folder, with names as curl resolves them: to both loopback addresses.
+/// The unmodified folder, with names resolved as by curl: to both loopback addresses.
 fn on_loopback(data_path: DataPath) -> Result<()> {
     let netns = Netns::new("loopback")?;
     let _nginx = Nginx::start(&netns, &nginx::quickstart(Ipv4Addr::LOCALHOST.into()))?;

@@ -1,4 +1,4 @@
-//! Connections through a passthrough route, byte for byte: half-closes, a receiver that stalls, a gigabyte each way.
+//! Connections through a passthrough route, byte for byte: half-closes, a stalled receiver, a gigabyte each way.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -64,7 +64,7 @@ fn half_closes_in_both_orders_with_the_kernel_program() -> Result<()> {
 fn half_closes(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path)?;
 
-    // The client is done first: the backend sees its end, and may still answer at length.
+    // The client closes first: the backend sees the end, and may still send a long response.
     let Pair { mut client, mut origin } = stage.connect()?;
     client.write_all(b"question")?;
     client.shutdown(Shutdown::Write)?;
@@ -80,7 +80,7 @@ fn half_closes(data_path: DataPath) -> Result<()> {
     })?;
     assert_eq!(received, (3 * MIB, sent));
 
-    // The backend is done first: the client sees its end, and may still send at length.
+    // The backend closes first: the client sees the end, and may still send for long.
     let Pair { mut client, mut origin } = stage.connect()?;
     origin.write_all(b"greeting")?;
     origin.shutdown(Shutdown::Write)?;
@@ -105,7 +105,8 @@ fn a_hello_in_single_bytes_arrives_whole_in_user_space() -> Result<()> {
 
 #[test]
 fn a_hello_in_single_bytes_arrives_whole_and_the_kernel_reads_it_too() -> Result<()> {
-    // A client that is moved to another processor between two bytes may overtake itself, and is relayed then.
+    // If the client's thread moves to another processor between two bytes, they may be reordered, and the connection is
+    // relayed.
     let mut verdicts = Value::Null;
     for _ in 0..3 {
         verdicts = trickle(DataPath::Kernel)?.sluice.dump(names::VERDICTS)?;
@@ -122,7 +123,7 @@ fn a_hello_in_single_bytes_arrives_whole_and_the_kernel_reads_it_too() -> Result
     bail!("out of order three times: {verdicts}")
 }
 
-/// A client that sends each byte of its hello on its own.
+/// A client that sends each byte of its hello in its own segment.
 fn trickle(data_path: DataPath) -> Result<Stage> {
     let stage = Stage::new(data_path)?;
     let hello = client_hello(HOST)?;
@@ -138,7 +139,7 @@ fn trickle(data_path: DataPath) -> Result<Stage> {
     Ok(stage)
 }
 
-/// A receiver that reads nothing for seconds stops the sender, and costs the router no memory; then all arrives.
+/// A receiver that does not read for seconds stops the sender, and costs the router no memory; then everything arrives.
 #[test]
 fn a_stalled_receiver_stops_the_sender_and_memory_stays_flat() -> Result<()> {
     const LENGTH: u64 = 96 * MIB;
@@ -147,7 +148,7 @@ fn a_stalled_receiver_stops_the_sender_and_memory_stays_flat() -> Result<()> {
         let Pair { client, origin } = stage.connect()?;
         let (mut from, mut to) = if to_client { (origin, client) } else { (client, origin) };
         let written = AtomicU64::new(0);
-        // Enough has flowed for whatever is allocated once to be there.
+        // Everything that is allocated once exists after these bytes.
         let content = Content::new(3);
         let before = stage.sluice.resident()?;
         let (sent, received, most) = thread::scope(|scope| {
@@ -178,7 +179,7 @@ fn a_stalled_receiver_stops_the_sender_and_memory_stays_flat() -> Result<()> {
     Ok(())
 }
 
-/// Waits until nothing more is taken from the sender for half a second, and returns how much was.
+/// Waits until the sender has been blocked for half a second; returns the number of bytes sent.
 fn stalls(written: &AtomicU64) -> Result<u64> {
     let mut last = (0, std::time::Instant::now());
     let (stalled, _) = wait::wait_for("the sender is stopped", wait::PATIENCE, || {

@@ -54,7 +54,7 @@ fn get_shows_routes_listeners_endpoints_and_certificates() -> Result<()> {
 fn status_files_say_what_a_cluster_would_show() -> Result<()> {
     let netns = Netns::new("status")?;
     let manifests = folder::quickstart(Ipv4Addr::LOCALHOST.into())?;
-    // A younger route for a host that is taken.
+    // A younger route for a claimed host.
     let late = folder::route("late", "edge.apps.localhost", "nobody", "").replace("2026-01-01", "2026-02-01");
     fs::write(manifests.path().join("late.yaml"), late)?;
     let early = fs::read_to_string(manifests.path().join("20-edge.yaml"))?.replacen(
@@ -79,7 +79,7 @@ fn status_files_say_what_a_cluster_would_show() -> Result<()> {
         assert!(late.contains(part), "{part:?} is not in the status:\n{late}");
     }
     assert!(!late.contains("demo"), "a foreign namespace is never named:\n{late}");
-    // And the older one serves: it answers 302, the late one has no TLS and would answer otherwise.
+    // The older route serves: it responds with 302, while the younger one has no TLS and would respond otherwise.
     let client = Client::of(&netns, Ipv4Addr::LOCALHOST.into());
     assert_eq!(client.get("http://edge.apps.localhost:8080/")?.status, 302);
     Ok(())

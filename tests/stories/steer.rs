@@ -1,7 +1,7 @@
 //! Connections through a passthrough route on both data paths: the kernel program, and the agent's relay. In the kernel
 //! run, the program must have dialed every connection.
 
-/// Tells stories on both data paths.
+/// Runs stories on both data paths.
 macro_rules! on_both_data_paths {
     ($($story:ident),+ $(,)?) => {
         mod in_user_space {

@@ -1,5 +1,5 @@
-//! Connections that are not the router's, but use its address: the host forwards and masquerades them, or programs of the
-//! host have made them. Dials leave their ports alone.
+//! Connections of others that use the router's address: the host forwards and masquerades them, or programs of the host
+//! opened them. Dials do not use their ports.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -18,9 +18,9 @@ use tests::wait::{PATIENCE, wait_until};
 
 /// Number of the link between strangers and router.
 const SIDE: u8 = 4;
-/// The ports that the router dials from, and that strangers are masqueraded to.
+/// The range of ports for the router's dials, and for masquerading.
 const PORTS: (u16, u16) = (20_000, 20_899);
-/// A third of them.
+/// A third of the ports.
 const STRANGERS: usize = 300;
 
 /// A stage whose router also forwards for other hosts, behind its own address.
@@ -55,13 +55,13 @@ impl Streets {
         Ok(Streets { stage, strangers, backend: SocketAddr::new(family.address(BACK, 2), BACKEND_PORT) })
     }
 
-    /// A connection to the backend past the router, and the backend's end of it.
+    /// A connection to the backend that bypasses the router, and the backend's end of it.
     fn stranger(&self) -> Result<Stranger> {
         let client = stream::open(&self.strangers, self.backend)?;
         Ok(Stranger { client, origin: stream::accept(&self.stage.listener)? })
     }
 
-    /// So many connections by the router, one after another; each reaches the backend, and goes.
+    /// Opens this many connections through the router, one after another; each reaches the backend, and is closed.
     fn connections(&self, count: usize) -> Result<()> {
         for number in 0..count {
             let pair = self.stage.connect();
@@ -71,7 +71,7 @@ impl Streets {
         Ok(())
     }
 
-    /// Entries of the programs' map of others' ports.
+    /// Number of entries in the programs' map of foreign ports.
     fn taken(&self) -> Result<usize> {
         Ok(self.stage.sluice.dump(names::TAKEN)?.as_array().context("a list")?.len())
     }
@@ -134,7 +134,7 @@ fn masqueraded(data_path: DataPath, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// Connections of programs of the host that have chosen their ports themselves, as the stack would not.
+/// Connections of the host's programs with explicitly bound ports, which the stack would not select.
 #[test]
 fn sockets_of_the_host_keep_their_ports() -> Result<()> {
     const PORTS: (u16, u16) = (20_000, 20_063);
@@ -160,7 +160,7 @@ fn sockets_of_the_host_keep_their_ports() -> Result<()> {
     Ok(())
 }
 
-/// Connection tracking does not know the programs' ports, and may use one of them for masquerading.
+/// Connection tracking does not know the ports of the programs' dials, and may use one of them for masquerading.
 #[test]
 fn a_stranger_that_is_given_the_port_of_a_carried_connection_gets_another() -> Result<()> {
     for (data_path, family) in paths() {
@@ -170,7 +170,7 @@ fn a_stranger_that_is_given_the_port_of_a_carried_connection_gets_another() -> R
 }
 
 fn given(data_path: DataPath, family: Family) -> Result<()> {
-    // Without flags, a free port is kept.
+    // Without flags, masquerading keeps a free port.
     let streets = Streets::new(data_path, family, "")?;
     let stage = &streets.stage;
     let carried = stage.connect()?;
@@ -194,7 +194,7 @@ fn given(data_path: DataPath, family: Family) -> Result<()> {
     carried.greet().context("the carried connection, later")
 }
 
-/// Whether the programs have seen the end of the connection that they dialed from a port.
+/// True if the programs have processed the end of the connection that they dialed from a port.
 pub fn ended_from(stage: &Stage, port: u16) -> Result<bool> {
     let flows = stage.sluice.dump(names::FLOWS)?;
     let of_port = |flow: &&Value| flow.to_string().contains(&format!(":{port}\""));
@@ -202,8 +202,8 @@ pub fn ended_from(stage: &Stage, port: u16) -> Result<bool> {
     Ok(flows.iter().filter(of_port).all(|flow| flow["state"] == "closing"))
 }
 
-/// A connection to the backend from an address and a port, past the router's listeners; of a socket that is bound to this
-/// interface.
+/// A connection to the backend from an address and a port, which bypasses the router's listeners; its socket is bound
+/// to this interface.
 pub fn from_port(
     stage: &Stage,
     netns: &Netns,

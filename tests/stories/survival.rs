@@ -1,4 +1,4 @@
-//! What clients notice of an agent that falls, of one that is replaced, and of very many connections: nothing.
+//! Clients notice neither a failed agent, nor a replaced one, nor very many connections.
 
 mod churn;
 mod load;
@@ -14,10 +14,10 @@ use tests::wait::{self, PATIENCE};
 use load::{Load, Newcomers};
 use stage::Stage;
 
-/// How long no agent runs.
+/// Duration without an agent.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// The keeper is stopped while no agent may run.
+/// The keeper is stopped while no agent is to run.
 #[test]
 fn for_a_minute_without_an_agent_transfers_go_on_and_connections_are_made() -> Result<()> {
     let stage = Stage::new()?;
@@ -37,7 +37,7 @@ fn for_a_minute_without_an_agent_transfers_go_on_and_connections_are_made() -> R
             load.check()
         })?;
         let served = load.served() - served;
-        // One second's may be on their way.
+        // Those of one second may be in flight.
         let expected = 100 * (ALONE.as_secs() - 1);
         ensure!(served >= expected, "{served} connections were made without an agent, not {expected}");
         let stalled = load.moved().iter().zip(&moved).filter(|(now, then)| now <= then).count();
@@ -69,7 +69,7 @@ fn ten_upgrades_under_load_refuse_and_break_nothing() -> Result<()> {
             stage.upgrade().with_context(|| format!("upgrade {upgrade}"))?;
             let new = stage.sluice.agents()?;
             ensure!(new.last().is_some_and(|new| !old.contains(new)), "upgrade {upgrade}: {old:?} became {new:?}");
-            // Downloads that began at the previous agent; it stays until they end.
+            // Downloads that began at the previous agent, which stays until they end.
             let going_on = downloads.iter().zip(load.downloading()).any(|(then, now)| now.is_some() && *then == now);
             ensure!(!going_on || old.iter().any(|agent| new.contains(agent)), "upgrade {upgrade}: nobody drains");
             load.goes_on(100)?;
@@ -81,7 +81,7 @@ fn ten_upgrades_under_load_refuse_and_break_nothing() -> Result<()> {
     stage.nothing_is_left()
 }
 
-/// Sleeps until a time that has been set beforehand, to keep a rate.
+/// Sleeps until a preset time, to keep a rate.
 fn pace(until: Instant) {
     thread::sleep(until.saturating_duration_since(Instant::now()));
 }

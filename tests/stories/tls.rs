@@ -1,4 +1,4 @@
-//! TLS with clients that are not ours: a Secret that is renewed, sessions that go on, certificates of clients.
+//! TLS with third-party clients: renewed Secrets, session resumption, client certificates.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -65,7 +65,7 @@ fn a_renewed_secret_is_what_new_connections_see() -> Result<()> {
     Ok(())
 }
 
-/// curl offers `http/1.0` alone then.
+/// With `--http1.0`, curl offers only `http/1.0`.
 #[test]
 fn every_version_of_http_is_spoken_over_tls() -> Result<()> {
     let ca = Ca::new()?;
@@ -89,7 +89,7 @@ fn openssl_agrees_on_the_groups_and_suites_that_the_readme_names() -> Result<()>
     };
     for good in ["X25519", "P-256", "P-384", "P-521:P-256", "X448:X25519"] {
         ensure!(agrees(&["-tls1_3", "-groups", good])?, "{good}");
-        // Of TLS 1.2 the certificate's curve, P-256, is one of the client's groups too (RFC 8422 §5.1).
+        // Under TLS 1.2, the certificate's curve, P-256, must be one of the client's groups too (RFC 8422 §5.1).
         let good = format!("{good}:P-256").replace("P-256:P-256", "P-256");
         ensure!(agrees(&["-tls1_2", "-groups", &good])?, "{good} in TLS 1.2");
     }

@@ -1,4 +1,4 @@
-//! Whom Sluice trusts: the backend of a re-encrypt route must show a certificate of the route's destination CA.
+//! Trust in backends: the backend of a re-encrypt route must present a certificate of the route's destination CA.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;

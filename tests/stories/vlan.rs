@@ -1,4 +1,4 @@
-//! Packets with a VLAN tag are another network's, though they come in by the same interface.
+//! Packets with a VLAN tag belong to another network, though they arrive on the same interface.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use tests::sluice::DataPath;
 use tests::steering::{FRONT, Family, Setup, Stage};
 use tests::wait::{PATIENCE, wait_until};
 
-/// A tag of VLAN 7 (IEEE 802.1Q), as it lies between the addresses and the type.
+/// A tag of VLAN 7 (IEEE 802.1Q), as it is between the addresses and the type.
 const TAG: [u8; 4] = [0x81, 0x00, 0, 7];
 
 #[test]
@@ -27,7 +27,7 @@ fn a_tagged_client_is_not_taken_for_one_of_the_interface() -> Result<()> {
     let mut tagged = syn(2001)?;
     tagged.splice(12..12, TAG);
     frames.send(&tagged)?;
-    // Behind it, so that the first has been looked at when this one has.
+    // Sent second: once it has been processed, the first one has been, too.
     frames.send(&syn(2002)?)?;
     let handshakes = Handshakes::of(&stage.sluice)?;
     wait_until("the second SYN is read", PATIENCE, || handshakes.count().is_ok_and(|count| count > 0))?;

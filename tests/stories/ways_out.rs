@@ -16,12 +16,12 @@ use tests::wait::{PATIENCE, wait_until};
 
 /// Number of the other link between client and router.
 const SECOND: u8 = 3;
-/// How long after the last obstacle has gone the kernel may take to carry connections again.
+/// Time-out for the kernel to carry connections again, once the last obstacle is removed.
 pub const AGAIN_WITHIN: Duration = Duration::from_secs(5);
-/// Optional protection: applies only with a key, and there is none.
+/// Optional protection: applies only with a key, which does not exist.
 const OPTIONAL: [&str; 7] = ["tmpl", "proto", "esp", "mode", "transport", "level", "use"];
 
-/// Each version of IP, on each path.
+/// Runs a story for each IP version, on each data path.
 pub fn all(story: impl Fn(&Stage) -> Result<()>) -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup::new(family));
     alike(world, |stage| {
@@ -79,7 +79,7 @@ fn where_ipsec_blocks_what_no_policy_allows_nothing_is_steered() -> Result<()> {
         let default = |action| stage.router.ip(&["xfrm", "policy", "setdefault", "out", action]);
         default("block")?;
         explained(stage, "IPsec blocks packets that no policy allows")?;
-        // Not even the handshake's.
+        // Not even the handshake's packets.
         let client = stage.client.run(|| Ok(TcpStream::connect_timeout(&stage.address, Duration::from_secs(1))))?;
         ensure!(client.is_err(), "a client has connected");
         default("accept")?;
@@ -87,7 +87,7 @@ fn where_ipsec_blocks_what_no_policy_allows_nothing_is_steered() -> Result<()> {
     })
 }
 
-/// A routing rule that matches a socket's packets: they take another link to the endpoint's other address.
+/// A routing rule that matches a socket's packets: they use another link to the endpoint's other address.
 #[test]
 fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()> {
     let rules: [&[&str]; 4] =
@@ -95,7 +95,7 @@ fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()>
     all(|stage| {
         let family = stage.family;
         let version = if family == Family::V4 { "-4" } else { "-6" };
-        // By a machine that sends packets on as the backend does.
+        // Through a machine that forwards packets to the backend.
         stage.backend.set(if family == Family::V4 { "ipv4/ip_forward" } else { "ipv6/conf/all/forwarding" }, "1")?;
         let via = family.address(BACK, 3).to_string();
         stage.router.ip(&[version, "route", "add", "default", "via", &via, "dev", "back", "table", "77"])?;
@@ -109,7 +109,7 @@ fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()>
             change("delete")?;
             steered_again(stage)?;
         }
-        // Of another port, of another protocol, by where it came in: not for dials.
+        // For another port, another protocol, or an incoming interface: not for dials.
         for rule in
             [&["ipproto", "tcp", "dport", "9001"][..], &["ipproto", "udp", "sport", "1-65534"], &["iif", "front"]]
         {
@@ -142,7 +142,7 @@ fn clients_of_a_listener_whose_answers_a_rule_of_routing_tells_apart_are_relayed
     })
 }
 
-/// Packets of the programs pass by chains of what leaves by an interface.
+/// Packets of the programs pass through egress chains of the interface.
 #[test]
 fn a_chain_of_what_leaves_by_an_interface_holds_on_both_paths() -> Result<()> {
     all(|stage| {
@@ -175,7 +175,7 @@ fn an_endpoint_behind_an_encapsulating_route_is_relayed() -> Result<()> {
     steered_again(&stage)
 }
 
-/// A client gets nothing, and so does the endpoint.
+/// Neither the client nor the endpoint receives anything.
 pub fn gets_nothing(stage: &Stage) -> Result<()> {
     let mut client = stream::open(&stage.client, stage.address)?;
     client.write_all(&hello()?)?;
@@ -187,7 +187,7 @@ pub fn gets_nothing(stage: &Stage) -> Result<()> {
     Ok(stage.listener.set_nonblocking(false)?)
 }
 
-/// Two uplinks: clients come in by one of them, and answers leave by the other.
+/// Two uplinks: clients use one of them, and responses leave through the other.
 #[test]
 fn clients_whose_answers_leave_by_another_interface_are_relayed() -> Result<()> {
     all(|stage| {
@@ -196,7 +196,7 @@ fn clients_whose_answers_leave_by_another_interface_are_relayed() -> Result<()> 
             Family::V4 => (24, "ipv4/ip_forward"),
             Family::V6 => (64, "ipv6/conf/all/forwarding"),
         };
-        // On a host that does not forward, route look-ups of the programs fail.
+        // On a host that does not forward, the programs' route look-ups fail.
         stage.router.set(forwarding, "1")?;
         let [own, other] = [1, 2].map(|host| family.address(SECOND, host).to_string());
         let network = |address: &str| format!("{address}/{bits}");
@@ -247,7 +247,7 @@ fn passed_up_as(stage: &Stage, reason: &str) -> Result<()> {
     pair.exchange(1, 200_000, 200_000)
 }
 
-/// A policy for packets that leave the router for its neighbour on a link.
+/// An IPsec policy for packets from the router to its neighbour on a link.
 fn policy(stage: &Stage, link: u8, what: &[&str]) -> Result<()> {
     let [own, other] = [1, 2].map(|host| stage.family.address(link, host).to_string());
     let policy = ["xfrm", "policy", "add", "src", &own, "dst", &other, "dir", "out"];
@@ -262,7 +262,7 @@ pub fn relayed(stage: &Stage, reason: &str) -> Result<()> {
     pair.exchange(1, 200_000, 200_000)
 }
 
-/// Waits until `explain` gives the reason why the kernel does not carry connections, where it would.
+/// Waits until `explain` gives the reason why the kernel does not carry connections, on the kernel's path.
 pub fn explained(stage: &Stage, reason: &str) -> Result<()> {
     if !stage.steers() {
         return Ok(());
@@ -273,17 +273,17 @@ pub fn explained(stage: &Stage, reason: &str) -> Result<()> {
         .with_context(|| format!("{:?} does not contain {reason:?}", verdict()))
 }
 
-/// Waits until connections come about and are steered, on the kernel's path.
+/// Waits until connections succeed and are steered, on the kernel's path.
 pub fn steered_again(stage: &Stage) -> Result<()> {
     steered_within(stage, AGAIN_WITHIN)
 }
 
-/// Waits until connections are steered, no longer than this.
+/// Waits until connections are steered, for at most this time.
 pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
     let begin = Instant::now();
     loop {
         let pair = match stream::connect(&stage.client, stage.address, &stage.listener, HOST) {
-            // The relay leaves an endpoint alone for a while that did not answer.
+            // The relay ejects an endpoint that did not respond for a while.
             Err(_) if !stage.steers() && begin.elapsed() < PATIENCE => continue,
             pair => pair?,
         };
@@ -296,7 +296,7 @@ pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
     }
 }
 
-/// What `explain` says that the kernel does.
+/// The kernel's verdict in the output of `explain`.
 fn verdict(stage: &Stage) -> Result<String> {
     let mut command = Command::new(sluice::binary()?);
     command.args(["explain", HOST, "-o", "json", "--state"]).arg(stage.sluice.state());

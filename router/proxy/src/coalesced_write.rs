@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Every way of cutting a message, with room for all of it: the bytes stay in their order, and are all counted.
+    /// Every split of a message, with room for all of it: the bytes keep their order, and all are counted.
     #[tokio::test]
     async fn slices_are_written_in_their_order() -> anyhow::Result<()> {
         for length in [0, 1, 2, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT] {

@@ -263,10 +263,10 @@ mod tests {
         clock.wake_when_free(&waker);
         polled(&mut cx, &|| assert!(clock.busy()));
         assert_eq!(woken(), 0);
-        // While the connection is not polled, whoever reads is woken.
+        // If the connection is not being polled, the reading task is woken.
         drop(first);
         assert_eq!((woken(), clock.busy()), (1, false));
-        // While it is, it is polled again,
+        // If it is being polled, it is polled again,
         polled(&mut cx, &|| drop(clock.request()));
         assert_eq!(woken(), 1);
         polled(&mut cx, &|| ());
@@ -278,7 +278,7 @@ mod tests {
             clock.is_read();
         });
         assert_eq!(woken(), 0);
-        // The end on another thread is one while nobody polls, as far as this one knows.
+        // An end on another thread looks like one outside of a poll.
         polled(&mut cx, &|| {
             let request = clock.request();
             std::thread::scope(|scope| drop(scope.spawn(|| drop(request)).join()));

@@ -188,7 +188,7 @@ mod tests {
         Response::builder().status(StatusCode::EARLY_HINTS).header("link", "x".repeat(length)).body(()).unwrap()
     }
 
-    /// What would be written now: `|` and the length of the field for each.
+    /// The pending responses: `|` and the length of the field for each.
     fn written(interim: &Interim) -> String {
         let mut cx = Context::from_waker(noop_waker_ref());
         let prepare = |hints: Response<()>| format!("|{}", hints.headers()["link"].len()).into_bytes();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(interim.end(), 12);
 
         let turn = interim.begin().listener();
-        // With the four bytes of their name: 104 and 5; the second is too long.
+        // Including the four bytes of their names: 104 and 5; the second one is too long.
         let rest = MOST_BYTES - 104 - 5 - 4;
         for length in [100, MOST_BYTES - 104, 1, rest, 0] {
             turn.hear(hints(length));

@@ -216,7 +216,7 @@ mod tests {
         let header = |client: &str, listener: &str| proxy_header(client.parse().unwrap(), listener.parse().unwrap());
         let four = header("192.0.2.7:4660", "198.51.100.1:443");
         assert_eq!(four[12..], [0x21, 0x11, 0, 12, 192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x34, 0x01, 0xbb]);
-        // As a socket for both families tells it.
+        // The form in which a dual-stack socket reports IPv4 addresses.
         assert_eq!(header("[::ffff:192.0.2.7]:4660", "[::ffff:198.51.100.1]:443"), four);
         let six = header("[2001:db8::7]:4660", "[2001:db8::1]:443");
         assert_eq!((six.len(), &six[12..20]), (52, &[0x21, 0x21, 0, 36, 0x20, 0x01, 0x0d, 0xb8][..]));

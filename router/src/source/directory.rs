@@ -32,13 +32,13 @@ use crate::source::document::tree::Mark;
 use index::Index;
 use settled::{FileText, is_recent};
 
-/// How long a file may be empty before it counts as emptied and not as being written.
+/// How long an empty file counts as being written; then it counts as empty.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);
-/// Most threads that read.
+/// Maximum number of parser threads.
 const MAX_THREADS: usize = 16;
-/// Most files whose texts are in memory at a time.
+/// Maximum number of files in memory at a time.
 const MAX_BATCH: usize = 4096;
-/// Most bytes of such texts, where a file has no more by itself.
+/// Maximum number of bytes of such texts, except for a single larger file.
 const MAX_BATCH_BYTES: u64 = 16 << 20;
 
 /// The objects of a folder at one moment.
@@ -53,7 +53,7 @@ pub struct Snapshot {
 /// Why a folder cannot be a source.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It does not exist, or is not readable.
+    /// It does not exist or is not readable.
     #[error("cannot read {path}: {message}")]
     Unreadable {
         /// The folder.
@@ -76,13 +76,13 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
-    /// The only file that is read, where one was given instead of a folder.
+    /// The only file to read, if the source is a file and not a folder.
     only: Option<Arc<str>>,
     reader: Reader,
     files: BTreeMap<Arc<str>, FileState>,
     index: Index,
     resources: Resources,
-    /// Problems of objects that read differently as updates; they replace those of their entries.
+    /// Diagnostics of objects that parse differently as updates; they replace those of their entries.
     revised: BTreeMap<ObjectRef, (Arc<Entry>, Vec<Diagnostic>)>,
     listing: Listing,
     diagnostics: Arc<[Diagnostic]>,
@@ -98,7 +98,7 @@ struct FileState {
     content: FileContent,
     /// Objects that the file had before its syntax error.
     held: Vec<Arc<Entry>>,
-    /// Why it cannot be read now.
+    /// Why it cannot be read at present.
     trouble: Option<String>,
 }
 
@@ -187,7 +187,7 @@ impl Directory {
         self.listing.identity
     }
 
-    /// Whether a file is known under this relative path.
+    /// True if a file with this relative path is known.
     pub(super) fn is_known(&self, file: &str) -> bool {
         self.files.contains_key(file)
     }
@@ -207,7 +207,8 @@ impl Directory {
             .filter(|file| !self.listing.files.contains_key(*file) && !self.listing.is_unknown(file))
             .cloned()
             .collect();
-        // New places before old ones go, so that an object that moves to another file is never absent.
+        // New places are added before old ones are removed, so that an object that moves to another file is never
+        // absent.
         let mut changed = self.read_files(&stale);
         for file in gone {
             changed |= self.forget_file(&file);
@@ -215,7 +216,7 @@ impl Directory {
         changed
     }
 
-    /// Reads files and puts their objects in the place of those they had. Says whether any object changed.
+    /// Parses files and replaces their objects. Returns true if an object changed.
     fn read_files(&mut self, files: &[Arc<str>]) -> bool {
         let mut changed = false;
         let mut rest = files;
@@ -259,7 +260,7 @@ impl Directory {
         changed
     }
 
-    /// Whether a file's text must be read: it is not what it was, and not about to be written.
+    /// True if a file's text must be parsed: it has changed and is not about to be written.
     fn is_due(&mut self, file: &Arc<str>, text: &FileText) -> bool {
         let Some(known) = self.files.get_mut(file) else { return true };
         if known.digest == text.digest && known.trouble.is_none() {
@@ -273,7 +274,7 @@ impl Directory {
         true
     }
 
-    /// Puts what a file holds now in the place of what it held. Says whether any object changed.
+    /// Replaces the content of a file. Returns true if an object changed.
     fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> bool {
         let previous = self.files.get(file);
         let held = match (&content.broken, previous) {
@@ -300,7 +301,7 @@ impl Directory {
         }
     }
 
-    /// Decides for each object again which version is in force. Returns whether there was any object.
+    /// Decides anew which version of each object is in force. Returns true if there was any object.
     fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
         for object in objects {
             self.revised.remove(object);

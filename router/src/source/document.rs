@@ -1,7 +1,7 @@
 //! YAML and JSON text to values, with the line and column of each.
 //!
-//! Each document of a file is read on its own, so that a broken one leaves the others alone. Values are bounded in
-//! depth and size, aliases expanded, whatever the text says.
+//! Each document of a file is parsed on its own, so that a syntax error does not affect the others. Depth and size of
+//! values are limited, with aliases expanded.
 
 mod builder;
 mod scalar;
@@ -16,13 +16,13 @@ use tree::{Document, Fault, Mark};
 /// Documents and syntax errors of a text.
 #[derive(Debug, Default)]
 pub struct Documents<'t> {
-    /// The documents that could be read, in order.
+    /// The documents that could be parsed, in order.
     pub good: Vec<Document<'t>>,
     /// Syntax errors, at most one for each broken document.
     pub broken: Vec<Fault>,
 }
 
-/// Reads all documents of a text. JSON is read as the YAML it nearly is, and as JSON where that does not do.
+/// Parses all documents of a text. JSON is parsed as YAML first, and as JSON if that fails.
 pub fn read(text: &str, is_json: bool) -> Documents<'_> {
     let mut documents = Documents::default();
     for (part, lines_before) in parts(text, is_json) {
@@ -33,13 +33,13 @@ pub fn read(text: &str, is_json: bool) -> Documents<'_> {
     documents
 }
 
-/// Cuts a text into parts that can be read one by one, each with the number of lines before it.
+/// Splits a text into parts that can be parsed one by one, each with the number of lines before it.
 pub fn parts(text: &str, is_json: bool) -> Vec<(&str, u32)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if is_json { vec![(text, 0)] } else { chunks(text) }
 }
 
-/// Reads one of the [`parts`].
+/// Parses one of the [`parts`].
 pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents<'_> {
     match read_chunk(text, lines_before) {
         Ok(good) => Documents { good, broken: Vec::new() },
@@ -48,8 +48,8 @@ pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents<'_> 
     }
 }
 
-/// Splits at `---` markers. They stand at the beginning of a line, and nothing else of YAML can begin a line so, not
-/// even inside block scalars (YAML 1.2.2, 9.1.2 and 6.1).
+/// Splits at `---` markers. A marker is at the beginning of a line, and no other YAML construct may begin a line this
+/// way, not even a block scalar's content (YAML 1.2.2, 9.1.2 and 6.1).
 fn chunks(text: &str) -> Vec<(&str, u32)> {
     let mut chunks = Vec::new();
     let (mut start, mut start_line, mut offset, mut line) = (0, 0, 0, 0);
@@ -99,7 +99,7 @@ fn read_json(text: &str) -> Documents<'_> {
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
             let at = Mark { line: count(error.line()), column: count(error.column()) };
             let what = error.to_string();
-            // The place is given once, in our form.
+            // The position is given once, in Sluice's format.
             let what = what.split(" at line ").next().unwrap_or_default();
             Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is not valid JSON: {what}") }] }
         }

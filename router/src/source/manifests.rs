@@ -21,10 +21,10 @@ use super::entry::{Entry, Place};
 use super::{document, parallel, unrendered};
 use crate::source::document::tree::{self, Document, Fault, Mark, Places, begin, children, member};
 
-/// Deepest nesting of lists of objects.
+/// Maximum nesting of lists of objects.
 const MAX_LISTS: usize = 4;
 
-/// A kind that is not read.
+/// An object of an unknown kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// `apiVersion` and `kind`.
@@ -33,26 +33,26 @@ pub struct Unknown {
     pub at: Mark,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Default)]
 pub struct FileContent {
     /// Its objects, in order.
     pub entries: Vec<Arc<Entry>>,
     /// Those of them that have diagnostics.
     pub noted: Vec<Arc<Entry>>,
-    /// What is wrong with it beside its objects.
+    /// Its diagnostics, except those of its objects.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects of kinds that are not read.
+    /// Objects of unknown kinds.
     pub unknown: Vec<Unknown>,
-    /// The first syntax error, as `<file>:<line>: <what>`: objects may be missing from `entries`.
+    /// The first syntax error, as `<file>:<line>: <message>`: `entries` may lack objects.
     pub broken: Option<String>,
     parts: HashMap<PartId, Arc<Part>>,
 }
 
-/// Text of a part (hashed, with its length) and the line it begins at.
+/// Text of a part (hash and length) and its first line.
 type PartId = (u64, usize, u32);
 
-/// What came of one part of a file.
+/// The parsed objects of one part of a file.
 #[derive(Debug, Default)]
 struct Part {
     entries: Vec<Arc<Entry>>,
@@ -77,33 +77,33 @@ impl FileContent {
     }
 }
 
-/// A file to read, and what it held before.
+/// A file to parse, and its previous content.
 pub struct Due<'d> {
     /// Path relative to the folder.
     pub file: &'d Arc<str>,
-    /// What it says now.
+    /// Its current text.
     pub text: &'d str,
-    /// What it held before.
+    /// Its previous content.
     pub previous: Option<&'d FileContent>,
 }
 
-/// Reads files, by several threads where there is much to read. What comes of them does not depend on the threads.
+/// Parses files, on several threads if there is enough to do. The result does not depend on the number of threads.
 #[derive(Debug)]
 pub struct Reader {
     defaults: Defaults,
     hasher: RandomState,
-    /// What reading shares, one for each thread.
+    /// State of each thread.
     threads: Vec<MaterialCache>,
 }
 
 impl Reader {
-    /// A reader that fills in these defaults, with this number of threads.
+    /// A reader with these defaults and this number of threads.
     pub fn new(defaults: Defaults, threads: usize) -> Self {
         let threads = (0..threads.max(1)).map(|_| MaterialCache::new()).collect();
         Reader { defaults, hasher: RandomState::new(), threads }
     }
 
-    /// The result of `work` for each item, in order, by the threads.
+    /// The result of `work` for each item, in order, computed on the reader's threads.
     pub fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         parallel::map(&mut vec![(); self.threads.len()], items, |(), item| work(item))
     }
@@ -113,7 +113,7 @@ impl Reader {
         (self.hasher.hash_one(text), text.len())
     }
 
-    /// Reads files, and gives their contents in the same order.
+    /// Parses files and returns their contents in the same order.
     pub fn read(&mut self, due: &[Due<'_>]) -> Vec<FileContent> {
         let texts = due.iter().enumerate().flat_map(|(at, due)| {
             let parts = document::parts(due.text, due.file.ends_with(".json"));
@@ -145,7 +145,7 @@ impl Reader {
         contents
     }
 
-    /// Reads an entry again, as the API server would: as an update of `old`. `None`: that makes no difference.
+    /// Parses an entry again as the API server would: as an update of `old`. `None` if the result is the same.
     pub fn revise(&mut self, file: &Arc<str>, entry: &Entry, old: &Object) -> Option<Entry> {
         let value = match (&entry.good, &entry.refused) {
             (Some(good), _) => reread_good(good, old, &self.defaults),
@@ -157,14 +157,14 @@ impl Reader {
         let locate = |path: &FieldPath| entry.locate(path);
         let revised = Entry::new(&Place { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
         match &entry.refused {
-            // Its document is broken, and that is what there is to say.
+            // Its document has a syntax error, which is the problem to report.
             Some(refused) if entry.is_garbled() => Some(entry.held(revised.good, &refused.problem)),
             _ => Some(revised),
         }
     }
 }
 
-/// Reads a part of a file.
+/// Parses a part of a file.
 struct PartReader<'r> {
     file: &'r Arc<str>,
     defaults: &'r Defaults,
@@ -221,7 +221,7 @@ fn origin(file: &Arc<str>, at: Mark) -> Origin {
     Origin { file: file.clone(), line: at.line, column: at.column }
 }
 
-/// The current place of a field of an object, if the text still has the object.
+/// The current place of a field of an object, if the text still contains the object.
 pub fn locate(text: &str, is_json: bool, object: &ObjectRef, path: &FieldPath) -> Option<Mark> {
     document::read(text, is_json).good.into_iter().find_map(|document| {
         let mut objects = Vec::new();
@@ -242,8 +242,8 @@ fn is_object(value: &Value, object: &ObjectRef) -> bool {
         && namespace == &*object.key.namespace
 }
 
-/// Collects the objects of a document, each with its places: itself, or the items of a `List`. Items of a typed list,
-/// such as a `RouteList`, may leave out what the list says.
+/// Collects the objects of a document, each with its places: the document itself, or the items of a `List`. Items of a
+/// typed list, such as a `RouteList`, inherit `apiVersion` and `kind`.
 fn expand<'p, 't>(
     mut value: Value,
     places: &'p Places<'t>,
@@ -276,7 +276,7 @@ fn expand<'p, 't>(
     objects.push((value, places));
 }
 
-/// The faults that stand in an object: from its beginning (the document's, for the first) to that of the next one.
+/// The faults of an object: from its beginning (for the first one, the document's) to the beginning of the next.
 fn faults_of(faults: &[Fault], from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
     let is_within = |at: Mark| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
     faults.iter().filter(|fault| is_within(fault.at)).collect()

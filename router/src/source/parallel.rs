@@ -1,14 +1,14 @@
-//! The same work on many items, by several threads.
+//! Applies a function to many items on several threads.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Items that a thread takes at a time.
+/// Number of items that a thread takes at a time.
 const RUN: usize = 16;
 
-/// The result of `work` for each item, in order of the items. There is one thread for each of `states`, which are not
-/// empty; the calling thread is the first, and does alone what is too little to share.
+/// The result of `work` for each item, in order of the items. One thread for each of `states`, which must not be empty;
+/// the calling thread is the first one, and does everything itself if there are few items.
 pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl Fn(&mut S, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take_runs = |state: &mut S| {
@@ -23,7 +23,7 @@ pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl 
     let Some((own, others)) = states.split_first_mut() else { return Vec::new() };
     let helpers = items.len().div_ceil(RUN).saturating_sub(1);
     let mut runs = thread::scope(|scope| {
-        // Where no thread can be made, the others do its share.
+        // If a thread cannot be created, the others do its share.
         let helpers: Vec<_> = others
             .iter_mut()
             .take(helpers)

@@ -1,4 +1,4 @@
-//! Files that something has to render before they are manifests: Helm charts and their templates, kustomizations.
+//! Files that a tool must render before they are manifests: Helm charts and their templates, kustomizations.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Maximum number of files.
 const MAX_FILES: usize = 200_000;
-/// Deepest subfolder.
+/// Maximum depth of subfolders.
 const MAX_DEPTH: usize = 32;
 
 /// Metadata of a file: a change of content changes one of these, except within the clock's resolution.
@@ -65,14 +65,14 @@ impl Listing {
     }
 }
 
-/// Whether a file of this name is read.
+/// True if a file of this name is a manifest.
 pub fn is_manifest(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     !name.starts_with('.') && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// Looks at the folder and its subfolders, following links; each folder once, however many links lead to it. `only`:
-/// at this file of it alone, whatever its name ends with.
+/// Lists the folder and its subfolders, following links; each folder once, however many links lead to it. With `only`,
+/// lists this file alone, whatever its extension.
 pub fn walk(root: &Path, only: Option<&Arc<str>>) -> Listing {
     let mut listing = Listing::default();
     match fs::metadata(root) {

@@ -1,7 +1,7 @@
 //! Watches a folder: waits for changes, debounces them, scans again, and publishes.
 //!
-//! The kernel's notifications only say when to scan: every scan compares metadata. Where there are no notifications
-//! (links that point out of the folder, network file systems, no watches left), a slow poll scans.
+//! The kernel's notifications only trigger scans: every scan compares metadata. Where there are no notifications (links
+//! that point out of the folder, network file systems, no watches left), polling triggers scans.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ const POLL: Duration = Duration::from_millis(500);
 const POLL_SHARE: u32 = 20;
 /// If more files than this have changed, the whole folder is scanned.
 const MAX_PENDING: usize = 1024;
-/// Maximum number of problems that one scan logs.
+/// Maximum number of diagnostics logged per scan.
 const MAX_TOLD: usize = 50;
 
 impl Directory {
-    /// Follows the folder until every receiver is gone. The receiver has the present snapshot at once, and a new one
-    /// after each change that shows; the future must be driven by a multi-threaded or blocking-capable runtime.
+    /// Watches the folder until every receiver is dropped. The receiver has the present snapshot at once, and a new one
+    /// after each effective change. The future needs a runtime that allows blocking calls.
     pub fn watch(self) -> (watch::Receiver<Snapshot>, impl Future<Output = ()> + Send) {
         let (sender, receiver) = watch::channel(self.snapshot());
         (receiver, follow(self, sender))
@@ -41,7 +41,7 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
     let events = Arc::new(Events::default());
     let mut watches = Watches::new(directory.root(), &events);
     watches.follow(directory.identity());
-    // What changed between the first reading and the watches.
+    // Covers changes between the first scan and the watches.
     let mut scope = Scope::Everything;
     let mut told = directory.snapshot().diagnostics;
     tell(&[], &told);
@@ -62,7 +62,7 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
             sender.send_replace(snapshot);
         }
         if watches.follow(directory.identity()) {
-            // Another folder has this path now: scan once more, now that it is watched.
+            // The path names another folder: scan once more, now that it is watched.
             scope = Scope::Everything;
             continue;
         }
@@ -76,7 +76,7 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
     }
 }
 
-/// Writes the problems that were not there before to the log. Both lists are in order.
+/// Logs diagnostics that are new. Both lists are sorted.
 fn tell(before: &[Diagnostic], now: &[Diagnostic]) {
     let mut new = now.iter().filter(|problem| before.binary_search(problem).is_err());
     for problem in new.by_ref().take(MAX_TOLD) {
@@ -141,7 +141,7 @@ impl Events {
         self.arrived.notified().await;
     }
 
-    /// Waits for the end of a burst.
+    /// Waits for the end of a burst of changes.
     async fn settle(&self) {
         let end = Instant::now() + LONGEST_BURST;
         while Instant::now() < end {
@@ -151,7 +151,7 @@ impl Events {
         }
     }
 
-    /// What to scan. Only changes of known plain files can be scanned individually.
+    /// The scope of the next scan. Only changes of known plain files can be scanned individually.
     fn take(&self, directory: &Directory) -> Scope {
         let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         if pending.everything || pending.paths.is_empty() {
@@ -175,7 +175,7 @@ fn is_change(kind: &EventKind) -> bool {
     }
 }
 
-/// The kernel's watches on the folder, and on the folder above for when this one is replaced.
+/// The kernel's watches on the folder, and on its parent to detect a replacement.
 struct Watches {
     root: PathBuf,
     watcher: Option<RecommendedWatcher>,
@@ -199,7 +199,7 @@ impl Watches {
         watches
     }
 
-    /// Watches the folder that has this path now. Returns whether it is another one than before.
+    /// Watches the folder that has this path now. Returns true if it is another folder than before.
     fn follow(&mut self, identity: Option<(u64, u64)>) -> bool {
         if self.watched == identity {
             return false;
@@ -209,7 +209,7 @@ impl Watches {
             return false;
         };
         if self.watched.take().is_some() {
-            // Fails when the folder is gone, and its watches with it.
+            // Fails if the folder is gone, and its watches with it.
             drop(watcher.unwatch(&self.root));
         }
         let Some(identity) = identity else { return false };

@@ -1,4 +1,4 @@
-//! Status files: names, reading, writing whole or not at all.
+//! Status files: names, reading, and atomic writing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -10,17 +10,17 @@ use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Value, json};
 
-/// Longest name before it is cut and told apart by its hash; file systems allow 255 bytes.
+/// Maximum length of a name; longer ones are truncated and get a hash. File systems allow 255 bytes.
 const MAX_NAME: usize = 200;
 
-/// The status in an object's file; `None` where there is no file, or one that cannot be read.
+/// The status in an object's file; `None` if the file does not exist or is invalid.
 pub fn read(folder: &Path, object: &ObjectRef) -> Option<Value> {
     let text = fs::read_to_string(folder.join(file_name(object))).ok()?;
     parse(&text).filter(|(owner, _)| owner == object).map(|(_, status)| status)
 }
 
-/// The objects that have a file and are not `known`. Only files that this writer would write under the same name are
-/// its own.
+/// The objects that have a file and are not `known`. A file counts only if the writer would use its name for its
+/// object.
 pub fn others(folder: &Path, known: &BTreeSet<ObjectRef>) -> Vec<ObjectRef> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -57,13 +57,13 @@ pub fn write(folder: &Path, object: &ObjectRef, status: &Value) -> io::Result<()
     let temporary = folder.join(format!(".{name}.new"));
     let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, folder.join(name)));
     if written.is_err() {
-        // Part of a file takes room on a full disk.
+        // A partial file would use space on a full disk.
         drop(fs::remove_file(&temporary));
     }
     written
 }
 
-/// Removes an object's file. Says whether there was one.
+/// Removes an object's file. Returns true if it existed.
 pub fn remove(folder: &Path, object: &ObjectRef) -> io::Result<bool> {
     match fs::remove_file(folder.join(file_name(object))) {
         Ok(()) => Ok(true),
@@ -72,8 +72,9 @@ pub fn remove(folder: &Path, object: &ObjectRef) -> io::Result<bool> {
     }
 }
 
-/// `route.<namespace>.<name>.yaml`, and without namespace for what lives in none. Neither kinds nor namespaces have dots, so no two objects share a name; what no
-/// Kubernetes name has (a refused object may have anything) is written as `%XX`.
+/// `route.<namespace>.<name>.yaml`; without the namespace for cluster-scoped objects. Kinds and namespaces contain no
+/// dots, so names are unique. Characters that are invalid in names of Kubernetes (a rejected object may have any) are
+/// written as `%XX`.
 pub fn file_name(object: &ObjectRef) -> String {
     let mut name = object.kind.name().to_ascii_lowercase();
     let namespace = object.kind.is_namespaced().then_some(&object.key.namespace);
@@ -91,7 +92,7 @@ pub fn file_name(object: &ObjectRef) -> String {
         let hash = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        // All ASCII, so it can be cut anywhere.
+        // The name is ASCII, so it can be truncated anywhere.
         name.truncate(MAX_NAME - 17);
         name.push_str(&format!("~{hash:016x}"));
     }

@@ -1,4 +1,4 @@
-//! Status files: written when something changes, kept over restarts, removed with their objects.
+//! Status files: written on changes, kept over restarts, removed with their objects.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ fn nothing_is_written_when_only_time_passes_and_times_outlive_a_restart() {
 
     assert_eq!(restarted.write(&objects(), time(2)), Round::default());
 
-    // `a` goes, so `b` is admitted: its condition flips now.
+    // `a` is removed, so `b` is admitted: its condition changes now.
     let round = restarted.write(&input(vec![route("b", "h.test")]), time(3));
     assert_eq!(round, Round { written: 1, removed: 1, failed: 0 });
     let condition = read(state.path(), "route.shop.b.yaml")["status"]["ingress"][0]["conditions"][0].clone();
@@ -156,7 +156,7 @@ fn times_outlive_changes_restarts_and_failed_writes() {
     assert_eq!(restarted.write(&four, time(5)), Round { written: 1, removed: 0, failed: 0 });
     assert_eq!(entry_of_b(state.path()), (json!("four.test"), since(1)));
 
-    // `a` is older, so the condition of `b` flips.
+    // `a` is older, so the condition of `b` changes.
     let mut both = vec![route("a", "four.test"), route("b", "four.test")];
     both[1]["metadata"]["creationTimestamp"] = json!("2024-02-01T00:00:00Z");
     assert_eq!(restarted.write(&input(both), time(6)).written, 2);
@@ -264,7 +264,7 @@ fn objects_of_other_kinds_have_files_too() {
     };
     assert_eq!(names(&parents(state.path())), ["example.com/a", "sluice.dev/gateway-controller"]);
 
-    // After a restart, only what differs is written, and times stay.
+    // After a restart, only changed statuses are written, and times are kept.
     let mut restarted = StatusWriter::new(state.path());
     assert_eq!(restarted.write(&with("example.com/a", "Accepted"), time(2)), Round::default());
     assert_eq!(restarted.write(&with("example.com/b", "Accepted"), time(2)).written, 1, "another controller wrote");

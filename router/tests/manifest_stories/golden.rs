@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-/// The folders: one for each API, and in it one for each story.
+/// The folders: one for each API, with one subfolder for each story.
 const APIS: [&str; 3] = ["contour", "gateway-api", "openshift"];
 
 /// A folder of manifests.
 pub struct Story {
     /// API and name: `gateway-api/grpc`.
     pub name: String,
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
 }
 
 impl Story {
-    /// The one of this name.
+    /// The story of this name.
     pub fn named(name: &str) -> Story {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests").join(name);
         Story { name: name.to_owned(), folder }
     }
 
-    /// What a golden file of it says; nothing where there is none.
+    /// The content of one of its golden files; empty if the file does not exist.
     pub fn golden(&self, file: &str) -> String {
         fs::read_to_string(self.folder.join(file)).unwrap_or_default()
     }
@@ -44,8 +44,8 @@ pub fn stories() -> Vec<Story> {
     all
 }
 
-/// Compares what comes of every story with this file of its folder, and fails with the differences of all of them.
-/// `UPDATE_GOLDENS` writes the files instead.
+/// Compares the result of every story with this file of its folder, and fails with all differences. With
+/// `UPDATE_GOLDENS`, writes the files instead.
 pub fn expect_of_all(file: &str, find: impl Fn(&Story) -> String) {
     let mut differences = String::new();
     for story in stories() {

@@ -1,11 +1,12 @@
-//! Folders of manifests, and what the command line says about them.
+//! Folders of manifests, and the output of the command line for them.
 //!
-//! Each folder `tests/manifests/API/NAME` is a story: its `*.yaml` files go in, and these files are what must come out:
+//! Each folder `tests/manifests/API/NAME` is a story: its `*.yaml` files are the input, and these files the expected
+//! output:
 //!
 //! | file | what |
 //! |---|---|
 //! | `validate.txt` | `sluice validate` |
-//! | `translate.txt` | `sluice translate -o text` |
+//! | `status.txt` | the status of each object, from `sluice translate -o yaml` |
 //! | `status.txt` | the status of each object, as `sluice translate -o yaml` has it |
 //! | `explain.txt` | `sluice explain --manifests` for each question: the lines that begin with `$ sluice explain` |
 //! | `maps.txt` | the kernel maps of an agent that serves the folder: `tests/stories/manifests.rs` compares it |
@@ -33,10 +34,10 @@ use router_translate::translate::translate;
 
 use golden::{Story, expect_of_all};
 
-/// What stands before the arguments of a question.
+/// The prompt before the arguments of a question.
 const QUESTION: &str = "$ sluice ";
 
-/// When certificates are validated, and conditions change.
+/// Time of the validation of certificates, and of new conditions.
 fn now() -> Timestamp {
     "2026-06-01T00:00:00Z".parse().unwrap()
 }

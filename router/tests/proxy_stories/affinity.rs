@@ -1,4 +1,4 @@
-//! Clients stay with their endpoint by cookie.
+//! Affinity: cookies bind clients to their endpoints.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ async fn ask(to: SocketAddr, host: &str, cookie: &str) -> Answer {
     client::request(to, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n{cookie}Connection: close\r\n\r\n")).await
 }
 
-/// The backend that answered.
+/// The backend that responded.
 fn who(answer: &Answer) -> &str {
     answer.field("x-backend").unwrap_or_else(|| panic!("no backend answered: {answer:?}"))
 }
@@ -46,7 +46,7 @@ async fn a_client_stays_and_the_backend_does_not_see_why() {
     }
     let alone = ask(rig.http, "stay.test", &cookie).await;
     assert!(who(&alone) == home && !alone.body.contains("\ncookie"), "{}", alone.body);
-    // What names nobody gets a new one, and goes no further.
+    // A cookie that names no endpoint is replaced and not forwarded.
     let lost = ask(rig.http, "stay.test", &format!("{NAME}=0123456789abcdef0123456789abcdef")).await;
     assert!(set(&lost).starts_with(NAME) && !lost.body.contains("\ncookie"), "{}", lost.body);
 }
@@ -96,7 +96,7 @@ async fn an_endpoint_that_goes_or_fails_gives_its_clients_away() {
     assert_ne!(set(&moved), cookie);
     rig.tables.send_replace(with(&[home, other]));
     ask_until(&rig, &cookie, |answer| who(answer) == who(&first) && answer.field("set-cookie").is_none()).await;
-    // One that refuses is left as well, without an error.
+    // Clients also leave an endpoint that refuses connections, without an error.
     let refusing = backends::refusing();
     rig.tables.send_replace(with(&[refusing]));
     let failed = ask_until(&rig, "", |answer| answer.status == 503).await;
@@ -132,7 +132,7 @@ async fn a_service_without_weight_keeps_the_clients_that_it_has() {
         }
     }
     rig.tables.send_replace(table(&[route(0)], None));
-    // In turn, before: two of the new service in a row are the new table's.
+    // Under the old table, services take turns: several responses of the new service in a row show the new table.
     let mut in_a_row = 0;
     while in_a_row < 3 {
         in_a_row = if who(&ask(rig.http, "drain.cookie.test", "").await) == "two" { in_a_row + 1 } else { 0 };

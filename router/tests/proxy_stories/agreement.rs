@@ -1,4 +1,4 @@
-//! Whatever the objects are, requests meet what `explain` says of them, and all that it says may come of them does.
+//! For any objects, requests have an outcome that `explain` predicts, and each predicted outcome occurs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,12 +21,12 @@ const HOSTS: [&str; 4] = ["a.world.test", "b.world.test", "deep.a.world.test", "
 const WANTED: [&str; 4] = ["a.world.test", "b.world.test", "*.world.test", "*.a.world.test"];
 const PATHS: [&str; 5] = ["/", "/x", "/x/y", "/xy", "/z?v=1"];
 const PREFIXES: [&str; 3] = ["/", "/x", "/x/y"];
-/// Of the last ones each lacks something: see [`ground`].
+/// The last five each lack something: see [`ground`].
 const SERVICES: [&str; 7] = ["one", "two", "absent", "empty", "renamed", "unready", "external"];
-/// Most requests until everything has been seen that may come of one.
+/// Maximum number of requests until every possible outcome has occurred.
 const MOST: usize = 400;
 
-/// A runtime that outlives all cases, and the backends on it, by name.
+/// A runtime that outlives all cases, and its backends by name.
 static STAGE: LazyLock<(Runtime, BTreeMap<&str, SocketAddr>)> = LazyLock::new(|| {
     let runtime = Runtime::new().unwrap();
     let backends = runtime.block_on(async {
@@ -39,7 +39,7 @@ static STAGE: LazyLock<(Runtime, BTreeMap<&str, SocketAddr>)> = LazyLock::new(||
     (runtime, backends)
 });
 
-/// What every world has: a Gateway, and the Services but `absent`.
+/// Objects of every case: a Gateway, and the Services except `absent`.
 fn ground() -> Vec<Value> {
     let at = |name: &str| STAGE.1[name];
     let mut objects = gateways::web();
@@ -56,7 +56,7 @@ fn ground() -> Vec<Value> {
     objects
 }
 
-/// References to Services, each once: `name`, `port` and `weight`, most of them to those that are well.
+/// References to Services, each once: `name`, `port` and `weight`; most of them to working ones.
 fn references() -> impl Strategy<Value = Vec<Value>> {
     let well = prop_oneof![3 => 0..2_usize, 2 => 2..SERVICES.len()];
     let weight = prop_oneof![3 => Just(1), 1 => Just(3), 1 => Just(0)];
@@ -72,7 +72,7 @@ fn openshift_route() -> impl Strategy<Value = Value> {
         2 => Just(json!({ "termination": "edge" })),
         1 => Just(json!({ "termination": "edge", "insecureEdgeTerminationPolicy": "Allow" })),
         1 => Just(json!({ "termination": "edge", "insecureEdgeTerminationPolicy": "Redirect" })),
-        // There is no CA to verify the endpoints with.
+        // There is no CA to verify the endpoints.
         2 => Just(json!({ "termination": "reencrypt", "insecureEdgeTerminationPolicy": "Allow" })),
     ];
     let clients = prop_oneof![4 => Just(""), 1 => Just("127.0.0.0/8"), 1 => Just("192.0.2.1")];
@@ -138,7 +138,7 @@ fn objects() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-/// A URL, a method, and whether the header field is there that rules may ask for.
+/// A URL, a method, and whether the request has the header field that rules match.
 fn question() -> impl Strategy<Value = (String, &'static str, bool)> {
     let url = |(scheme, host, path): (&str, usize, usize)| format!("{scheme}://{}{}", HOSTS[host], PATHS[path]);
     let method = prop_oneof![3 => Just("GET"), 1 => Just("POST")];
@@ -146,16 +146,16 @@ fn question() -> impl Strategy<Value = (String, &'static str, bool)> {
     ((scheme, 0..HOSTS.len(), 0..PATHS.len()).prop_map(url), method, prop::bool::weighted(0.2))
 }
 
-/// What came of a request, or may come of it.
+/// An outcome of a request, actual or possible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// A backend has it.
+    /// A backend responds.
     Backend,
-    /// The router answers with this status, by this cause.
+    /// The router responds with this status and cause.
     Answer(u16, String),
 }
 
-/// What `explain` says may come of it, and which of that without a condition; the endpoints beside.
+/// The outcomes that `explain` predicts, those of them without a condition, and the endpoints.
 fn said(explanation: &Explanation) -> (BTreeSet<End>, BTreeSet<End>, BTreeSet<String>) {
     let (mut may, mut must, mut backends) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for outcome in &explanation.outcome {

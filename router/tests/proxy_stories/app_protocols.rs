@@ -1,4 +1,4 @@
-//! `appProtocol` of Service ports and slices (GEP-1911): what is spoken with backends, and what is refused.
+//! `appProtocol` of Service ports and slices (GEP-1911): the protocols spoken with backends, and rejected ones.
 
 use router_model::kind::Kind;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ async fn a_backend_that_cannot_be_spoken_to_is_refused_and_answered_500() {
     let (http1, http2) = (backends::http("one").await, backends::h2c("two").await);
     let tls = "takes TLS; write a BackendTLSPolicy for the Service";
     let other = "is not done for HTTPRoutes; write http, kubernetes.io/h2c, kubernetes.io/ws, or leave it out";
-    // Protocol, endpoint, and what the route is told.
+    // Protocol, endpoint, and the route's condition.
     let cases = [
         ("", http1, ""),
         ("http", http1, ""),
@@ -92,7 +92,7 @@ async fn grpc_routes_speak_http2_alone() {
     }
 }
 
-/// Slices say what the Service does not.
+/// The slices' protocol applies if the Service has none.
 #[tokio::test]
 async fn the_services_app_protocol_goes_before_that_of_its_slices() {
     let backend = backends::http("good").await;
@@ -111,7 +111,7 @@ async fn the_services_app_protocol_goes_before_that_of_its_slices() {
     }
 }
 
-/// Copies are not made for what cannot be spoken, and the route is told.
+/// A mirror with an unsupported protocol gets no copies, and the route's status reports it.
 #[tokio::test]
 async fn a_mirror_that_cannot_be_spoken_to_is_told() {
     let backend = backends::http("good").await;
@@ -129,7 +129,7 @@ async fn a_mirror_that_cannot_be_spoken_to_is_told() {
     assert!(message.contains("RequestMirror: Service test/bad"), "{message}");
 }
 
-/// Routes and Contour's objects have their own words for what a backend speaks: nothing is refused for this one.
+/// Routes and Contour's objects define backends' protocols in their own fields: this one is not rejected for them.
 #[tokio::test]
 async fn routes_and_contours_objects_are_served_as_ever() {
     let backend = backends::http("good").await;

@@ -1,4 +1,4 @@
-//! TLS with backends, from manifests to a backend that speaks it: BackendTLSPolicy, and `tcpproxy` of Contour's.
+//! TLS to backends, from manifests to a backend that speaks TLS: BackendTLSPolicy, and Contour's `tcpproxy`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::pki::Ca;
 use crate::tables::{PATIENCE, eventually};
 use crate::{backends, client, log, pki};
 
-/// A `validation` with this name and ConfigMap `ca`.
+/// A `validation` with this host name and ConfigMap `ca`.
 fn usual(hostname: &str) -> Value {
     json!({ "hostname": hostname, "caCertificateRefs": [{ "group": "", "kind": "ConfigMap", "name": "ca" }] })
 }
@@ -28,16 +28,16 @@ fn with_names(hostname: &str, names: &[&str]) -> Value {
     validation
 }
 
-/// What a policy is told: `status/reason` of Accepted.
+/// `status/reason` of a policy's condition Accepted.
 fn accepted(world: &World, policy: &str) -> String {
     world.condition(Kind::BackendTlsPolicy, &format!("test/{policy}"), "Accepted").0
 }
 
-/// Sends four bytes to a listener for TLS that terminates, and reads what a backend of [`backends::tls_echo`] says.
+/// Sends four bytes to a terminating TLS listener and reads the response of a [`backends::tls_echo`] backend.
 async fn ping(world: &World, host: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = client::tls(world.rig.https, Some(host), &[]).await;
     let mut bytes = vec![0; 10];
-    // A connection that was reset says so to whoever reads.
+    // A reset shows as an error when reading.
     let _ = stream.write_all(b"ping").await;
     timeout(PATIENCE, stream.read_exact(&mut bytes)).await.expect("an echo or an end").map(|_| bytes)
 }
@@ -112,7 +112,7 @@ async fn grpc_is_spoken_over_tls_where_a_policy_asks_for_it() {
     assert_eq!(world.condition(Kind::GrpcRoute, "test/calls", "ResolvedRefs").0, "True/ResolvedRefs");
 }
 
-/// A mirror behind TLS that says what it was sent.
+/// A TLS mirror that reports what it received.
 async fn mirror(ca: &Ca) -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
     let config = pki::server_config(ca.leaf(&["app.internal"]));
     let (log, copies) = mpsc::unbounded_channel();
@@ -130,7 +130,7 @@ async fn mirror(ca: &Ca) -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
     (address, copies)
 }
 
-/// Of mirrors a policy is told as of backends, and a copy that is lost is counted and told of in the log.
+/// A policy's status covers mirrors as it does backends; a lost copy is counted and logged.
 #[tokio::test]
 async fn copies_go_over_tls_and_those_that_are_lost_are_seen() {
     let ca = Ca::new("mirrors");
@@ -185,7 +185,7 @@ async fn what_is_inside_of_tls_goes_on_inside_of_tls() {
     objects.push(route("TLSRoute", "bare-bytes", to(&["bare-bytes"])));
     let world = World::of(objects).await;
     assert_eq!(ping(&world, "bytes.world.test").await.unwrap(), b"secureping");
-    // The certificate is of another name, and TLS that nobody says how to verify is not left out.
+    // The certificate has another name; and without a policy, TLS is not replaced by clear text.
     for host in ["other-bytes.world.test", "bare-bytes.world.test"] {
         assert!(ping(&world, host).await.is_err(), "{host}");
     }
@@ -200,7 +200,7 @@ async fn what_is_inside_of_tls_goes_on_inside_of_tls() {
     assert_eq!(told.0, "False/UnsupportedProtocol", "{told:?}");
 }
 
-/// What is passed through has the client's TLS: no policy counts, nor whatever the port says that it speaks.
+/// A passthrough connection carries the client's own TLS: neither a policy nor the port's protocol applies.
 #[tokio::test]
 async fn policies_are_not_about_what_is_passed_through() {
     let ca = Ca::new("passed through");
@@ -215,7 +215,7 @@ async fn policies_are_not_about_what_is_passed_through() {
     assert_eq!(accepted(&world, "passed"), "-", "no Gateway is its ancestor");
 }
 
-/// A URI of `subjectAltNames` is looked for among the certificate's.
+/// A URI of `subjectAltNames` is looked up in the certificate.
 #[tokio::test]
 async fn a_peer_may_be_known_by_a_uri() {
     let ca = Ca::new("uris");

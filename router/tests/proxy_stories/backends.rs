@@ -1,4 +1,4 @@
-//! Backends: an HTTP server that tells what it was asked, and byte streams that tell who they are.
+//! Backends: an HTTP server that echoes requests, and byte streams that send their name.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// An address where nobody listens, and nobody will: the socket is bound, and kept for the rest of the process.
+/// An address that refuses connections: its socket is bound for the rest of the process, and never listens.
 pub fn refusing() -> SocketAddr {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -29,8 +29,8 @@ pub fn refusing() -> SocketAddr {
     address
 }
 
-/// An address that answers no SYN: it listens, and has all the connections that it may have. Whoever has the socket can
-/// let it listen for more.
+/// An address that does not answer SYNs: it listens, and its queue is full. The owner of the socket can extend the
+/// queue.
 pub fn black_hole() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -54,7 +54,7 @@ where
     address
 }
 
-/// Reads a request's head; `false` at the end.
+/// Reads a request's head; `false` at the end of the stream.
 pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -64,7 +64,8 @@ pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     true
 }
 
-/// Answers the first bytes with its name, then echoes: what a passthrough route's backend sees of a ClientHello.
+/// Responds to the first bytes with its name, then echoes: shows what a passthrough route's backend receives of a
+/// ClientHello.
 pub async fn named_echo(name: &'static str) -> SocketAddr {
     serve(move |mut stream| async move {
         let mut buffer = [0; 4096];
@@ -81,7 +82,7 @@ pub async fn named_echo(name: &'static str) -> SocketAddr {
     .await
 }
 
-/// A TLS backend that says its name and echoes what it gets.
+/// A TLS backend that sends its name and echoes what it receives.
 pub async fn tls_echo(name: &'static str, config: Arc<ServerConfig>) -> SocketAddr {
     serve(move |stream| {
         let acceptor = TlsAcceptor::from(Arc::clone(&config));
@@ -96,8 +97,8 @@ pub async fn tls_echo(name: &'static str, config: Arc<ServerConfig>) -> SocketAd
     .await
 }
 
-/// An HTTP backend: the first line of its answer is `<name> <method> <path and query>`, then come the request's
-/// fields, an empty line and the request's body.
+/// An HTTP backend. Its response has a first line `<name> <method> <path and query>`, then the request's fields, an
+/// empty line and the request's body.
 pub async fn http(name: &'static str) -> SocketAddr {
     serve(move |stream| serve_http(name, stream)).await
 }
@@ -115,12 +116,12 @@ pub async fn https(name: &'static str, config: Arc<ServerConfig>) -> SocketAddr 
     .await
 }
 
-/// The same over HTTP/2 in clear text, without asking. Its authority comes as the field `:authority`.
+/// The same over HTTP/2 in clear text with prior knowledge. The authority appears as the field `:authority`.
 pub async fn h2c(name: &'static str) -> SocketAddr {
     serve(move |stream| serve_http2(name, stream)).await
 }
 
-/// Whatever version the handshake chose, behind TLS.
+/// The same behind TLS, in the HTTP version that the handshake selects.
 pub async fn https_any(name: &'static str, config: Arc<ServerConfig>) -> SocketAddr {
     serve(move |stream| {
         let acceptor = TlsAcceptor::from(Arc::clone(&config));

@@ -1,4 +1,4 @@
-//! Backends that speak HTTP/2: which requests get it, how connections are shared, and how they end.
+//! Backends that speak HTTP/2: which requests use it, how connections are shared, and how they end.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::sync::{Barrier, watch};
 use crate::tables::{Rig, Route, eventually, table};
 use crate::{backends, client, log, pki};
 
-/// One worker: all requests meet in one pool.
+/// One worker: all requests share one pool.
 pub async fn one_worker(routes: &[Route]) -> Rig {
     let default = pki::ca().leaf(&["*.apps.test"]);
     let config = ProxyConfig { workers: NonZeroUsize::new(1), ..ProxyConfig::default() };
@@ -96,7 +96,7 @@ async fn an_upgrade_goes_over_http1_even_where_http2_would_be_chosen() {
     assert!(answer.body.contains("upgrade: websocket\n") && !answer.body.contains("HTTP/2.0"), "{}", answer.body);
 }
 
-/// Answers over connections that carry `each` requests and then say that they take no more.
+/// Responds over connections that carry `each` requests and then send GOAWAY.
 async fn going_away(each: usize, connections: Arc<AtomicUsize>) -> std::net::SocketAddr {
     backends::serve(move |stream| {
         connections.fetch_add(1, Ordering::SeqCst);
@@ -123,7 +123,7 @@ async fn an_endpoint_that_goes_away_costs_no_request() {
     let backend = going_away(3, Arc::clone(&connections)).await;
     let rig = one_worker(&[Route::new("away.test", "").to(backend).h2c()]).await;
     for _ in 0..20 {
-        // Also of a kind that may not be sent twice.
+        // Also requests that may not be repeated.
         let post = "POST / HTTP/1.1\r\nHost: away.test\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
         let answer = client::request(rig.http, post).await;
         assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
@@ -132,7 +132,7 @@ async fn an_endpoint_that_goes_away_costs_no_request() {
     assert!((5..20).contains(&opened), "{opened} connections for 20 requests");
 }
 
-/// Refuses the first stream of every connection, and counts all.
+/// Refuses the first stream of every connection, and counts all streams.
 async fn refusing_first(streams: Arc<AtomicUsize>) -> std::net::SocketAddr {
     backends::serve(move |stream| {
         let streams = Arc::clone(&streams);
@@ -172,7 +172,7 @@ async fn a_refused_stream_is_asked_again_unless_its_body_is_gone() {
 #[tokio::test]
 async fn no_connection_gets_more_streams_than_it_allows() {
     const AT_ONCE: usize = 6;
-    // All requests are answered when all have come, whatever connections they came by.
+    // Responds only when all requests have arrived, over any number of connections.
     let all = Arc::new(Barrier::new(AT_ONCE));
     let connections = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&connections);

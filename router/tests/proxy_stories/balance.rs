@@ -1,4 +1,4 @@
-//! Requests and connections over several endpoints, by rule and weight, and around those that do not answer.
+//! Balancing of requests and connections by rule and weight, and around endpoints that do not respond.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ async fn services_get_the_shares_that_their_weights_say_whatever_their_endpoints
     let expected = |counts: [usize; 3]| BTreeMap::from_iter(["a", "b", "c"].map(str::to_owned).into_iter().zip(counts));
     assert_eq!(counts(rig.http, "weights.test", 48).await, expected([36, 6, 6]));
     assert_eq!(counts(rig.http, "turn.test", 30).await, expected([10, 10, 10]));
-    // One that is left out has a chance of less than 10^-17.
+    // An endpoint gets no request with a probability of less than 10^-17.
     assert_eq!(counts(rig.http, "chance.test", 100).await.len(), 3);
 }
 
@@ -64,7 +64,7 @@ async fn requests_that_last_turn_others_to_idle_endpoints() {
     let route = Route::new("least.test", "").service("app", &[slow, quick]).policy(by(Balance::LeastConnections));
     let rig = Rig::serve(&[route]).await;
     let mut waiting = Vec::new();
-    // Idle ones take turns, so one of two requests reaches the slow one, and stays there.
+    // Idle endpoints take turns, so one of two requests reaches the slow endpoint, which does not respond.
     while *was_asked.borrow_and_update() == 0 {
         let stream = TcpStream::connect(rig.http).await.unwrap();
         let mut asks =

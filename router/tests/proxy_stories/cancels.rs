@@ -1,4 +1,4 @@
-//! Clients that take their requests back: what one does costs no other.
+//! Clients that cancel requests: one client's cancellations do not affect others.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -22,24 +22,24 @@ const HOST: &str = "cancel.apps.test";
 /// `:status: 200` (RFC 7541 A).
 const OK: &[u8] = &[0x88];
 
-/// What came over the connections of an endpoint.
+/// Traffic received by an endpoint.
 #[derive(Debug, Default)]
 struct Came {
     connections: usize,
     asked: usize,
     cancelled: usize,
-    /// Why the router has ended connections.
+    /// GOAWAYs of the router.
     goodbyes: Vec<(u32, String)>,
 }
 
-/// An endpoint that speaks HTTP/2 and answers each request after a while; one that is taken back meanwhile is answered
-/// all the same, as what was on its way then.
+/// An endpoint that speaks HTTP/2 and delays each response; it also responds to a request cancelled meanwhile, as if
+/// the response had been in flight.
 struct Endpoint {
     address: SocketAddr,
     came: watch::Receiver<Came>,
 }
 
-/// How an endpoint defends itself: most requests that may be taken back of one connection.
+/// An endpoint's defence: the maximum number of cancelled requests on a connection.
 async fn endpoint(most: usize) -> Endpoint {
     let (tell, came) = watch::channel(Came::default());
     let address = backends::serve(move |stream| {
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 }
 
-/// Asks over HTTP/2 and takes back what the endpoint has seen, so many times, a few at once.
+/// Sends and cancels requests over HTTP/2, a few at a time, each once the endpoint has seen it.
 async fn cancel_over_http2(rig: &Rig, endpoint: &Endpoint, times: usize) {
     const AT_ONCE: usize = 40;
     let stream = client::tls(rig.https, Some(HOST), &["h2"]).await;
@@ -124,7 +124,7 @@ async fn cancel_over_http2(rig: &Rig, endpoint: &Endpoint, times: usize) {
         for _ in 0..AT_ONCE {
             sender = match timeout(PATIENCE, sender.ready()).await.expect("room") {
                 Ok(ready) => ready,
-                // The client's own library takes many short responses to what it has cancelled for a flood.
+                // The client's library mistakes many short responses to cancelled requests for a flood.
                 Err(_) => {
                     let stream = client::tls(rig.https, Some(HOST), &["h2"]).await;
                     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
@@ -142,7 +142,7 @@ async fn cancel_over_http2(rig: &Rig, endpoint: &Endpoint, times: usize) {
     }
 }
 
-/// The same over HTTP/1.1: the client goes.
+/// The same over HTTP/1.1: the client disconnects.
 async fn cancel_over_http1(rig: &Rig, endpoint: &Endpoint, times: usize) {
     for _ in 0..times {
         let before = endpoint.asked();
@@ -153,8 +153,8 @@ async fn cancel_over_http1(rig: &Rig, endpoint: &Endpoint, times: usize) {
     }
 }
 
-/// Polite clients ask, each one after the other and with content, as long as `meanwhile` takes; how many requests were
-/// served, and how the others were answered.
+/// Well-behaved clients send requests with content, one after another, while `meanwhile` runs; returns the number of
+/// requests served, and the statuses of the others.
 async fn polite(rig: &Rig, meanwhile: impl Future<Output = ()>) -> (usize, Vec<u16>) {
     let (stop, stopped) = watch::channel(false);
     let ask = |_| {

@@ -1,4 +1,4 @@
-//! More clients than a router may have connections.
+//! More clients than a router admits connections.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn at_most(connections: u32) -> RouterPolicy {
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: full.test\r\n\r\n";
 
-/// A connection that has been served a request, and is kept.
+/// A kept-alive connection after one request.
 async fn kept(rig: &Rig) -> TcpStream {
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
     stream.write_all(REQUEST).await.unwrap();
@@ -27,7 +27,7 @@ async fn kept(rig: &Rig) -> TcpStream {
     stream
 }
 
-/// Whether an answer comes soon.
+/// True if a response arrives soon.
 async fn answered(stream: &mut TcpStream) -> bool {
     timeout(PATIENCE, stream.read(&mut [0; 1024])).await.is_ok_and(|read| read.is_ok_and(|bytes| bytes > 0))
 }
@@ -40,7 +40,7 @@ async fn who_is_one_too_many_waits_for_a_place() {
     ];
     let rig = Rig::start(ProxyConfig::default(), under(at_most(3), table(&routes, None))).await;
     let (one, mut two) = (kept(&rig).await, kept(&rig).await);
-    // Relayed ones count too.
+    // Relayed connections count as well.
     let mut through = TcpStream::connect(rig.https).await.unwrap();
     through.write_all(&client::hello("through.test")).await.unwrap();
     assert!(answered(&mut through).await);
@@ -49,7 +49,7 @@ async fn who_is_one_too_many_waits_for_a_place() {
     late.write_all(REQUEST).await.unwrap();
     let mut later = TcpStream::connect(rig.https).await.unwrap();
     later.write_all(&client::hello("through.test")).await.unwrap();
-    // Those who are there are served meanwhile, and many times.
+    // Established connections are served meanwhile.
     for _ in 0..20 {
         two.write_all(REQUEST).await.unwrap();
         assert!(answered(&mut two).await);

@@ -1,4 +1,4 @@
-//! Tables that change under open connections, listeners that come and go, and the stop.
+//! Tables that change while connections are open, listeners that are added and removed, and shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::tables::{PATIENCE, Rig, Route, eventually, of_routers, router, table};
 use crate::{backends, client, pki};
 
-/// One request on a connection that stays open: the first line of the body, or the status when it is not 200.
+/// One request on a kept-alive connection: the first line of the body, or the status if it is not 200.
 async fn ask(stream: &mut TcpStream, host: &str) -> String {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
     let mut head = Vec::new();
@@ -107,7 +107,7 @@ async fn a_port_that_is_taken_is_reported_and_tried_again() {
     timeout(PATIENCE, bound).await.expect("the retry").unwrap();
     TcpStream::connect(("127.0.0.1", port)).await.unwrap();
 
-    // The second router goes; the first one's listeners are not touched.
+    // The second router is removed; the listeners of the first one are not affected.
     tables.send_replace(two_routers((0, 0), None));
     let left = Arc::clone(&*timeout(PATIENCE, listeners.wait_for(|s| s.len() == 2)).await.expect("two").unwrap());
     assert_eq!(*left, first);
@@ -163,8 +163,8 @@ async fn a_graceful_stop_lets_requests_finish() {
     waiting.write_all(b"GET / HTTP/1.1\r\nHost: drain.test\r\n\r\n").await.unwrap();
     was_asked.wait_for(|asked| *asked).await.unwrap();
     let stopped = tokio::spawn(proxy.shutdown(10 * PATIENCE));
-    // The connection without a request ends when one would have had to come, nothing new is accepted, and the request
-    // that there is is waited for.
+    // The idle connection ends when the time-out for its next request expires; new connections are not accepted, and
+    // the proxy waits for the request in progress.
     let mut told = String::new();
     idle.read_to_string(&mut told).await.unwrap();
     assert!(told.starts_with("HTTP/1.1 408 "), "{told}");
@@ -184,6 +184,6 @@ async fn the_deadline_ends_what_does_not_end_itself() {
     let mut stream = client::tls(rig.https, Some("stuck.test"), &[]).await;
     timeout(PATIENCE, rig.proxy.shutdown(Duration::from_millis(50))).await.expect("the stop");
     let mut rest = Vec::new();
-    // An end without TLS's own close is an error.
+    // A connection that ends without close_notify is an error.
     assert!(timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("an end").is_err());
 }

@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use crate::pki;
 use crate::tables::PATIENCE;
 
-/// A response, as far as the tests look at it.
+/// A response, as far as the tests use it.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -35,7 +35,7 @@ impl Answer {
     }
 }
 
-/// Sends a request as it stands, reads to the end of the stream. The request must ask for `Connection: close`.
+/// Sends a request verbatim and reads to the end of the stream. The request must contain `Connection: close`.
 pub async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Answer {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
@@ -71,7 +71,7 @@ pub async fn get(to: SocketAddr, host: &str, path: &str) -> Answer {
     request(to, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 
-/// A request over clear text, as it stands.
+/// A clear-text request, verbatim.
 pub async fn request(to: SocketAddr, text: &str) -> Answer {
     exchange(TcpStream::connect(to).await.unwrap(), text).await
 }
@@ -99,7 +99,7 @@ pub fn any_certificate() -> Arc<dyn rustls::client::danger::ServerCertVerifier> 
     Arc::new(AnyCertificate)
 }
 
-/// A TLS connection; without SNI when `sni` is `None`.
+/// A TLS connection; without SNI if `sni` is `None`.
 pub async fn tls(to: SocketAddr, sni: Option<&str>, alpn: &[&str]) -> TlsStream<TcpStream> {
     let mut config = config(alpn);
     config.enable_sni = sni.is_some();
@@ -108,7 +108,7 @@ pub async fn tls(to: SocketAddr, sni: Option<&str>, alpn: &[&str]) -> TlsStream<
     timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await.expect("a handshake").unwrap()
 }
 
-/// What becomes of a connection that may be refused.
+/// Result of a connection that may be rejected.
 pub struct Served {
     pub kind: Option<HandshakeKind>,
     pub version: Option<ProtocolVersion>,
@@ -116,8 +116,8 @@ pub struct Served {
     pub answer: Answer,
 }
 
-/// A `GET /` over TLS with this configuration, for its host; or why there is no answer. Under TLS 1.3 a client learns
-/// only after its handshake that its certificate is refused.
+/// A `GET /` over TLS with this configuration, for its host; or the error. Under TLS 1.3, a client learns only after
+/// its handshake that its certificate was rejected.
 pub async fn try_get(to: SocketAddr, config: &Arc<ClientConfig>, host: &str) -> std::io::Result<Served> {
     let name = ServerName::try_from(host.to_owned()).unwrap();
     let attempt = async {
@@ -135,7 +135,7 @@ pub async fn try_get(to: SocketAddr, config: &Arc<ClientConfig>, host: &str) -> 
     timeout(PATIENCE, attempt).await.expect("an end")
 }
 
-/// The alert that has ended a connection.
+/// The alert that ended a connection.
 pub fn alert(error: &std::io::Error) -> AlertDescription {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::AlertReceived(alert)) => *alert,
@@ -143,7 +143,7 @@ pub fn alert(error: &std::io::Error) -> AlertDescription {
     }
 }
 
-/// The configuration with a certificate to show.
+/// The configuration with a client certificate.
 pub fn showing(mut config: ClientConfig, identity: &Arc<CertifiedKey>) -> ClientConfig {
     config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(Arc::clone(identity)));
     config
@@ -158,7 +158,7 @@ pub fn hello(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The certificate that the server has shown.
+/// The certificate that the server presented.
 pub fn shown(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
     stream.get_ref().1.peer_certificates().unwrap()[0].clone()
 }
@@ -180,7 +180,7 @@ pub async fn get_h2(to: SocketAddr, sni: &str, wanted: &[(&str, &str)]) -> Vec<(
     answers
 }
 
-/// The head of the answer to a `GET` with these fields over HTTP/2.
+/// The head of the response to a `GET` with these fields over HTTP/2.
 pub async fn h2_answer(to: SocketAddr, host: &str, path: &str, fields: &[(&str, &str)]) -> Response<()> {
     let stream = tls(to, Some(host), &["h2"]).await;
     let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();

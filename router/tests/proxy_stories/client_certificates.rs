@@ -1,4 +1,4 @@
-//! `clientTLS`: who may connect, and what endpoints are told of the certificate.
+//! `clientTLS`: accepted client certificates, and the fields that endpoints receive about them.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ async fn endpoints_are_told_and_nobody_else_can_tell_them() {
     }
     assert_eq!(told.lines().filter(|line| line.starts_with("x-ssl")).count(), 11, "{told}");
     assert!(!told.contains("root") && !told.contains("x_ssl"), "{told}");
-    // In clear text there is no certificate, and nothing to claim.
+    // In clear text there is no certificate, and clients cannot claim one.
     let clear = client::request(rig.http, &request).await;
     assert_eq!(clear.status, 200);
     assert!(!clear.body.contains("x-ssl") && !clear.body.contains("x_ssl"), "{}", clear.body);
@@ -119,7 +119,7 @@ async fn a_certificate_may_be_its_own_ca() {
     let (unlisted, _) = pki::self_signed(&["device.test"], false);
     let rig = rig(asking(true, roots, &[]), "self.cc.test").await;
     assert_eq!(client::try_get(rig.https, &with(&listed), "self.cc.test").await.unwrap().answer.status, 200);
-    // It bears the name of the one that is listed, and has not its key.
+    // It has the name of the trusted one, and another key.
     assert_eq!(refusal(&rig, &with(&unlisted), "self.cc.test").await, AlertDescription::DecryptError);
     let (expired, roots) = pki::self_signed(&["device.test"], true);
     let table = under(asking(true, roots, &[]), table(&routes("expired.cc.test").await, None));
@@ -151,7 +151,7 @@ async fn a_connection_made_before_the_policy_is_not_served_under_it() {
     assert_eq!(client::exchange(second, request).await.status, 421);
     assert_eq!(client::try_get(rig.https, &with(&ada(&ca)), "turn.cc.test").await.unwrap().answer.status, 200);
 
-    // The same policy in a new object changes nothing for a connection.
+    // An equal policy in a new object does not affect connections.
     let third = shown(&rig, &ca).await;
     rig.tables.send_replace(make(asking(true, ca.roots(), &[])));
     let more = Route::new("more.cc.test", "");
@@ -163,7 +163,7 @@ async fn a_connection_made_before_the_policy_is_not_served_under_it() {
     .await;
     assert_eq!(client::exchange(third, request).await.status, 200);
 
-    // A narrower one does.
+    // A stricter one does.
     let fourth = shown(&rig, &ca).await;
     rig.tables.send_replace(make(asking(true, ca.roots(), &["/CN=grace$"])));
     eventually("the pattern", async || {

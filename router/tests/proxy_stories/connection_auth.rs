@@ -1,4 +1,4 @@
-//! Endpoints that authenticate connections: a connection that may be somebody's is that client connection's own.
+//! Endpoints that authenticate connections: an authenticated connection is used for its own client connection only.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ const HOST: &str = "who.apps.test";
 const ROUNDS: usize = 60;
 const ALL: [Speaks; 3] = [Speaks::Http1, Speaks::Tls, Speaks::Http2];
 
-/// What endpoints speak.
+/// Protocols of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoints {
     Http1,
     Tls,
-    /// TLS with HTTP/2 for those who want it.
+    /// TLS, with HTTP/2 if the client selects it.
     TlsHttp2,
     TlsOnlyHttp2,
     H2c,
@@ -64,25 +64,25 @@ async fn rig(iis: &Iis, endpoints: Endpoints) -> Rig {
     one_worker(&[if endpoints == Endpoints::H2c { route.h2c() } else { route }]).await
 }
 
-/// What went wrong.
+/// Number of deviations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wrong {
-    /// Requests that were served as somebody else's.
+    /// Requests that were served under another user's identity.
     as_others: usize,
-    /// Requests of somebody who had said who it is, that were not served.
+    /// Requests of an authenticated user that were not served.
     as_nobody: usize,
-    /// Handshakes that did not come to their end.
+    /// Incomplete authentication handshakes.
     handshakes: usize,
 }
 
-/// Two users and two strangers ask in turn.
+/// Two users and two unauthenticated clients send requests in turn.
 async fn interleaved(rig: &Rig, iis: &Iis, speaks: Speaks) -> Wrong {
     let mut wrong = Wrong::default();
     let connect = |name| Client::connect(rig, speaks, HOST, name, iis);
     let mut users = [connect("ann").await, connect("bob").await];
     let strangers = [connect("eve").await, connect("mallory").await];
     for user in &users {
-        // As clients do that know nothing of the endpoint yet.
+        // The first request of a client that does not know the endpoint.
         wrong.as_others += usize::from(user.ask("/", None).await.status == StatusCode::OK);
         let told = user.authenticate("/").await;
         wrong.handshakes += usize::from((told.status, &told.body) != (StatusCode::OK, &user.name));
@@ -97,7 +97,7 @@ async fn interleaved(rig: &Rig, iis: &Iis, speaks: Speaks) -> Wrong {
             wrong.as_nobody += usize::from(told.status != StatusCode::OK);
         }
         if round % 10 == 0 {
-            // The client's connection is somebody else's from now on, and somebody comes anew.
+            // The client's connection now authenticates as another user, and a new client connects.
             users[1].name = format!("bob{round}");
             let told = users[1].authenticate("/").await;
             wrong.handshakes += usize::from((told.status, &told.body) != (StatusCode::OK, &users[1].name));
@@ -114,7 +114,7 @@ async fn nobody_is_served_as_somebody_else() {
         for speaks in ALL {
             for iis in [Iis::new("NTLM"), Iis::new("Negotiate"), Iis::new("NTLM").like_a_proxy()] {
                 if !endpoints.speak_http1() && iis.asks.scheme == "NTLM" {
-                    // It can say no more than that it wants HTTP/1.1.
+                    // Over HTTP/2, the endpoint can only demand HTTP/1.1.
                     continue;
                 }
                 let rig = rig(&iis, endpoints).await;
@@ -128,7 +128,7 @@ async fn nobody_is_served_as_somebody_else() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A router with two endpoints in clear text, and a client that has said who it is.
+/// A router with two clear-text endpoints, and an authenticated client.
 async fn with_ann(speaks: Speaks, rule: Option<RulePolicy>) -> (Rig, Iis, Client) {
     let iis = Iis::new("NTLM");
     let route = Route::new(HOST, "").edge(None).insecure(InsecurePolicy::Allow);
@@ -139,7 +139,7 @@ async fn with_ann(speaks: Speaks, rule: Option<RulePolicy>) -> (Rig, Iis, Client
     (rig, iis, ann)
 }
 
-/// The only connection that is somebody's.
+/// The only authenticated connection.
 fn anns(iis: &Iis) -> Came {
     let mut hers = iis.came().into_iter().filter(|came| !came.users.is_empty());
     let first = hers.next().expect("one is hers");
@@ -154,7 +154,7 @@ async fn a_connection_that_is_somebodys_ends_with_the_clients() {
         let (rig, iis, ann) = with_ann(speaks, None).await;
         for _ in 0..10 {
             assert_eq!(ann.ask("/", None).await.body, "ann");
-            // Others have their own connections meanwhile.
+            // Other clients use other connections meanwhile.
             let eve = Client::connect(&rig, speaks, HOST, "eve", &iis).await;
             assert_eq!(eve.ask("/", None).await.status, StatusCode::UNAUTHORIZED);
         }
@@ -182,7 +182,7 @@ async fn a_request_that_is_given_up_ends_the_connection_and_not_the_turns() {
     let (_rig, iis, ann) = with_ann(Speaks::Http2, None).await;
     let given_up = timeout(Duration::from_millis(1), ann.ask("/slow", None)).await;
     assert!(given_up.is_err());
-    // Whether it was sent or not: nobody else's, and the next one has its turn.
+    // Whether or not the request was sent: no other client uses the connection, and the next request gets its turn.
     let told = ann.ask("/", None).await;
     assert!(told.body == "ann" || told.status == StatusCode::UNAUTHORIZED, "{told:?}");
     assert_eq!(ann.authenticate("/").await.body, "ann");
@@ -205,7 +205,7 @@ async fn a_turn_that_does_not_come_is_waited_for_as_long_as_an_endpoint() {
     let mut sender = sender.ready().await.unwrap();
     let (first, _) = sender.send_request(request("/"), true).unwrap();
     assert_eq!(first.await.unwrap().status(), StatusCode::UNAUTHORIZED);
-    // Its content does not come, which is waited for as long as clients are.
+    // Its content never arrives; the router waits for it as long as for any client.
     let (_second, _body) = sender.send_request(request("/read"), false).unwrap();
     let mut sender = sender.ready().await.unwrap();
     let (third, _) = sender.send_request(request("/"), true).unwrap();
@@ -324,7 +324,7 @@ async fn what_an_endpoint_wants_over_http1_is_sent_over_http1() {
         let ann = Client::connect(&rig, speaks, HOST, "ann", &iis).await;
         assert_eq!(ann.ask("/", None).await.status, StatusCode::UNAUTHORIZED);
         assert_eq!(ann.authenticate("/").await.body, "ann");
-        // It is known by now, also for what cannot be sent twice.
+        // By now the endpoint's version is known, also for requests that cannot be repeated.
         let mut post = ann.request("/", None);
         *post.method_mut() = http::Method::POST;
         assert_eq!(ann.send(post).await.unwrap().status(), StatusCode::OK);

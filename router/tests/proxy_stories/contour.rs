@@ -1,4 +1,4 @@
-//! Contour's objects, from manifests to bytes, with what is explained of them and what they are told.
+//! Contour's objects from manifests to bytes, with their explanations and statuses.
 
 mod affinity;
 mod timeouts;
@@ -12,17 +12,17 @@ use crate::client::{self, Answer};
 use crate::manifests::{World, object, proxy, service, to};
 use crate::{backends, pki};
 
-/// A request with these lines of a head; `host` and `Connection: close` are written anyway.
+/// A request with these field lines; `host` and `Connection: close` are added.
 async fn ask(world: &World, host: &str, path: &str, lines: &[&str]) -> Answer {
     let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{lines}\r\n");
     client::request(world.rig.http, &head).await
 }
 
-/// The backend that answered.
+/// The backend that responded.
 fn who(answer: &Answer) -> &str {
     answer.field("x-backend").unwrap_or_else(|| panic!("no backend answered: {answer:?}"))
 }
 
-/// How often each backend answers.
+/// Number of responses by backend.
 type Counts = BTreeMap<String, usize>;

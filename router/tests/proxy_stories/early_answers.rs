@@ -1,4 +1,4 @@
-//! Answers that the router gives before a request's body has come.
+//! Responses of the router before a request's body has arrived.
 
 use hyper::StatusCode;
 use tokio::io::AsyncWriteExt;
@@ -11,7 +11,7 @@ use crate::frames::{
 use crate::tables::{Rig, Route};
 use crate::{backends, client};
 
-/// Begins `POST https://nobody.apps.test/`, and reads the whole answer.
+/// Begins `POST https://nobody.apps.test/` and reads the entire response.
 async fn answered(rig: &Rig) -> TlsStream<TcpStream> {
     let mut stream = client::tls(rig.https, Some("early.apps.test"), &["h2"]).await;
     let authority = b"nobody.apps.test";
@@ -55,7 +55,7 @@ async fn a_long_body_is_not() {
     let rig = rig().await;
     let mut stream = answered(&rig).await;
     let part = frame(DATA, 0, 1, &[b'x'; 16_000]);
-    // As much as a stream's window has room for at first.
+    // As much as the initial window of a stream allows.
     stream.write_all(&part.repeat(4)).await.unwrap();
     let mut more = Some(part);
     loop {

@@ -1,4 +1,4 @@
-//! Backends that fail, each in its way.
+//! Backends that fail in different ways.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::tables::{Rig, Route, eventually, table, under};
 use crate::{backends, client, log};
 
-/// A router that waits for endpoints and clients for 300 ms.
+/// A router with a time-out of 300 ms for endpoints and clients.
 async fn impatient(routes: &[Route]) -> Rig {
     let short = Duration::from_millis(300);
     let timeouts = Timeouts { server: short, client: short, ..Timeouts::default() };
@@ -28,14 +28,14 @@ async fn a_refusing_endpoint_is_passed_over() {
     }
 }
 
-/// A router that gives connecting this long.
+/// A router with this connect time-out.
 async fn connecting_within(connect: Duration, health_check: Duration, routes: &[Route]) -> Rig {
     let timeouts = Timeouts { connect, health_check, ..Timeouts::default() };
     let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
     Rig::start(ProxyConfig::default(), under(policy, table(routes, None))).await
 }
 
-/// What a request gets, and how long that takes.
+/// The status of a response, and its duration.
 async fn timed(rig: &Rig, host: &str) -> (u16, Duration) {
     let begun = Instant::now();
     let status = client::get(rig.http, host, "/").await.status;
@@ -53,7 +53,7 @@ async fn endpoints_that_do_not_answer_cost_the_time_to_connect_once_and_then_nex
     for (status, took) in [three.0, three.1, three.2] {
         assert!(status == 504 && took < 2 * connect, "{status} after {took:?}");
     }
-    // The fourth may come so late that somebody has to find out anew.
+    // The fourth request may come so late that it probes the endpoint again.
     let mut last = (0, connect);
     for _ in 0..8 {
         last = timed(&rig, "holes.test").await;
@@ -111,12 +111,12 @@ async fn a_backend_that_hangs_up_is_a_502() {
     assert_eq!(log::line("host", "hangs.test").await["flags"], "UC");
 }
 
-/// Reads what a chunked answer gives until the connection ends; whether the last chunk was among it.
+/// Reads a chunked response until the connection ends; true if it includes the last chunk.
 async fn read_broken(http: std::net::SocketAddr, host: &str) -> (String, bool) {
     let mut stream = TcpStream::connect(http).await.unwrap();
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A reset is as good an end as any here.
+    // Here, a reset is as good an end as any.
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).unwrap();
     let complete = text.ends_with("0\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What routers and routes ask to be done to requests and responses: paths, fields, pages, compression.
+//! Settings of routers and routes that modify requests and responses: paths, fields, pages, compression.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn rig(policy: RouterPolicy, routes: &[Route]) -> Rig {
     Rig::start(ProxyConfig::default(), under(policy, table(routes, Some(&default)))).await
 }
 
-/// Answers every request with these bytes, then ends the connection.
+/// Responds to every request with these bytes, then ends the connection.
 async fn fixed(answer: &'static str) -> std::net::SocketAddr {
     backends::serve(move |mut stream| async move {
         let _ = stream.read(&mut [0; 4096]).await;
@@ -175,7 +175,7 @@ async fn names_are_spelled_for_old_readers_where_the_route_asks() {
         for name in names {
             assert!(asked.contains(&format!("\r\n{name}")), "{name} in {asked}");
         }
-        // Responses are spelled so for all routes.
+        // The spelling applies to the responses of all routes.
         assert!(answer.contains("\r\nX-OLD: ") && answer.contains("\r\nx-other: "), "{answer}");
     }
 }

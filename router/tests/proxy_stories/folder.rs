@@ -1,4 +1,4 @@
-//! Objects as they are written, from a folder to a proxy that serves them, and to what `explain` and `validate` say.
+//! Objects as users write them: from a folder to a proxy that serves them, and to `explain` and `validate`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// With these documents.
+    /// A folder with these documents.
     pub fn of(manifests: &[String]) -> Folder {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("all.yaml"), manifests.join("\n---\n")).unwrap();
@@ -42,7 +42,7 @@ impl Folder {
         UpstreamTls::new(None, None)
     }
 
-    /// What is served, on ports that the system chooses.
+    /// The table, on ports that the system chooses.
     pub fn table(&self) -> Arc<RoutingTable> {
         let (_, snapshot) = Directory::open(self.dir.path(), Defaults::default()).unwrap();
         let table = translate(&snapshot.resources, &Self::settings()).table;
@@ -58,17 +58,17 @@ impl Folder {
         Arc::new(RoutingTable { revision: 1, routers, endpoints: table.endpoints })
     }
 
-    /// A proxy that serves it.
+    /// A proxy that serves the table.
     pub async fn serve(&self) -> Rig {
         Rig::start(ProxyConfig::default(), self.table()).await
     }
 
-    /// What `sluice explain` says of a URL on the usual ports.
+    /// The output of `sluice explain` for a URL on the usual ports.
     pub fn explain(&self, url: &str) -> Explanation {
         offline(self.dir.path(), &Self::settings(), &Self::trust(), &Query::parse(url).unwrap()).unwrap()
     }
 
-    /// What `sluice validate` says.
+    /// The output of `sluice validate`.
     pub fn problems(&self) -> Vec<String> {
         let findings = validate(self.dir.path(), &Self::settings(), &Self::trust(), jiff::Timestamp::now()).unwrap();
         findings.problems.iter().map(ToString::to_string).collect()

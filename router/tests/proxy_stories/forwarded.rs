@@ -1,4 +1,4 @@
-//! What endpoints are told about who asked, by the route's policy, and what they get as it was sent.
+//! Forwarding fields that endpoints receive, by the route's policy, and fields that pass unchanged.
 
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::table::InsecurePolicy;
@@ -6,7 +6,7 @@ use router_table::table::InsecurePolicy;
 use crate::tables::{Rig, Route};
 use crate::{backends, client, pki};
 
-/// The request's fields as the endpoint got them, sorted.
+/// The request's fields as the endpoint received them, sorted.
 fn fields(answer: &client::Answer) -> Vec<&str> {
     assert_eq!(answer.status, 200, "{answer:?}");
     let mut fields: Vec<&str> = answer.body.lines().skip(1).take_while(|line| !line.is_empty()).collect();
@@ -17,7 +17,7 @@ fn fields(answer: &client::Answer) -> Vec<&str> {
 #[tokio::test]
 async fn four_policies_tell_four_things() {
     let app = backends::http("app").await;
-    // With a path, so that no request is steered.
+    // A path, so that no request is steered by the kernel.
     let route = |host, policy| Route::new(host, "/x").to(app).forwarded(policy);
     let rig = Rig::serve(&[
         route("told-append.test", ForwardedHeaders::Append),
@@ -92,7 +92,7 @@ async fn what_the_kernel_may_carry_arrives_as_it_was_sent() {
     ];
     assert_eq!(fields(&answer), expected);
 
-    // Over TLS it is the router that reads the request, and so takes out what only it may say.
+    // Over TLS the router parses the request, and removes fields that only it may set.
     let stream = client::tls(rig.https, Some("steered.test"), &["http/1.1"]).await;
     let answer = client::exchange(stream, request).await;
     assert_eq!(fields(&answer), ["accept: x", "accept: y", "host: Steered.test", "x-forwarded-for: b"]);

@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame (RFC 9113 §4.1, §6), with HPACK that needs no table of its own (RFC 7541).
+//! HTTP/2 frame by frame (RFC 9113 §4.1, §6), with HPACK without a dynamic table (RFC 7541).
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
@@ -29,7 +29,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The next frame; `None` at the end of the connection, however it ends.
+/// The next frame; `None` if the connection ends in any way.
 pub async fn next_or_end(stream: &mut (impl AsyncRead + Unpin)) -> Option<Frame> {
     timeout(PATIENCE, async {
         let mut head = [0; 9];
@@ -48,7 +48,7 @@ pub async fn next(stream: &mut (impl AsyncRead + Unpin)) -> Frame {
     next_or_end(stream).await.expect("the connection goes on")
 }
 
-/// A field as a literal that is not indexed, neither name nor value compressed (RFC 7541 §6.2.2).
+/// A field as a literal without indexing, with name and value uncompressed (RFC 7541 §6.2.2).
 pub fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> {
     [&[0][..], &string(name.as_ref()), &string(value.as_ref())].concat()
 }
@@ -68,7 +68,7 @@ fn string(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The status that a response's fields begin with, from a sender that may keep no table (RFC 7541 §5.2, §6, A, B).
+/// The status at the beginning of a response's fields, from a sender without a dynamic table (RFC 7541 §5.2, §6, A, B).
 pub fn status(fields: &[u8]) -> u16 {
     let fields = if fields[0] >> 5 == 1 { &fields[1..] } else { fields };
     match fields {
@@ -79,7 +79,7 @@ pub fn status(fields: &[u8]) -> u16 {
     }
 }
 
-/// Three digits in Huffman's code: the first three have five bits and begin with 0, the others have six.
+/// Three digits in Huffman code: those of the first group have five bits and begin with 0, the others have six.
 fn digits(bytes: &[u8]) -> u16 {
     let mut bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| u16::from(byte >> bit & 1)));
     (0..3).fold(0, |number, _| {

@@ -1,4 +1,4 @@
-//! Objects of Gateway API for [`crate::manifests::World`], in namespace `test`.
+//! Gateway API objects for [`crate::manifests::World`], in namespace `test`.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub fn web() -> Vec<Value> {
     gateway(json!([{ "name": "web", "port": 80, "protocol": "HTTP" }]))
 }
 
-/// A Service with port 80, which has this `appProtocol` unless that is empty, and its endpoints.
+/// A Service with port 80, this `appProtocol` unless it is empty, and its endpoints.
 pub fn speaking(name: &str, protocol: &str, endpoints: &[SocketAddr]) -> Vec<Value> {
     let mut objects = service(name, endpoints);
     if !protocol.is_empty() {

@@ -1,4 +1,4 @@
-//! gRPC: HTTP/2 from end to end, with everything that it needs of it. The client and the backends speak in frames.
+//! gRPC: HTTP/2 from end to end with all features that gRPC needs. Client and backends speak in frames.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ where
     .await
 }
 
-/// Echoes every message as it comes, then says that all is well.
+/// Echoes every message as it arrives, then sends status OK.
 async fn echo(request: Request<RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
     assert_eq!(request.headers()["te"], "trailers");
     assert_eq!(request.uri().scheme_str(), Some("http"));
@@ -127,7 +127,7 @@ async fn both_sides_stream_at_once() {
     let rig = rig("bidi.grpc.test", server(echo).await).await;
     let mut sender = connect(&rig, "bidi.grpc.test").await;
     let (response, mut out) = start(&mut sender, call("bidi.grpc.test", "Chat")).await;
-    // The answer begins before the request has said anything.
+    // The response begins before the request has sent a message.
     let mut body = timeout(PATIENCE, response).await.expect("an answer").unwrap().into_body();
     for turn in 0..50 {
         let text = message(&format!("message {turn}"));
@@ -164,7 +164,7 @@ async fn resets_keep_their_reason_both_ways() {
             let mut out = respond.send_response(grpc_response(), false).unwrap();
             out.send_data(message("begun"), false).unwrap();
             if request.uri().path().ends_with("Break") {
-                // Not before the client has what was sent.
+                // Wait until the client has received what was sent.
                 request.into_body().data().await.unwrap().unwrap();
                 return out.send_reset(Reason::ENHANCE_YOUR_CALM);
             }

@@ -1,6 +1,6 @@
-//! The 159 requests of http_desync_guardian, which AWS's load balancers sort requests by: what is severe or ambiguous is
-//! refused, or is the last request of the client's connection and of the endpoint's; what is compliant or acceptable is
-//! served, but for what is listed in `exceptions` with its reason.
+//! The 159 requests of http_desync_guardian, by which AWS's load balancers classify requests: severe or ambiguous ones
+//! are rejected, or are the last request on the connections of client and endpoint; compliant or acceptable ones are
+//! served, except those that `exceptions` lists with a reason.
 
 mod cases;
 mod exceptions;
@@ -18,17 +18,17 @@ use crate::tables::{Rig, Route, eventually, table};
 use cases::{Case, Tier};
 use exceptions::Exception;
 
-/// Behind each request.
+/// The request sent after each case.
 const BEHIND: &str = "GET /behind HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
-/// What became of a case.
+/// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// With this status; no endpoint has seen it, and its connection was closed.
+    /// A response with this status; no endpoint received the request, and its connection was closed.
     Refused(u16),
     /// Served, and then both connections were closed.
     Last,
-    /// Served, as was the request behind it.
+    /// Served, and so was the request after it.
     Passed,
 }
 
@@ -44,8 +44,8 @@ impl Stage {
         Stage { rig: Rig::start(ProxyConfig::default(), table(&routes, None)).await, endpoint }
     }
 
-    /// Sends a case, in one of the ways that it is written, with its content and a request behind it. The client never
-    /// ends its side first, unless the case is to pass.
+    /// Sends one encoding of a case, with its content and a request after it. The client does not end its side first,
+    /// unless the case is expected to pass.
     async fn send(&self, case: &Case, head: &[u8], passes: bool) -> Result<Outcome, String> {
         let (content, framed) = case.content();
         let bytes = [head, framed.as_bytes(), BEHIND.as_bytes()].concat();
@@ -76,7 +76,7 @@ impl Stage {
         }
     }
 
-    /// Sends these cases. Says what became of how many, and what is not as it should be.
+    /// Sends these cases. Returns the number of cases by outcome, and the deviations.
     async fn judge(&self, cases: &[Case]) -> (BTreeMap<(Tier, Outcome), usize>, Vec<String>) {
         let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
         for case in cases {
@@ -107,7 +107,7 @@ impl Stage {
     }
 }
 
-/// Whether the endpoint has got what the case says: its line, its fields and its content.
+/// Checks that the endpoint received the case: its line, its fields and its content.
 fn same(case: &Case, head: &[u8], content: &str, message: &Message) -> Result<(), String> {
     let text = String::from_utf8_lossy(head);
     let own = |line: &str| {
@@ -127,7 +127,7 @@ fn same(case: &Case, head: &[u8], content: &str, message: &Message) -> Result<()
     Err(format!("{request} with {length} bytes of content became {message:?}, without {missing:?}"))
 }
 
-/// Those of these tiers.
+/// The cases of these tiers.
 fn of(tiers: &[Tier]) -> Vec<Case> {
     cases::all().into_iter().filter(|case| tiers.contains(&case.tier())).collect()
 }

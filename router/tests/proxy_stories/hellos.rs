@@ -1,5 +1,5 @@
-//! First flights of every kind on a TLS listener: whom they reach, or how they are turned away. The same where TLS is
-//! passed through as where it is terminated.
+//! First flights of all kinds on a TLS listener: the backends that they reach, or how they are rejected. Passthrough
+//! and terminated hosts behave equally.
 
 mod build;
 mod rows;
@@ -17,25 +17,25 @@ use crate::{backends, pki};
 use build::{RECORD, named, post_quantum, record, records};
 use rows::Row;
 
-/// For a whole hello.
+/// Time-out for a complete hello.
 const LIMIT: Duration = Duration::from_millis(700);
-/// Routes' hosts and what answers for them; `D` is the router itself.
+/// Hosts of routes, and their backends; `D` is the router itself.
 const HOSTS: [(&str, &str); 3] = [("a.test", "A"), ("b.test", "B"), ("*.w.test", "W")];
 
-/// What becomes of a connection.
+/// Fate of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It reached this backend, or was shown the certificate of this one's host.
+    /// It reached this backend, or received the certificate of this backend's host.
     Served(char),
-    /// It was terminated; TLS 1.3 does not show with which certificate.
+    /// It was terminated; TLS 1.3 encrypts the certificate.
     Hidden,
     /// A fatal alert, then a FIN.
     Alert(u8),
-    /// A FIN without a word.
+    /// A FIN without data.
     Closed,
 }
 
-/// A router, and the certificates that it may show.
+/// A router, and the certificates that it may present.
 struct Stage {
     rig: Rig,
     certificates: Vec<(char, Vec<u8>)>,
@@ -67,7 +67,7 @@ impl Stage {
         let mut stream = TcpStream::connect(self.rig.https).await.unwrap();
         stream.set_nodelay(true).unwrap();
         for piece in pieces {
-            // The router may have heard enough already.
+            // The router may already have decided.
             if stream.write_all(piece.as_ref()).await.is_err() {
                 break;
             }
@@ -84,7 +84,7 @@ impl Stage {
                 [name @ (b'A' | b'B' | b'W'), ..] => return Fate::Served(char::from(*name)),
                 [] if ended => return Fate::Closed,
                 [21, 3, 3, 0, 2, 2, code] if ended => return Fate::Alert(*code),
-                // The ServerHello has the extension supported_versions, which says 1.3.
+                // The ServerHello contains supported_versions with TLS 1.3.
                 [22, 3, 3, ..] if bytes.windows(6).any(|part| part == [0, 43, 0, 2, 3, 4]) => return Fate::Hidden,
                 [22, 3, 3, ..] => {
                     let shown = |der: &[u8]| bytes.windows(der.len()).any(|part| part == der);
@@ -119,7 +119,7 @@ async fn agree(stage: &Stage, expected: impl Fn(&Row) -> Fate) {
         if fate != expected {
             wrong.push(format!("{}: {fate:?}, not {expected:?}", row.name));
         }
-        // What can be told at once is not waited for.
+        // If the outcome is decided early, the router does not wait for more bytes.
         if matches!(expected, Fate::Closed | Fate::Alert(_)) {
             assert!(started.elapsed() < LIMIT - Duration::from_millis(100), "{} waited", row.name);
         }
@@ -149,7 +149,7 @@ async fn slow_and_broken_off_hellos_are_closed() {
         let started = Instant::now();
         assert_eq!(stage.fate(&[&record[..30]]).await, Fate::Closed, "stalled");
         assert!(started.elapsed() + Duration::from_millis(100) >= LIMIT, "after {:?}", started.elapsed());
-        // The deadline is for the whole hello, not for each byte.
+        // The deadline covers the entire hello, not each byte.
         let mut stream = TcpStream::connect(stage.rig.https).await.unwrap();
         let started = Instant::now();
         let trickle = async {

@@ -1,5 +1,5 @@
-//! Requests that readers disagree about, one row each: what the client is told, and what reaches which backend. A
-//! request that is refused ends its connection, and nothing behind it is ever read as a request.
+//! Requests that parsers interpret differently, one row each: the response, and the requests that reach a backend. A
+//! rejected request ends its connection, and nothing after it is parsed as a request.
 
 mod rows;
 
@@ -17,7 +17,7 @@ use crate::tables::{PATIENCE, Rig, Route, eventually, table, under};
 use crate::{client, pki};
 use rows::{Row, Then};
 
-/// Behind each request that is refused.
+/// The request after each rejected one.
 const BEHIND: &str = "GET /behind HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 struct Stage {
@@ -32,7 +32,7 @@ impl Stage {
         Stage::over(false).await
     }
 
-    /// Over TLS or in clear text. All hosts have one certificate, so that a connection is good for each.
+    /// Over TLS or in clear text. All hosts share a certificate, so that one connection serves each.
     async fn over(tls: bool) -> Stage {
         let (a, b) = (Recorder::start("A").await, Recorder::start("B").await);
         let route = |host: &str| if tls { Route::new(host, "").edge(None) } else { Route::new(host, "") };
@@ -59,12 +59,12 @@ impl Stage {
         exchange(stream, bytes, ends).await
     }
 
-    /// Waits until no endpoint waits for the rest of a message.
+    /// Waits until no endpoint has an incomplete message.
     async fn settle(&self) {
         eventually("the end of what was begun", async || !self.a.waits() && !self.b.waits()).await;
     }
 
-    /// What reached the backends; each must own it.
+    /// The messages that reached the backends; each must be for its backend's host.
     fn reached(&self) -> Vec<(char, Message)> {
         let tagged = |name: char, recorder: &Recorder| recorder.take().into_iter().map(move |message| (name, message));
         let all: Vec<_> = tagged('A', &self.a).chain(tagged('B', &self.b)).collect();
@@ -77,12 +77,12 @@ impl Stage {
     }
 }
 
-/// Sends bytes, and reads to the end of the connection: status and content of each response. `ends`: the client has its
-/// side end behind them.
+/// Sends bytes and reads to the end of the connection; returns status and content of each response. With `ends`, the
+/// client half-closes after sending.
 pub async fn exchange(stream: impl AsyncRead + AsyncWrite, bytes: &[u8], ends: bool) -> Vec<(u16, String)> {
     let (mut read, mut write) = tokio::io::split(stream);
     let sending = async {
-        // A refused request ends the connection while the rest is still being sent.
+        // A rejected request ends the connection while the rest is still being sent.
         let sent = write.write_all(bytes).await.and(write.flush().await);
         if ends && sent.is_ok() {
             let _ = write.shutdown().await;
@@ -95,7 +95,7 @@ pub async fn exchange(stream: impl AsyncRead + AsyncWrite, bytes: &[u8], ends: b
     responses(&String::from_utf8(answer).unwrap())
 }
 
-/// The responses in a stream of them.
+/// Splits a stream into responses.
 fn responses(mut text: &str) -> Vec<(u16, String)> {
     let mut all = Vec::new();
     while !text.is_empty() {
@@ -139,7 +139,7 @@ async fn agree(stage: &Stage) {
         let messages = stage.reached();
         let mut seen: Vec<String> =
             messages.iter().map(|(name, message)| format!("{name} {}", message.request)).collect();
-        // What breaks off in its content may have been sent or not, once; whoever got it sees it break off.
+        // A request rejected within its content may have been forwarded at most once; the backend sees it incomplete.
         if then == Then::BreaksOff {
             let breaks_off = |(_, message): &(char, Message)| message.content == Content::BrokenOff;
             assert!(messages.len() < 2 && messages.iter().all(breaks_off), "{name}: {messages:?}");
@@ -157,7 +157,7 @@ async fn agree(stage: &Stage) {
 #[tokio::test]
 async fn rows_are_the_same_byte_by_byte() {
     let stage = Stage::new().await;
-    // Those whose outcome does not take kilobytes or time.
+    // Rows that take neither many bytes nor much time.
     let rows = rows::all().into_iter().filter(|row| row.bytes.len() < 400 && row.then != Then::Silence);
     for Row { name, bytes, statuses, .. } in rows {
         let mut stream = TcpStream::connect(stage.rig.http).await.unwrap();
@@ -186,7 +186,7 @@ async fn what_is_forwarded_is_what_was_matched() {
     let stage = Stage::new().await;
     let get =
         |line: &str, fields: &str| format!("{line} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
-    // Neither decoded nor normalised: the backend reads the path that the route was chosen by.
+    // Neither decoded nor normalized: the backend receives the path that selected the route.
     for path in ["/", "//", "/a/../b", "/a/./b", "/%2e%2e/", "/a%2Fb", "/a;b", "/a\\b", "/?q=%00", "/A", "/a?b?c"] {
         stage.exchange(get(&format!("GET {path}"), "").as_bytes(), true).await;
         let reached = stage.reached();

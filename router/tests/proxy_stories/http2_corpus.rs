@@ -1,5 +1,5 @@
-//! Requests of HTTP/2 that would be two, or another one, when they are written down in HTTP/1.1 for an endpoint, one row
-//! each: what the client is told, and what reaches which endpoint.
+//! HTTP/2 requests that could become two requests, or another one, when converted to HTTP/1.1 for an endpoint; one row
+//! each: the response, and the requests that reach endpoints.
 
 mod rows;
 
@@ -21,7 +21,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Both hosts have one certificate, so that a connection is good for each.
+    /// Both hosts share a certificate, so that one connection serves both.
     async fn new() -> Stage {
         let (a, b) = (Recorder::start("A").await, Recorder::start("B").await);
         let routes =
@@ -30,10 +30,10 @@ impl Stage {
         Stage { rig: Rig::start(ProxyConfig::default(), table(&routes, Some(&certificate))).await, a, b }
     }
 
-    /// Sends a row's request, and another one behind it: what becomes of them.
+    /// Sends a row's request and another one after it; returns both outcomes.
     async fn send(&self, row: &Row) -> [Outcome; 2] {
         let mut stream = client::tls(self.rig.https, Some("a.test"), &["h2"]).await;
-        // No table: each status stands for itself.
+        // Without a dynamic table, each status is self-contained.
         let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0])].concat();
         let ends = if row.content.is_empty() && row.trailers.is_empty() { END_STREAM } else { 0 };
         bytes.extend(frame(HEADERS, END_HEADERS | ends, 1, &row.fields));
@@ -79,7 +79,7 @@ async fn each_row_is_answered_as_is_best() {
                 let owner = if message.host == "b.test" { "B" } else { "A" };
                 let is_read = message.request != "unreadable" && message.content != Content::Malformed;
                 assert!(name == owner && is_read, "{}: {name} got {message:?}", row.name);
-                // What is refused within its content may have been begun, and then breaks off.
+                // A request rejected within its content may have been forwarded in part; it is then incomplete.
                 let begun = row.reached.is_none() && message.content == Content::BrokenOff;
                 if !begun && !message.request.ends_with("/behind") {
                     reached.push(format!("{name} {}", message.request));
@@ -101,7 +101,7 @@ async fn each_row_is_answered_as_is_best() {
 async fn content_of_a_get_is_the_last_of_its_endpoints_connection() {
     let stage = Stage::new().await;
     let outcomes = stage.send(&rows::content_of_a_get()).await;
-    // Streams cannot be taken for each other: the client's connection goes on.
+    // Streams are separate: the client's connection stays open.
     assert_eq!(outcomes, [Outcome::Answered(200), Outcome::Answered(200)]);
     eventually("the content", async || !stage.a.waits()).await;
     let messages = stage.a.take();

@@ -1,4 +1,4 @@
-//! HTTP/2 clients that ask for work without end: each is cut off, and a polite client goes on being served.
+//! HTTP/2 clients that cause work without end: each is disconnected, and a well-behaved client is still served.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{backends, client, grpc, log};
 /// Frames of one flood, each as its bytes.
 type Frames = Box<dyn Iterator<Item = Vec<u8>>>;
 
-/// `GET https://flood.apps.test/`, in HPACK without a table of its own.
+/// `GET https://flood.apps.test/`, in HPACK without a dynamic table.
 fn get() -> Vec<u8> {
     let authority = b"flood.apps.test";
     [&[0x82, 0x87, 0x84, 0x01, authority.len() as u8][..], authority].concat()
@@ -32,29 +32,29 @@ fn headers(stream: u32, flags: u8) -> Vec<u8> {
     frame(HEADERS, flags, stream, &get())
 }
 
-/// Streams of a client: 1, 3, 5 …
+/// Stream ids of a client: 1, 3, 5 …
 fn streams(count: u32) -> impl Iterator<Item = u32> {
     (0..count).map(|index| 2 * index + 1)
 }
 
-/// How a client that sends frames was treated.
+/// How the proxy treated a client that sends frames.
 struct Treated {
-    /// The address that it came from, as the log writes it.
+    /// The client's address, as the log writes it.
     client: String,
-    /// The code of the GOAWAY that has ended its connection.
+    /// Error code of the GOAWAY, if there was one.
     goaway: Option<u32>,
-    /// Whether it was ended.
+    /// True if the connection was ended.
     ended: bool,
 }
 
 /// `ENHANCE_YOUR_CALM` (RFC 9113 §7).
 const CALM: u32 = 11;
 
-/// The code of the first GOAWAY, to the end of the stream.
+/// Error code of the first GOAWAY, by the end of the stream.
 async fn goaway(mut read: impl AsyncRead + Unpin) -> Option<u32> {
     while let Some((kind, _, _, payload)) = next_or_end(&mut read).await {
         if kind == GOAWAY {
-            // An end without TLS's own close is one too.
+            // An end without close_notify counts as well.
             let _ = read.read_to_end(&mut Vec::new()).await;
             return Some(u32::from_be_bytes(payload[4..8].try_into().unwrap()));
         }
@@ -62,14 +62,14 @@ async fn goaway(mut read: impl AsyncRead + Unpin) -> Option<u32> {
     None
 }
 
-/// Sends frames until they have all gone or the proxy takes no more.
+/// Sends frames until all are sent or the proxy takes no more.
 async fn treat(rig: &Rig, frames: impl Iterator<Item = Vec<u8>>) -> Treated {
     let stream = client::tls(rig.https, Some("flood.apps.test"), &["h2"]).await;
     let client = stream.get_ref().0.local_addr().unwrap().to_string();
     treat_on(stream, client, frames).await
 }
 
-/// The same on a connection that there is.
+/// The same on an existing connection.
 async fn treat_on(
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     client: String,
@@ -90,7 +90,7 @@ async fn treat_on(
             }
         }
         write.write_all(&batch).await?;
-        // What an orderly client asks when it wants to know whether the other side is there.
+        // A well-behaved client sends a PING to check that the peer is alive.
         write.write_all(&frame(PING, 0, 0, b"are you?")).await?;
         write.flush().await
     };
@@ -104,7 +104,7 @@ async fn rig() -> Rig {
     Rig::serve(&[Route::new("flood.apps.test", "").edge(None).to(backends::http("app").await)]).await
 }
 
-/// Each flood, with how many frames of it are one abuse.
+/// Each flood, with the number of frames that make up one unit of abuse.
 fn floods() -> [(&'static str, usize, Frames); 10] {
     let open = || std::iter::once(headers(1, END_HEADERS));
     let repeated = |count: usize, frame: Vec<u8>| std::iter::repeat_n(frame, count);
@@ -149,11 +149,11 @@ async fn cut_off(most: usize) {
     let rig = rig().await;
     let mut open = Vec::new();
     for (name, frames, flood) in floods() {
-        // And one that opens the stream.
+        // One more frame, which opens the stream.
         let treated = treat(&rig, flood.take(most.saturating_mul(frames).saturating_add(1))).await;
         if treated.ended {
             assert_eq!(treated.goaway, Some(CALM), "{name}");
-            // Beside those of requests.
+            // This line is in addition to those of the requests.
             let is_it = |line: &Value| line["client"] == treated.client && line["flags"] == "CF";
             let line = log::line_where(&format!("the line of a flood of {name}"), is_it).await;
             assert_eq!((&line["host"], &line["status"]), (&"flood.apps.test".into(), &0.into()), "{name}: {line}");
@@ -174,17 +174,17 @@ async fn a_flood_in_clear_text_is_cut_off_as_well() {
     let client = stream.local_addr().unwrap().to_string();
     let treated = treat_on(stream, client, std::iter::repeat_n(frame(PING, 0, 0, &[0; 8]), 1000)).await;
     assert_eq!((treated.ended, treated.goaway), (true, Some(CALM)));
-    // Another story's client may have had the same port.
+    // A client of another story may have had the same port.
     let is_it = |line: &Value| line["client"] == treated.client && line["flags"] == "CF";
     let line = log::line_where("the line of the flood", is_it).await;
     assert_eq!(line["cause"], "client-floods", "{line}");
 }
 
-/// Messages of a stream of gRPC, as small as most are.
+/// Messages of a gRPC stream, small as most are.
 const MESSAGES: usize = 3000;
 const MESSAGE: &[u8] = b"\0\0\0\0\x01x";
 
-/// A proxy before an endpoint that answers with many messages, or to `/large` with as many bytes at once.
+/// A proxy before an endpoint that responds with many messages, or to `/large` with as many bytes at once.
 async fn talkative() -> Rig {
     let endpoint = grpc::server(async |request, mut respond: h2::server::SendResponse<Bytes>| {
         let mut out = respond.send_response(http::Response::new(()), false).unwrap();
@@ -198,7 +198,7 @@ async fn talkative() -> Rig {
     Rig::serve(&[Route::new("flood.apps.test", "").edge(None).to(endpoint).h2c()]).await
 }
 
-/// A client that has asked for this path, and whose streams have so much of a window.
+/// A client that has requested this path, with this window for its streams.
 async fn asked(rig: &Rig, path: &str, window: u32) -> TlsStream<TcpStream> {
     let mut stream = client::tls(rig.https, Some("flood.apps.test"), &["h2"]).await;
     let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
@@ -223,7 +223,7 @@ async fn what_answers_small_messages_is_no_flood() {
                 let windows = [1, 0].map(|of| frame(WINDOW_UPDATE, 0, of, &increment)).concat();
                 let answer = [windows, frame(PING, 0, 0, &[0; 8])].concat();
                 stream.write_all(&answer).await.unwrap();
-                // What the socket did not take would wait for the next write, which the window may never allow.
+                // Without a flush, the rest would wait for the next write, which the window may never allow.
                 stream.flush().await.unwrap();
             }
             DATA => assert_eq!(flags & END_STREAM, END_STREAM),
@@ -242,13 +242,13 @@ async fn no_flood_is_bought_with_a_response() {
     let rig = talkative().await;
     for path in ["/", "/large"] {
         let mut stream = asked(&rig, path, 1 << 20).await;
-        // All of it is there before the flood begins.
+        // The entire response arrives before the flood begins.
         while !matches!(next(&mut stream).await, (DATA, END_STREAM, ..)) {}
         let flood = frame(PING, 0, 0, &[0; 8]).repeat(1000);
         stream.write_all(&flood).await.unwrap();
         assert_eq!(timeout(PATIENCE, goaway(stream)).await.expect("an end"), Some(CALM), "{path}");
     }
-    // A window that is opened byte by byte, each byte of which is a frame.
+    // A window opened byte by byte; each byte is a frame.
     let mut stream = asked(&rig, "/large", 0).await;
     let mut bytes = 0;
     let code = loop {
@@ -269,13 +269,13 @@ async fn no_flood_is_bought_with_a_response() {
 async fn fields_that_grow_when_they_are_read_are_too_large() {
     let rig = rig().await;
     let mut stream = client::tls(rig.https, Some("flood.apps.test"), &["h2"]).await;
-    // 4 KB go into the table once; then each byte stands for them.
+    // 4 KB enter the table once; then each byte refers to them.
     let entry = [&[0x40, 1, b'x', 0x7f, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
     let fields = [get(), entry, vec![0xbe; 8_000]].concat();
     let begun = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     stream.write_all(&[begun, frame(HEADERS, END_HEADERS | END_STREAM, 1, &fields)].concat()).await.unwrap();
     let mut bytes = Vec::new();
-    // A response of 431, which HPACK writes as a literal, or the end of stream or connection.
+    // A response with 431, which HPACK writes as a literal, or the end of stream or connection.
     let refused = |bytes: &[u8]| {
         bytes.windows(3).any(|part| part == b"431")
             || bytes.windows(9).any(|frame| frame[3] == RST_STREAM && frame[8] == 1)

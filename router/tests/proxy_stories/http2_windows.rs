@@ -1,4 +1,5 @@
-//! Flow control of HTTP/2 (RFC 9113 §5.2): who opens no window harms nobody, and is not waited for without end.
+//! Flow control of HTTP/2 (RFC 9113 §5.2): a client that opens no window affects no other, and the router does not wait
+//! for it forever.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -23,11 +24,11 @@ use crate::frames::{
 use crate::tables::{PATIENCE, Rig, Route, table, under};
 use crate::{backends, client, log, pki};
 
-/// The code that a stream is reset with whose content nobody takes (RFC 9113 §7).
+/// Error code of the reset for a stream whose content is not taken (RFC 9113 §7).
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 const SETTINGS_INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// Answers every request with this much content.
+/// Responds to every request with this much content.
 async fn large(length: usize) -> SocketAddr {
     backends::serve(move |mut stream| async move {
         let mut head = Vec::new();
@@ -45,7 +46,7 @@ async fn large(length: usize) -> SocketAddr {
     .await
 }
 
-/// A proxy that gives its clients this long to take something, and waits for endpoints for long.
+/// A proxy with this time-out for clients to take data, and a long one for endpoints.
 async fn patient_for(client: Duration, host: &str, backend: SocketAddr) -> Rig {
     let timeouts = Timeouts { client, ..Timeouts::default() };
     let default = pki::ca().leaf(&["*.apps.test"]);
@@ -54,7 +55,7 @@ async fn patient_for(client: Duration, host: &str, backend: SocketAddr) -> Rig {
     Rig::start(ProxyConfig::default(), under(policy, table(&routes, Some(&default)))).await
 }
 
-/// A connection whose streams have this window at first.
+/// A connection whose streams have this initial window.
 async fn with_window(rig: &Rig, host: &str, window: u32) -> impl AsyncRead + AsyncWrite + Unpin {
     let mut stream = client::tls(rig.https, Some(host), &["h2"]).await;
     let setting = [&SETTINGS_INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
@@ -62,13 +63,13 @@ async fn with_window(rig: &Rig, host: &str, window: u32) -> impl AsyncRead + Asy
     stream
 }
 
-/// `GET https://host/`, in HPACK without a table of its own.
+/// `GET https://host/`, in HPACK without a dynamic table.
 fn get(host: &str, stream: u32) -> Vec<u8> {
     let authority = [&[0x82, 0x87, 0x84, 0x01, u8::try_from(host.len()).unwrap()][..], host.as_bytes()].concat();
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &authority)
 }
 
-/// The next frame that is about a stream.
+/// The next frame of a stream.
 async fn next_of_stream(stream: &mut (impl AsyncRead + Unpin)) -> Frame {
     loop {
         let frame = next(stream).await;
@@ -83,12 +84,12 @@ async fn a_client_that_opens_no_window_is_given_up_stream_by_stream() {
     const HOST: &str = "shut.apps.test";
     const STREAMS: u32 = 20;
     let rig = patient_for(Duration::from_millis(200), HOST, large(100_000).await).await;
-    // None at all, and one that is used up in the middle of the answer.
+    // No window at all, and one that is exhausted in the middle of the response.
     for window in [0, 50_000] {
         let mut stream = with_window(&rig, HOST, window).await;
         let ids = || (0..STREAMS).map(|index| 2 * index + 1);
         stream.write_all(&ids().flat_map(|id| get(HOST, id)).collect::<Vec<u8>>()).await.unwrap();
-        // The connection has room for all of it.
+        // The window of the connection is large enough for everything.
         stream.write_all(&frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())).await.unwrap();
         let (mut answered, mut content, mut reset) = (0, 0, Vec::new());
         while reset.len() < STREAMS as usize {
@@ -107,7 +108,7 @@ async fn a_client_that_opens_no_window_is_given_up_stream_by_stream() {
         assert_eq!((answered, content), (STREAMS, (STREAMS * window) as usize));
         assert_eq!(reset, ids().collect::<Vec<_>>());
         assert_eq!(log::line("host", HOST).await["flags"], "DC");
-        // The connection itself has done no harm.
+        // The connection itself stays usable.
         let id = 2 * STREAMS + 1;
         let wide = [get(HOST, id), frame(WINDOW_UPDATE, 0, id, &(1_u32 << 20).to_be_bytes())].concat();
         stream.write_all(&wide).await.unwrap();
@@ -134,7 +135,7 @@ async fn a_client_that_takes_a_little_now_and_then_is_not_given_up() {
     stream.write_all(&frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())).await.unwrap();
     stream.write_all(&get(HOST, 1)).await.unwrap();
     assert_eq!(next_of_stream(&mut stream).await.0, HEADERS);
-    // A part of what it is given each time, and longer in all than a client may take nothing.
+    // Small steps, each within the client's time-out, but longer in total.
     const STEP: usize = 10_000;
     let mut pace = tokio::time::interval(patience / 8);
     let begun = tokio::time::Instant::now();
@@ -151,7 +152,7 @@ async fn a_client_that_takes_a_little_now_and_then_is_not_given_up() {
     assert!(begun.elapsed() > 2 * patience);
 }
 
-/// Sends zeroes as long as there is room for them, and counts those of everybody.
+/// Sends zeros as long as the window allows it, and counts those of all senders.
 async fn pour(mut stream: SendStream<Bytes>, length: usize, poured: Arc<watch::Sender<usize>>) {
     let mut left = length;
     while left > 0 {
@@ -166,7 +167,7 @@ async fn pour(mut stream: SendStream<Bytes>, length: usize, poured: Arc<watch::S
     }
 }
 
-/// What has been poured, once it is so much.
+/// Waits until this much has been poured.
 async fn until_poured(poured: &watch::Sender<usize>, much: usize) {
     let mut poured = poured.subscribe();
     let reached = poured.wait_for(|all| *all >= much);
@@ -175,7 +176,8 @@ async fn until_poured(poured: &watch::Sender<usize>, much: usize) {
 
 const MIB: usize = 1 << 20;
 
-/// Answers in HTTP/2 with 1 MiB; for `/live` when those for others have as much on the way as once stopped a connection.
+/// Responds over HTTP/2 with 1 MiB; to `/live` once the other responses have sent as much as formerly blocked a
+/// connection.
 async fn pouring(connections: Arc<AtomicUsize>) -> SocketAddr {
     let poured = Arc::new(watch::Sender::new(0));
     backends::serve(move |stream| {
@@ -206,18 +208,18 @@ async fn readers_that_stand_still_do_not_stop_others_on_the_same_endpoint_connec
     let rig = one_worker(&[Route::new(HOST, "").edge(None).to(backend).h2c()]).await;
     let mut still = with_window(&rig, HOST, 0).await;
     still.write_all(&(0..100).flat_map(|index| get(HOST, 2 * index + 1)).collect::<Vec<u8>>()).await.unwrap();
-    // Another client, over whatever it speaks.
+    // Another client, whatever protocol it speaks.
     let live = timeout(PATIENCE / 2, client::get_tls(rig.https, Some(HOST), HOST, "/live")).await;
     let live = live.expect("it is not stopped by the others");
     assert_eq!((live.status, live.body.len()), (200, MIB));
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
 
-/// Takes no content over HTTP/2, but for `/live`, which it answers at the end of it.
+/// Takes no content over HTTP/2, except for `/live`, to which it responds at the end of the content.
 async fn taking_nothing() -> SocketAddr {
     backends::serve(move |stream| async move {
         let mut server = h2::server::Builder::new();
-        // Not the endpoint's windows are what is looked at here.
+        // A large window of the endpoint, which this test does not examine.
         let mut connection =
             server.initial_connection_window_size(16 << 20).handshake::<_, Bytes>(stream).await.unwrap();
         let mut kept = Vec::new();
@@ -257,12 +259,12 @@ async fn uploads_that_stand_still_do_not_stop_others_of_their_connection() {
         tokio::spawn(pour(body, 8 * MIB, Arc::clone(&poured)));
         waiting.push(answer);
     }
-    // As much as once stopped a connection.
+    // As much as formerly blocked a connection.
     until_poured(&poured, MIB).await;
     let (answer, body) = upload("/live").await;
     tokio::spawn(pour(body, 2 * MIB, Arc::new(watch::Sender::new(0))));
     let answer = timeout(PATIENCE / 2, answer).await.expect("it is not stopped by the others").unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
-    // The others wait all the same.
+    // The others still wait.
     assert!(poll_fn(|cx| std::task::Poll::Ready(pin!(join_all(&mut waiting)).poll(cx))).await.is_pending());
 }

@@ -1,5 +1,5 @@
-//! An endpoint that authenticates its connections, as IIS does ([MS-NTHT], RFC 4559): three messages, and from then on
-//! every request of the connection is that user's. And clients that do their part of it.
+//! An endpoint that authenticates its connections as IIS does ([MS-NTHT], RFC 4559): a handshake of three messages,
+//! after which every request on the connection is that user's. And clients that perform the handshake.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ use tokio_rustls::TlsAcceptor;
 use crate::tables::{PATIENCE, Rig};
 use crate::{backends, client};
 
-/// How an endpoint asks who it is.
+/// The authentication that an endpoint demands.
 #[derive(Clone, Copy, Debug)]
 pub struct Asks {
     pub scheme: &'static str,
-    /// As a proxy, by 407.
+    /// As a proxy, with 407.
     pub as_proxy: bool,
 }
 
@@ -39,14 +39,14 @@ impl Asks {
     }
 }
 
-/// What came over one connection of the endpoint.
+/// Traffic of one connection of the endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct Came {
-    /// Who it was authenticated as, in order.
+    /// Authenticated users, in order.
     pub users: Vec<String>,
-    /// For each request, who sent it and whose it was taken for.
+    /// For each request, its sender and the user that it was served as.
     pub requests: Vec<(String, Option<String>)>,
-    /// Requests that were under way at the same time, at most.
+    /// Maximum number of concurrent requests.
     pub at_once: usize,
     pub is_http2: bool,
     pub has_ended: bool,
@@ -65,7 +65,7 @@ type Connection = Arc<Mutex<State>>;
 #[derive(Clone)]
 pub struct Iis {
     pub asks: Asks,
-    /// Whether it takes no request over HTTP/2.
+    /// Accepts no requests over HTTP/2.
     http1_only: bool,
     connections: Arc<Mutex<Vec<Connection>>>,
 }
@@ -91,13 +91,13 @@ impl Iis {
         backends::serve(move |stream| iis.clone().connection(stream, false)).await
     }
 
-    /// In clear text, over HTTP/2, where each connection is authenticated as another proxy before IIS would have it.
+    /// In clear text, over HTTP/2: stands for another proxy in front of IIS, which authenticates each connection.
     pub async fn h2c(&self) -> SocketAddr {
         let iis = self.clone();
         backends::serve(move |stream| iis.clone().connection(stream, true)).await
     }
 
-    /// Over TLS with what the handshake chooses.
+    /// Over TLS with the protocol that the handshake selects.
     pub async fn https(&self, config: Arc<ServerConfig>) -> SocketAddr {
         let iis = self.clone();
         backends::serve(move |stream| {
@@ -111,7 +111,7 @@ impl Iis {
         .await
     }
 
-    /// What came over each connection so far.
+    /// The traffic of each connection so far.
     pub fn came(&self) -> Vec<Came> {
         self.connections.lock().unwrap().iter().map(|connection| connection.lock().unwrap().came.clone()).collect()
     }
@@ -135,8 +135,8 @@ impl Iis {
         connection.lock().unwrap().came.has_ended = true;
     }
 
-    /// Says whose the connection is. `/slow` takes its time, `/read` its content, `/flaky` fails, `/bye` is the last one, `/ws` switches and says
-    /// whose it is then.
+    /// Responds with the connection's user. `/slow` delays its response, `/read` reads the content first, `/flaky`
+    /// fails, `/bye` is the last request, `/ws` switches protocols and then sends the user.
     async fn answer(
         self,
         connection: Connection,
@@ -150,7 +150,7 @@ impl Iis {
         let said = request.headers().get(&credentials).map(|value| value.to_str().unwrap().to_owned());
         let message = said.as_deref().and_then(|said| said.strip_prefix(self.asks.scheme)).map(str::trim_start);
         let client = request.headers()["x-client"].to_str().unwrap().to_owned();
-        // As IIS does.
+        // IIS demands HTTP/1.1 for NTLM.
         let wants_http1 = self.http1_only || (message.is_some() && self.asks.scheme == "NTLM");
         if request.version() == Version::HTTP_2 && wants_http1 {
             return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
@@ -197,7 +197,7 @@ impl Iis {
     }
 }
 
-/// Counts a request as under way.
+/// Counts a request as in progress.
 struct UnderWay(Connection);
 
 impl UnderWay {
@@ -215,7 +215,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// How a client speaks with the router.
+/// Protocol between a client and the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     Http1,
@@ -229,7 +229,7 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// One connection of a client, who says its name in every request.
+/// One connection of a client that sends its name in every request.
 #[derive(Clone)]
 pub struct Client {
     pub name: String,
@@ -238,7 +238,7 @@ pub struct Client {
     sender: Sender,
 }
 
-/// A response as a client sees it.
+/// A response as the client receives it.
 #[derive(Debug)]
 pub struct ObjectStatus {
     pub status: StatusCode,
@@ -296,7 +296,7 @@ impl Client {
         ObjectStatus { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
-    /// The three messages; the last answer, or the first that is no part of it.
+    /// The three messages; returns the last response, or the first that does not belong to the handshake.
     pub async fn authenticate(&self, path: &str) -> ObjectStatus {
         let (status, challenges, _) = self.asks.fields();
         let scheme = self.asks.scheme;

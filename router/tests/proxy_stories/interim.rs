@@ -19,7 +19,7 @@ use crate::{backends, client, log};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers every request with these bytes, at once.
+/// Responds to every request with these bytes, at once.
 async fn answering(answer: impl Into<Bytes>) -> SocketAddr {
     let answer = answer.into();
     backends::serve(move |mut stream| {
@@ -39,12 +39,12 @@ fn hints(link: &str) -> String {
     format!("HTTP/1.1 103 Early Hints\r\nLink: <{link}>\r\n\r\n")
 }
 
-/// As the router writes them.
+/// The same as the router writes it.
 fn told(link: &str) -> String {
     format!("HTTP/1.1 103 Early Hints\r\nlink: <{link}>\r\n\r\n")
 }
 
-/// Reads just this.
+/// Reads exactly this text.
 async fn expect(stream: &mut (impl AsyncRead + Unpin), expected: &str) {
     let mut bytes = vec![0; expected.len()];
     let read = timeout(PATIENCE, stream.read_exact(&mut bytes)).await;
@@ -52,7 +52,7 @@ async fn expect(stream: &mut (impl AsyncRead + Unpin), expected: &str) {
     assert_eq!(String::from_utf8_lossy(&bytes), expected);
 }
 
-/// All that a client gets for this, up to the end of its connection; without the date and the route's cookie.
+/// Everything that a client receives for a request, until its connection ends; without the date and the route's cookie.
 async fn all(to: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -71,7 +71,7 @@ fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
-/// The response of the endpoints here, on a connection that ends, or goes on.
+/// The response of these endpoints, on a connection that ends, or is kept.
 const LAST: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 const NEXT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -109,7 +109,7 @@ async fn each_comes_when_the_endpoint_has_sent_it() {
     each_in_turn(&mut tls, "tls.early.test", &read).await;
 }
 
-/// Two requests on one connection; the endpoint goes on with its answer when the last part of it was read.
+/// Two requests on one connection; the endpoint continues its response once the client has read the last part.
 async fn each_in_turn(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), host: &str, may_go_on: &Semaphore) {
     for _ in 0..2 {
         stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
@@ -153,7 +153,7 @@ async fn clients_that_do_not_know_them_get_none() {
     .await;
     let old = all(rig.http, "GET / HTTP/1.0\r\nHost: old.early.test\r\n\r\n").await;
     assert_eq!(old, "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok");
-    // hyper has no way to send one over HTTP/2.
+    // hyper cannot send interim responses over HTTP/2.
     let answers =
         client::get_h2(rig.https, "two.early2.test", &[("two.early2.test", "/"), ("two.early2.test", "/")]).await;
     assert_eq!(answers, vec![(hyper::StatusCode::OK, "ok".to_owned()); 2]);
@@ -220,7 +220,7 @@ async fn continue_and_switches_come_after_them() {
     let head = "POST / HTTP/1.1\r\nHost: continue.early.test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\
                 Connection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Of two interim responses that come at once either may be first.
+    // Two concurrent interim responses may come in either order.
     let (hinted, continued) = (told("/a"), "HTTP/1.1 100 Continue\r\n\r\n");
     let mut both = vec![0; hinted.len() + continued.len()];
     timeout(PATIENCE, stream.read_exact(&mut both)).await.expect("both").unwrap();
@@ -263,7 +263,7 @@ async fn an_endpoint_that_says_no_more_is_a_504() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_up_nobody_else() {
-    // More than all buffers between the two take at once, so that some wait while others are written.
+    // More than all buffers on the way hold, so that some responses wait while others are written.
     let long = hints(&"x".repeat(2000));
     let backend = answering(long.repeat(8) + OK).await;
     let rig = Rig::serve(&[Route::new("slow.early.test", "").to(backend)]).await;

@@ -1,4 +1,4 @@
-//! Clients and routers that leave: `closedClientConnectionPolicy` and `idleConnectionTerminationPolicy`.
+//! Clients and routers that close connections: `closedClientConnectionPolicy` and `idleConnectionTerminationPolicy`.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::{backends, log};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// All that comes until the connection ends.
+/// Everything until the connection ends.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an end").unwrap();
     text
 }
 
-/// Reads one answer of [`OK`]; its head.
+/// Reads one response [`OK`]; returns its head.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     while !text.ends_with("\r\n\r\nok") {
@@ -36,7 +36,7 @@ async fn a_client_that_has_no_more_to_send_gets_its_answer() {
     let timeouts = Timeouts { client_fin: fin, ..Timeouts::default() };
     let backend = backends::serve(move |mut stream| async move {
         let _ = stream.read(&mut [0; 1024]).await;
-        // Longer than a client may be half closed that nobody is waited for.
+        // Longer than the time-out of a half-closed connection.
         tokio::time::sleep(5 * fin).await;
         let _ = stream.write_all(OK).await;
     })
@@ -64,7 +64,7 @@ async fn where_it_says_abort_a_request_ends_with_its_client() {
         async move {
             let _ = stream.read(&mut [0; 1024]).await;
             asked.send_modify(|count| *count += 1);
-            // It never answers; what it sees is the end of the connection.
+            // It never responds, and observes the end of the connection.
             let _ = stream.read_to_end(&mut Vec::new()).await;
             left.send_modify(|count| *count += 1);
         }

@@ -42,7 +42,7 @@ async fn requests_beyond_the_rate_are_told_so_and_others_are_served() {
     for _ in 0..8 {
         statuses.push(client::get(rig.http, "rate.test", "/").await.status);
     }
-    // All within far less than ten seconds, whatever part of a window the sixth falls into.
+    // All within much less than ten seconds, wherever in a window the sixth request falls.
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
     let refused = client::get(rig.http, "rate.test", "/").await;
     assert_eq!((refused.status, refused.field("x-sluice-cause")), (429, Some("rate-limited")));
@@ -50,7 +50,7 @@ async fn requests_beyond_the_rate_are_told_so_and_others_are_served() {
     assert_eq!(client::get(rig.http, "free.test", "/").await.status, 200, "another route");
     let is_it = |line: &serde_json::Value| line["host"] == "rate.test" && line["flags"] == "RL";
     assert_eq!(log::line_where("a refused request", is_it).await["status"], 429);
-    // The limit goes with the annotation, and what was counted stays when the route is edited.
+    // The limit is removed with the annotation; the counters are kept when the route is edited.
     let mut edited = routes.clone();
     edited[0] = edited[0].clone().allow(&["127.0.0.0/8"]);
     rig.tables.send_replace(table(&edited, None));
@@ -60,7 +60,7 @@ async fn requests_beyond_the_rate_are_told_so_and_others_are_served() {
     eventually("the new table", async || client::get(rig.http, "rate.test", "/").await.status == 200).await;
 }
 
-/// A relayed connection, or none: it is reset.
+/// A relayed connection; `None` if it is reset.
 async fn relayed(rig: &Rig, last: u8, host: &str) -> Option<TcpStream> {
     let mut stream = from(last, rig.https).await;
     stream.write_all(&client::hello(host)).await.unwrap();
@@ -97,7 +97,7 @@ async fn relayed_connections_beyond_a_limit_are_reset() {
     assert_eq!(made, 3);
 }
 
-/// A backend whose answers wait to be released; how many requests it has.
+/// A backend that holds its responses until they are released, with the number of its requests.
 struct Held {
     address: SocketAddr,
     release: watch::Sender<usize>,
@@ -141,7 +141,7 @@ async fn an_endpoint_that_has_enough_lets_the_next_one_wait() {
     one.asked.wait_for(|asked| *asked == 1).await.unwrap();
     let others = [ask(rig.http, "pod.test"), ask(rig.http, "pod.test")];
     for released in 1..=3 {
-        // Never a second one beside the one that is there.
+        // The endpoint never has two requests at a time.
         assert_eq!(*one.asked.borrow(), released);
         one.release.send_replace(released);
         if released < 3 {

@@ -1,4 +1,4 @@
-//! The access log of all proxies of this process, to look lines up in.
+//! The access log of all proxies of this process, for tests to search.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, OnceLock};
@@ -23,7 +23,7 @@ impl Write for Sink {
     }
 }
 
-/// Begins to collect; once per process.
+/// Starts capturing; once per process.
 pub fn capture() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -36,12 +36,12 @@ pub fn capture() {
     });
 }
 
-/// The access log's line whose field has this value, as soon as there is one. Tests use names that are theirs alone.
+/// Waits for the access log's line with this value of the field. Tests use names of their own.
 pub async fn line(field: &str, value: &str) -> Value {
     line_where(&format!("a log line with {field}={value}"), |line| line[field] == value).await
 }
 
-/// The first line that is like that, as soon as there is one.
+/// Waits for the first line that matches.
 pub async fn line_where(what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut found = Value::Null;
     eventually(what, async || {

@@ -1,4 +1,4 @@
-//! The proxy on loopback with real clients and backends, and routing tables made by hand.
+//! The proxy on loopback with real clients and backends, and hand-made routing tables.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod affinity;

@@ -1,4 +1,4 @@
-//! What manifests serve, in this process: the bytes, what is explained, and the statuses.
+//! Manifests served in this process: the bytes on the wire, explanations, and statuses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::tables::Rig;
 
-/// Objects, what is made of them, and a proxy that serves it.
+/// Objects, their translation, and a proxy that serves it.
 pub struct World {
     pub rig: Rig,
     resources: Resources,
@@ -41,7 +41,7 @@ impl World {
         World { rig: Rig::start(config, served).await, resources, translation }
     }
 
-    /// Puts these objects in the place of all that there were.
+    /// Replaces all objects.
     pub fn become_of(&mut self, objects: impl IntoIterator<Item = Value>) {
         self.resources = resources(objects);
         self.translation = translated(&self.resources);
@@ -59,7 +59,7 @@ impl World {
         explain(facts, query)
     }
 
-    /// What `explain` says of a setting.
+    /// The value of a setting in the output of `explain`.
     pub fn setting(&self, query: &str, what: &str) -> Option<String> {
         let settings = self.explain(query).steps.into_iter().find_map(|step| match step {
             Step::Settings { settings } => Some(settings),
@@ -111,7 +111,7 @@ fn translated(resources: &Resources) -> Translation {
     translate(resources, &Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() })
 }
 
-/// The table with whatever ports are free.
+/// The table with the ports left to the system.
 fn served(resources: &Resources) -> Arc<RoutingTable> {
     let RoutingTable { routers, endpoints, .. } = translated(resources).table;
     let routers = routers.into_iter().map(|router| {

@@ -1,4 +1,4 @@
-//! HTTP messages on their way through: bodies, answers without one, connections that are used again.
+//! HTTP messages through the proxy: bodies, responses without a body, reused connections.
 
 use router_table::table::InsecurePolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,7 +39,7 @@ async fn connections_to_backends_are_reused() {
     let backend = backends::serve(move |mut stream| {
         count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         async move {
-            // Three answers, then an end without a word: what a backend's keep-alive limit looks like.
+            // Three responses, then a close without notice, as with a backend's keep-alive limit.
             let mut buffer = [0; 4096];
             for _ in 0..3 {
                 if stream.read(&mut buffer).await.unwrap_or(0) == 0 {
@@ -72,7 +72,7 @@ async fn continue_is_said_before_the_body() {
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     let answer = client::exchange(stream, "body").await;
     assert_eq!(answer.status, 200);
-    // It is the backend that was asked, and its answer that came.
+    // The request reached the backend, and its response reached the client.
     assert!(answer.body.ends_with("\n\nbody") && answer.body.contains("expect: 100-continue\n"), "{}", answer.body);
 }
 

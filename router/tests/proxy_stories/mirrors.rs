@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::tables::{Rig, Route, eventually, table};
 use crate::{backends, client};
 
-/// What a mirror was sent: method and path, `Host`, whether the body came to its end, and the body.
+/// What a mirror received: method and path, `Host`, whether the body was complete, and the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     request: String,
@@ -29,7 +29,7 @@ struct Seen {
     body: Vec<u8>,
 }
 
-/// Requests that came to their end, and how many have begun.
+/// Completed requests, and the number of those begun.
 #[derive(Debug, Default)]
 struct Recorded {
     ended: Mutex<Vec<Seen>>,
@@ -38,7 +38,7 @@ struct Recorded {
 
 type Log = Arc<Recorded>;
 
-/// A mirror that keeps what it is sent.
+/// A mirror that records what it receives.
 async fn recorder() -> (SocketAddr, Log) {
     let log = Log::default();
     let seen = Arc::clone(&log);
@@ -137,7 +137,7 @@ async fn mirrors_get_their_exact_shares_whichever_worker_asks_and_while_the_rout
         rig.tables.send_replace(version(number));
         while !ask().await.starts_with(["one", "two"][number % 2]) {}
     }
-    // Whole rounds, then as much again: with it comes what was copied too often before.
+    // Whole rounds, then the same number again: surplus copies of the first rounds would appear with these.
     let half = 300;
     for number in 50.. {
         let body = ask().await;
@@ -174,7 +174,7 @@ async fn a_mirror_that_does_not_answer_or_is_not_there_harms_nobody() {
 async fn a_mirror_that_is_too_slow_loses_the_copy_and_the_request_goes_on() {
     const SIZE: usize = 32 << 20;
     let backend = backends::http("main").await;
-    // It takes nothing until it is told, so that its buffers and the router's bound are full by then.
+    // It reads nothing until it is released, so that its buffers and the router's bound are full by then.
     let (release, released) = watch::channel(false);
     let ends = Arc::new(Mutex::new(Vec::new()));
     let taken = Arc::clone(&ends);
@@ -183,7 +183,7 @@ async fn a_mirror_that_is_too_slow_loses_the_copy_and_the_request_goes_on() {
         async move {
             released.wait_for(|released| *released).await.unwrap();
             let mut bytes = Vec::new();
-            // A reset ends it as well.
+            // A reset is an end as well.
             let _ = stream.read_to_end(&mut bytes).await;
             taken.lock().unwrap().push(bytes.len());
         }

@@ -1,4 +1,4 @@
-//! Requests on a connection that was made for another host: by certificate, by kind of route, by number of labels.
+//! Misdirected requests on a connection for another host: by certificate, kind of route, and number of labels.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use router_proxy::ProxyConfig;
 use crate::tables::{Rig, Route, table};
 use crate::{backends, client, pki};
 
-/// The listeners of the Gateway API's conformance test `HTTPRouteHTTPSListener…`, as routes with certificates of their
-/// own: `example.org`, `second-example.org`, `*.wildcard.org`, and one exact host under that wildcard.
+/// The listeners of Gateway API's conformance test `HTTPRouteHTTPSListener…`, as routes with certificates of their own:
+/// `example.org`, `second-example.org`, `*.wildcard.org`, and one exact host under that wildcard.
 async fn rig() -> Rig {
     let leaf = |name: &str| pki::ca().leaf(&[name]);
     let (example, second, wildcard, fourth, shared) = (
@@ -18,7 +18,7 @@ async fn rig() -> Rig {
         leaf("fourth.wildcard.org"),
         pki::ca().leaf(&["a.shared.org", "b.shared.org"]),
     );
-    // Equal text is one certificate wherever it stands.
+    // Certificates with equal text are the same certificate.
     let copy = Arc::new(rustls::sign::CertifiedKey::clone(&shared));
     let backend = backends::http("app").await;
     let routes = [
@@ -48,7 +48,7 @@ async fn a_connection_serves_the_hosts_of_its_certificate() {
         (Some("second-example.org"), "example.org", 421),
         (Some("second-example.org"), "unknown.org", 421),
         (Some("third.wildcard.org"), "third.wildcard.org", 200),
-        // One wildcard route, one certificate: as good as the same host.
+        // One wildcard route with one certificate: like a single host.
         (Some("third.wildcard.org"), "fifth.wildcard.org", 200),
         (Some("third.wildcard.org"), "fourth.wildcard.org", 421),
         (Some("fourth.wildcard.org"), "third.wildcard.org", 421),

@@ -1,5 +1,5 @@
-//! Paths in normal form: what guards a path guards every spelling of it, for Contour's objects always, for Routes and
-//! Gateway API's where the router says so. Bytes in, bytes at the endpoint, and what `explain` says of the same.
+//! Normalized paths: what protects a path protects all its spellings; always for Contour's objects, and for Routes and
+//! Gateway API if the router enables it. Bytes of the client, bytes at the endpoint, and `explain` for the same.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ const ADMIN: [&str; 10] = [
     "/x\\..\\admin",
     "/x/y/../..//./admin/.",
 ];
-/// Spellings of other paths, and what endpoints get.
+/// Spellings of other paths, and the paths that endpoints receive.
 const OTHERS: [(&str, &str); 9] = [
     ("/", "/"),
     ("/a/b?x=/../y//z&%2e%2e", "/a/b?x=/../y//z&%2e%2e"),
@@ -29,18 +29,18 @@ const OTHERS: [(&str, &str); 9] = [
     ("/%7Euser", "/~user"),
     ("/administrator/..", "/"),
     ("/admin/../public", "/public"),
-    // No business of the router's: an endpoint that takes these for `/admin` has to guard it itself.
+    // Outside of the router's normalization: an endpoint that takes these for `/admin` has to protect it itself.
     ("/x%2F..%2Fadmin", "/x%2F..%2Fadmin"),
     ("/x/..;/admin", "/x/..;/admin"),
     ("/%252e%252e/admin", "/%252e%252e/admin"),
 ];
 
-/// What an endpoint has got since the last look: request lines without their version.
+/// The request lines that an endpoint received since the last call, without their version.
 fn got(endpoint: &Recorder) -> Vec<String> {
     endpoint.take().into_iter().map(|message| message.request).collect()
 }
 
-/// A request with this target, as it stands.
+/// Sends a request with this target, verbatim.
 async fn ask(to: SocketAddr, host: &str, target: &str) -> u16 {
     get(to, host, target).await.status
 }
@@ -102,9 +102,9 @@ async fn a_prefix_of_an_http_proxy_is_not_passed_by_another_spelling() {
     }
     let explained = folder.explain("http://clear.norm.test/x/../admin").to_string();
     assert!(explained.contains("a rule takes /admin, the normal form of /x/../admin"), "{explained}");
-    // What was sent is what the log shows.
+    // The log shows the path as sent.
     assert_eq!(log::line("path", "/x/y/../..//./admin/.").await["status"], 403);
-    // Without a path there is none to put in order.
+    // Without a path there is nothing to normalize.
     assert_eq!(
         request(rig.http, "OPTIONS * HTTP/1.1\r\nHost: clear.norm.test\r\nConnection: close\r\n\r\n").await.status,
         200
@@ -168,7 +168,7 @@ async fn conditions_of_every_kind_look_at_the_normal_path() {
     assert_eq!(got(&web), ["GET /new/b?c"]);
     crate::tables::eventually("the copy", async || got(&other).contains(&"GET /new/b?c".to_owned())).await;
 
-    // What is included stays below its prefix, in requests and in conditions.
+    // Included routes stay below their prefix, in requests and in conditions.
     let host = "parts.norm.test";
     for (target, status) in
         [("/team/secret/x", 200), ("/x/../team/./secret", 200), ("/team/../secret", 404), ("/secret", 404)]
@@ -297,7 +297,8 @@ async fn routes_and_gateways_compare_what_was_sent_unless_the_router_says_otherw
     const SENT: &str = "router.sluice.dev/normalize-path: \"false\"";
     const KEPT: &str = "router.sluice.dev/merge-slashes: \"false\"";
     let both = format!("{NORMAL}, {KEPT}");
-    // Of the router and the Gateway, and whether Routes and Gateways go by the normal path, and with slashes merged.
+    // Settings of the router and the Gateway; whether Routes and Gateways use the normalized path, and whether slashes
+    // are merged.
     for (of_router, of_gateway, routes, gateways, merged) in [
         ("", "", false, false, true),
         (NORMAL, "", true, true, true),

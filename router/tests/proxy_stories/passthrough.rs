@@ -1,4 +1,4 @@
-//! Passthrough: the backend's own TLS, unread.
+//! Passthrough: the router does not decrypt the backend's TLS.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn a_route_says_how_long_its_tunnels_may_be_idle() {
     assert_eq!(log::line("host", "short.test").await["flags"], "ID");
 }
 
-/// The PROXY v2 header of a TCP connection over IPv4 (PROXY protocol §2.2), by hand.
+/// The PROXY v2 header of a TCP connection over IPv4 (PROXY protocol §2.2), hand-made.
 fn proxy_header(client: SocketAddr, listener: SocketAddr) -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c".to_vec();
     for address in [client, listener] {
@@ -128,7 +128,7 @@ async fn a_proxy_header_goes_first_and_is_not_the_clients() {
             let mut header = vec![0; 28];
             stream.read_exact(&mut header).await.unwrap();
             seen.send(header).unwrap();
-            // The hello follows at once, so the handshake shows that nothing else stands between.
+            // The hello follows at once: the handshake succeeds only if nothing is in between.
             let mut stream = acceptor.accept(stream).await.unwrap();
             stream.write_all(b"told").await.unwrap();
             stream.shutdown().await.unwrap();

@@ -1,4 +1,4 @@
-//! Certificates made for the test.
+//! Certificates generated for the tests.
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +37,7 @@ impl Ca {
         (params(names).signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
     }
 
-    /// A leaf that was good until the year 2001.
+    /// A leaf that expired in 2001.
     pub fn expired_leaf(&self, names: &[&str]) -> Arc<CertifiedKey> {
         let mut params = params(names);
         params.not_before = rcgen::date_time_ymd(2000, 1, 1);
@@ -45,7 +45,7 @@ impl Ca {
         self.sign(params)
     }
 
-    /// A leaf with this subject, as clients have them.
+    /// A leaf with this subject, for clients.
     pub fn client(&self, subject: &[(DnType, &str)]) -> Arc<CertifiedKey> {
         let mut params = params(&[]);
         params.distinguished_name = DistinguishedName::new();
@@ -88,7 +88,7 @@ impl Ca {
     }
 }
 
-/// A certificate that nobody else has signed, and the store that trusts it alone.
+/// A self-signed certificate, and a store that trusts only it.
 pub fn self_signed(names: &[&str], expired: bool) -> (Arc<CertifiedKey>, Arc<RootCertStore>) {
     let mut params = params(names);
     if expired {
@@ -102,7 +102,7 @@ pub fn self_signed(names: &[&str], expired: bool) -> (Arc<CertifiedKey>, Arc<Roo
     (pair(cert.der().clone(), &key), Arc::new(roots))
 }
 
-/// A TLS Secret `test/NAME` for these names, which the tests' authority has signed.
+/// A TLS Secret `test/NAME` for these names, signed by the tests' authority.
 pub fn secret(name: &str, names: &[&str]) -> Value {
     let key = KeyPair::generate().unwrap();
     let cert = params(names).signed_by(&key, &ca().0).unwrap();
@@ -138,7 +138,7 @@ pub fn server_config(key: Arc<CertifiedKey>) -> Arc<ServerConfig> {
     server_config_for(key, &["http/1.1"])
 }
 
-/// A backend's TLS that chooses the first of these protocols that is offered.
+/// A backend's TLS that selects the first of these ALPN protocols that the client offers.
 pub fn server_config_for(key: Arc<CertifiedKey>, alpn: &[&str]) -> Arc<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

@@ -19,7 +19,7 @@ async fn rig(routes: &[Route]) -> Rig {
     Rig::start(ProxyConfig::default(), under(policy, table(routes, Some(&key)))).await
 }
 
-/// What comes back to these bytes, each piece sent alone, until the end.
+/// The response to these bytes, each piece sent in its own write, until the end.
 async fn answer(to: SocketAddr, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -49,7 +49,7 @@ async fn endpoints_and_rules_see_the_client_that_the_header_names() {
     let whole = [HEADER, text.as_bytes()].concat();
     let seen = answer(rig.http, &[&whole]).await;
     assert!(seen.contains("x-forwarded-for: 192.0.2.77"), "{seen}");
-    // Cut anywhere, it says the same.
+    // Split anywhere, the header has the same effect.
     for cut in [1, 6, 20, HEADER.len() - 1, HEADER.len(), HEADER.len() + 5] {
         assert_eq!(answer(rig.http, &[&whole[..cut], &whole[cut..]]).await.lines().next(), Some("HTTP/1.1 200 OK"));
     }
@@ -58,7 +58,7 @@ async fn endpoints_and_rules_see_the_client_that_the_header_names() {
         let seen = answer(rig.http, &[HEADER, request(host).as_bytes()]).await;
         assert_eq!(seen.lines().next(), Some(status));
     }
-    // A health check of the load balancer's own.
+    // The load balancer's own health check.
     let seen = answer(rig.http, &[b"PROXY UNKNOWN\r\n", text.as_bytes()]).await;
     assert!(seen.contains("x-forwarded-for: 127.0.0.1"), "{seen}");
 }

@@ -1,4 +1,5 @@
-//! A backend that writes down what it is asked, by the strictest reading: what it cannot read is recorded as such.
+//! A backend that records the requests that it receives, parsed as strictly as possible; unreadable ones are recorded
+//! as such.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,28 +16,28 @@ use crate::backends;
 pub struct Message {
     /// `GET /path`.
     pub request: String,
-    /// Normalised.
+    /// Host, normalized.
     pub host: String,
-    /// Head as it stood.
+    /// The head, verbatim.
     pub head: String,
-    /// What came behind it.
+    /// Its content.
     pub content: Content,
-    /// The lines behind that.
+    /// The lines after the content.
     pub trailers: Vec<String>,
-    /// The number of the connection that it came over.
+    /// Number of its connection.
     pub connection: usize,
 }
 
 /// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// More is waited for.
+    /// Incomplete; the recorder waits for more.
     Coming,
-    /// All of it, without framing.
+    /// Complete, without framing.
     Whole(String),
-    /// The connection ended within it.
+    /// The connection ended before it was complete.
     BrokenOff,
-    /// Its framing cannot be read.
+    /// Its framing is invalid.
     Malformed,
 }
 
@@ -45,12 +46,12 @@ pub enum Content {
 pub struct Recorder {
     pub address: SocketAddr,
     messages: Arc<Mutex<Vec<Message>>>,
-    /// Whether each connection has ended.
+    /// For each connection, whether it has ended.
     connections: Arc<Mutex<Vec<bool>>>,
 }
 
 impl Recorder {
-    /// Answers every message with `name`.
+    /// Starts a backend that responds to every message with `name`.
     pub async fn start(name: &'static str) -> Recorder {
         let (messages, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let (list, ends) = (Arc::clone(&messages), Arc::clone(&connections));
@@ -70,17 +71,17 @@ impl Recorder {
         Recorder { address, messages, connections }
     }
 
-    /// Whether nothing more can come over a connection.
+    /// True if a connection has ended.
     pub fn has_ended(&self, connection: usize) -> bool {
         self.connections.lock().unwrap()[connection]
     }
 
-    /// Whether a message is not complete, and its connection goes on.
+    /// True if a message is incomplete on an open connection.
     pub fn waits(&self) -> bool {
         self.messages.lock().unwrap().iter().any(|message| message.content == Content::Coming)
     }
 
-    /// What has come since the last call.
+    /// The messages since the last call.
     pub fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock().unwrap())
     }
@@ -91,7 +92,7 @@ async fn record(name: &'static str, mut stream: TcpStream, connection: usize, li
     while let Some((mut message, length)) = head(&mut stream, &mut input).await {
         input.drain(..length);
         message.connection = connection;
-        // Before the content is complete: a message that breaks off has been seen all the same.
+        // Before the content is complete: an incomplete message is recorded as well.
         let at = {
             let mut list = list.lock().unwrap();
             list.push(message.clone());
@@ -122,7 +123,7 @@ async fn head(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<(Message, u
             Progress::Invalid(_) => input.len(),
             Progress::Incomplete if more(stream, input).await => continue,
             Progress::Incomplete if input.is_empty() => return None,
-            // What is behind a message, and no other one.
+            // Bytes after a message that are no message themselves.
             Progress::Incomplete => input.len(),
         };
         let head = String::from_utf8_lossy(&input[..length]).into_owned();

@@ -1,4 +1,4 @@
-//! Re-encrypt: what the backend's certificate must be.
+//! Re-encrypt: requirements on the backend's certificate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ async fn an_endpoint_that_hangs_in_tls_is_passed_over_though_it_accepts() {
     let hanging = backends::serve(move |mut stream| {
         let count = Arc::clone(&count);
         async move {
-            // Checks send nothing.
+            // Health checks send nothing.
             if stream.read(&mut [0; 1]).await.is_ok_and(|read| read == 1) {
                 count.fetch_add(1, Ordering::SeqCst);
                 std::future::pending().await
@@ -110,7 +110,7 @@ async fn an_endpoint_that_hangs_in_tls_is_passed_over_though_it_accepts() {
         let answer = client::get_tls(rig.https, Some("hangs.re.test"), "hangs.re.test", "/").await;
         assert_eq!(answer.status, 200);
     }
-    // Three until it rests, and one whenever a rest is over; half of them would be 30.
+    // Three until the ejection, and one at the end of each ejection; half of the requests would be 30.
     let hellos = hellos.load(Ordering::SeqCst);
     assert!((3..=8).contains(&hellos), "{hellos}");
 }

@@ -1,4 +1,4 @@
-//! Responses of endpoints, one row each: what passes and as what, and what the client and the log are told of the rest.
+//! Responses of endpoints, one row each: forwarded ones, and for the rest the client's response and the log line.
 
 mod http2;
 mod phrases;
@@ -20,7 +20,7 @@ use crate::tables::{PATIENCE, Rig, Route, table, under};
 use crate::{backends, log};
 use rows::{Row, Then};
 
-/// An endpoint that answers a request with the row's bytes, and counts when its connection was ended by the router.
+/// An endpoint that responds with the row's bytes, and counts the connections that the router ends.
 async fn endpoint(row: &Row) -> (SocketAddr, Arc<Semaphore>) {
     let ended = Arc::new(Semaphore::new(0));
     let (bytes, closes, count) = (row.bytes.clone(), row.closes, Arc::clone(&ended));
@@ -30,7 +30,7 @@ async fn endpoint(row: &Row) -> (SocketAddr, Arc<Semaphore>) {
             if !backends::read_head(&mut stream).await {
                 return;
             }
-            // Whoever does not want it may have gone.
+            // The router may have closed the connection.
             let _ = stream.write_all(&bytes).await;
             if !closes {
                 let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -42,18 +42,18 @@ async fn endpoint(row: &Row) -> (SocketAddr, Arc<Semaphore>) {
     (address, ended)
 }
 
-/// All that a client is sent for a request, to the end of its connection.
+/// Everything that a client receives for a request, until its connection ends.
 async fn ask(to: SocketAddr, method: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let request = format!("{method} / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // What breaks off may end in a reset.
+    // An incomplete response may end with a reset.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an end");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What is wrong with what became of a row; nothing.
+/// The deviation of a row's outcome; `None` if it is as expected.
 async fn fault(row: &Row, text: &str, host: &str, ended: &Semaphore) -> Option<String> {
     let text = text.strip_prefix("HTTP/1.1 103 Early Hints\r\n\r\n").unwrap_or(text);
     let Some((head, content)) = text.split_once("\r\n\r\n") else { return Some(format!("{text:?}")) };
@@ -74,7 +74,7 @@ async fn fault(row: &Row, text: &str, host: &str, ended: &Semaphore) -> Option<S
         return Some(format!("{line:?} {content:?}, told {told:?}, logged {flag:?}"));
     }
     if !row.closes && !matches!(row.then, Then::Passes(..)) {
-        // Nobody else gets what is left of that connection.
+        // The rest of that connection is not reused.
         return timeout(PATIENCE, ended.acquire())
             .await
             .is_err()
@@ -83,7 +83,7 @@ async fn fault(row: &Row, text: &str, host: &str, ended: &Semaphore) -> Option<S
     None
 }
 
-/// The content of one chunk.
+/// The content of a response with one chunk.
 fn unchunked(content: &str) -> &str {
     content.split("\r\n").nth(1).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Sessions: which go on, and under which terms.
+//! Session resumption: which sessions resume, and under which conditions.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ async fn a_session_keeps_the_certificate_and_ends_with_the_policy() {
         rig.tables.send_replace(under(asking(&["/CN=grace$"]), table(&routes, None)));
         eventually("the policy", async || {
             let served = client::try_get(rig.https, &config, HOST).await.unwrap();
-            // Until the policy is there, the session goes on and is served, or is found to be of the old one.
+            // Until the policy is active, the session resumes and is served, or is rejected as one of the old policy.
             match served.answer.status {
                 200 | 421 => false,
                 status => {

@@ -1,4 +1,4 @@
-//! When a request is sent a second time, and when never.
+//! Requests that are repeated, and requests that are not.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,11 @@ use crate::backends_h2::one_worker;
 use crate::tables::{PATIENCE, Rig, Route, eventually, table, under};
 use crate::{backends, client, log};
 
-/// What a backend was asked, in order: first lines.
+/// First lines of the requests that a backend received, in order.
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Answers the first request of each connection; the second one is read, answered with `half`, and the connection ends.
+/// Responds to the first request of each connection; reads the second one, responds with `half`, and closes the
+/// connection.
 async fn ends_at_the_second(seen: Seen, half: &'static [u8]) -> SocketAddr {
     backends::serve(move |mut stream| {
         let seen = Arc::clone(&seen);
@@ -133,12 +134,12 @@ async fn an_endpoint_that_leaves_ends_its_requests_and_keeps_no_connection() {
     let rig = one_worker(&[Route::new("leaves.app.test", "").to(leaving)]).await;
     let slow = tokio::spawn(client::get(rig.http, "leaves.app.test", "/slow"));
     eventually("two connections", async || {
-        // The slow request holds one, so this takes another, which is idle then.
+        // The slow request uses one connection, so this one opens another, which is idle afterwards.
         client::get(rig.http, "leaves.app.test", "/").await.body == "first"
     })
     .await;
     rig.tables.send_replace(table(&[Route::new("leaves.app.test", "").to(staying)], None));
-    // The idle one ends although nobody asks for anything.
+    // The idle connection is closed without any request.
     timeout(PATIENCE, ends.recv()).await.expect("the idle connection's end");
     eventually("the new endpoint", async || {
         client::get(rig.http, "leaves.app.test", "/").await.body.starts_with("second GET /\n")
@@ -152,7 +153,7 @@ async fn an_endpoint_that_leaves_ends_its_requests_and_keeps_no_connection() {
 
 #[tokio::test]
 async fn a_body_that_is_not_wanted_is_not_read() {
-    // Answers at the head alone, and tells what comes after.
+    // Responds after the head, and reports the bytes that follow.
     let (tell, mut told) = mpsc::unbounded_channel();
     let backend = backends::serve(move |mut stream| {
         let tell = tell.clone();

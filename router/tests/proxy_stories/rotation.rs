@@ -1,4 +1,4 @@
-//! Certificates change while clients connect and send.
+//! Certificates that change while clients connect and send.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::{backends, client, pki};
 const HOST: &str = "rotate.test";
 const ROTATIONS: usize = 100;
 
-/// A request on a connection that stays open, and its answer's end.
+/// A request on a kept-alive connection, read to the end of its response.
 async fn ask(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) -> std::io::Result<()> {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes()).await?;
     let mut head = Vec::new();
@@ -42,7 +42,7 @@ async fn certificates_are_rotated_under_load() {
         (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let mut clients = Vec::new();
     for _ in 0..4 {
-        // New connections: none fails, and none is shown a certificate that was replaced before one that it has seen.
+        // New connections: none fails, and none gets an older certificate than an earlier connection did.
         let (to, keys, handshakes) = (rig.https, Arc::clone(&keys), Arc::clone(&handshakes));
         let end = Arc::clone(&over);
         clients.push(tokio::spawn(async move {
@@ -56,7 +56,7 @@ async fn certificates_are_rotated_under_load() {
                 handshakes.fetch_add(1, Ordering::Relaxed);
             }
         }));
-        // One connection for all rotations.
+        // One connection that survives all rotations.
         let (end, requests) = (Arc::clone(&over), Arc::clone(&requests));
         let mut stream = client::tls(rig.https, Some(HOST), &["http/1.1"]).await;
         clients.push(tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Requests by host and path, what the backend is told, and the pages of the router.
+//! Routing of requests by host and path, the fields that backends receive, and the router's pages.
 
 use router_proxy::ProxyConfig;
 use router_table::table::InsecurePolicy;
@@ -68,7 +68,7 @@ async fn the_backend_sees_who_asked() {
     for gone in ["x-hop", "proxy:", "x-ssl", "keep-alive", "connection"] {
         assert!(!answer.body.contains(&format!("\n{gone}")), "{gone} in {}", answer.body);
     }
-    // The backend's hop-by-hop fields do not come back either.
+    // Hop-by-hop fields of the backend are not forwarded either.
     assert_eq!((answer.field("x-backend"), answer.field("keep-alive")), (Some("app"), None));
 }
 
@@ -97,13 +97,13 @@ async fn insecure_policies() {
     assert_eq!(client::get(rig.http, "closed.ip.test", "/").await.status, 503);
     assert_eq!(client::get(rig.http, "allow.ip.test", "/").await.status, 200);
     for host in ["redirect.ip.test", "pass.ip.test"] {
-        // No port, or one that something in between maps: the redirect names none.
+        // Without a port, or with one that an intermediary maps: the redirect has no port.
         for written in [host.to_owned(), format!("{host}:8080")] {
             let answer = client::get(rig.http, &written, "/a%20b?c=d&e").await;
             assert_eq!(answer.status, 302);
             assert_eq!(answer.field("location"), Some(format!("https://{host}/a%20b?c=d&e").as_str()));
         }
-        // The listener's own port: the HTTPS port is reached directly, too. (The table says 0, for "any".)
+        // The listener's own port: the client also reaches the HTTPS port directly. (The table has 0, for "any".)
         let answer = client::get(rig.http, &format!("{host}:{}", rig.http.port()), "/").await;
         assert_eq!(answer.field("location"), Some(format!("https://{host}:0/").as_str()));
     }

@@ -1,4 +1,4 @@
-//! Backends of rules: shares, failures, work on fields.
+//! Backends of rules: shares, failures, header modifiers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ fn modifier(set: &[(&str, &str)], add: &[(&str, &str)]) -> HeaderModifier {
     HeaderModifier { set: pairs(set), add: pairs(add), remove: Vec::new() }
 }
 
-/// How many answers come from which backend, or with which status.
+/// Number of responses by backend, or by status.
 async fn outcomes(http: SocketAddr, host: &str, requests: usize) -> BTreeMap<String, usize> {
     let mut outcomes = BTreeMap::new();
     for _ in 0..requests {
@@ -71,7 +71,7 @@ async fn a_backend_that_cannot_be_used_has_its_share_of_failures() {
         rule("half.rule.test").backend("good", 1, &[alive], NOTHING()).backend("bad", 1, &[], failing()),
         rule("empty.rule.test").backend("good", 3, &[alive], NOTHING()).backend("none", 1, &[], NOTHING()),
         rule("all.rule.test").backend("bad", 1, &[alive], failing()),
-        // A Route's other service has the share of the one without endpoints.
+        // A Route's other service takes the share of the one without endpoints.
         Route::new("empty.route.test", "").service("good", &[alive]).service("none", &[]),
     ])
     .await;

@@ -13,7 +13,7 @@ use crate::{backends, client, log};
 
 const BACKOFF: Duration = Duration::from_millis(1);
 
-/// What an endpoint does with the first requests, and with all others.
+/// Behaviour of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Answers(u16),
@@ -21,7 +21,7 @@ enum Does {
     Waits,
 }
 
-/// Does `first` with so many requests, then `then`; counts them.
+/// An endpoint that behaves as `first` for a number of requests, and then as `then`. Counts the requests.
 async fn endpoint(first: Does, times: usize, then: Does) -> (SocketAddr, Arc<AtomicUsize>) {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
@@ -36,7 +36,7 @@ async fn endpoint(first: Does, times: usize, then: Does) -> (SocketAddr, Arc<Ato
                         let _ = stream.write_all(answer.as_bytes()).await;
                     }
                     Does::Ends => return,
-                    // Until the router gives up.
+                    // Until the router closes the connection.
                     Does::Waits => drop(stream.read(&mut [0; 1]).await),
                 }
             }
@@ -156,7 +156,7 @@ async fn a_share_of_a_backend_stays_its_own() {
     assert_eq!((at_bad.load(Ordering::Relaxed), at_other.load(Ordering::Relaxed)), (10, 5));
 }
 
-/// Says of its health what `status` is, and of everything else who it is.
+/// Responds to health checks with `status`, and to other requests with its name.
 async fn patient(name: &'static str, status: Arc<AtomicU16>) -> SocketAddr {
     backends::serve(move |mut stream| {
         let status = Arc::clone(&status);
@@ -191,7 +191,7 @@ fn checked(expected: &[(u16, u16)]) -> BackendPolicy {
     BackendPolicy { health_check: Some(Arc::new(check)), ..BackendPolicy::default() }
 }
 
-/// Who answers a few requests, each once.
+/// The endpoints that respond to a few requests, each once.
 async fn who(rig: &Rig, host: &str) -> Vec<String> {
     let mut names = Vec::new();
     for _ in 0..12 {
@@ -223,7 +223,7 @@ async fn an_endpoint_that_says_that_it_is_ill_gets_nothing_until_it_is_well() {
         answers(&["a", "b"]).await;
         a.store(sick, Ordering::Relaxed);
         answers(&["b"]).await;
-        // When nobody is well, everybody is asked.
+        // If no endpoint is healthy, all are used.
         b.store(sick, Ordering::Relaxed);
         answers(&["a", "b"]).await;
         a.store(200, Ordering::Relaxed);

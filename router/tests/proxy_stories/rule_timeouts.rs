@@ -12,7 +12,7 @@ use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client, log};
 
 const SHORT: Duration = Duration::from_millis(200);
-/// Less than what the router gives an endpoint.
+/// Less than the router's default time-out for endpoints.
 const SOON: Duration = Duration::from_secs(10);
 
 fn request_timeout(host: &str, timeout: Duration) -> Route {
@@ -23,7 +23,7 @@ fn backend_timeout(host: &str, timeout: Duration) -> Route {
     Route::new(host, "").rule(RulePolicy { backend_timeout: Some(timeout), ..RulePolicy::default() })
 }
 
-/// Takes requests and never answers.
+/// Accepts requests and never responds.
 async fn silent() -> std::net::SocketAddr {
     backends::serve(|mut stream| async move {
         let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -31,7 +31,7 @@ async fn silent() -> std::net::SocketAddr {
     .await
 }
 
-/// Begins an answer at once and goes on for ever, a byte every 20 ms.
+/// Begins a response at once and continues forever, one byte every 20 ms.
 async fn trickling() -> std::net::SocketAddr {
     backends::serve(|mut stream| async move {
         let _ = stream.read(&mut [0; 1024]).await;
@@ -43,7 +43,7 @@ async fn trickling() -> std::net::SocketAddr {
     .await
 }
 
-/// Answers after this long.
+/// Responds after this time.
 async fn slow(after: Duration) -> std::net::SocketAddr {
     backends::serve(move |mut stream| async move {
         while stream.read(&mut [0; 1024]).await.unwrap_or(0) > 0 {
@@ -111,7 +111,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut() {
         let begun = Instant::now();
         stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
-        // A reset is as good an end as any here.
+        // Here, a reset is as good an end as any.
         let _ = stream.read_to_end(&mut bytes).await;
         assert!((SHORT..SOON).contains(&begun.elapsed()), "{host}: {:?}", begun.elapsed());
         assert!(bytes.starts_with(b"HTTP/1.1 200 ") && !bytes.ends_with(b"0\r\n\r\n"), "{host}");
@@ -140,7 +140,7 @@ async fn zero_is_no_timeout_and_a_long_one_is_longer_than_the_routers() {
 
 #[tokio::test]
 async fn each_try_has_its_own_time() {
-    // The first takes no connections any more: its queue is full.
+    // The first endpoint accepts no connections: its queue is full.
     let full = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&full, 0).unwrap();
     let stuck = full.local_addr().unwrap();

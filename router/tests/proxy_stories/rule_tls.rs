@@ -1,4 +1,4 @@
-//! TLS with backends that a BackendTLSPolicy is for.
+//! TLS to backends with a BackendTLSPolicy.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn name(name: &str) -> SubjectName {
     })
 }
 
-/// SNI `sni`, and one of these names in the certificate; without names it is SNI.
+/// A policy with SNI `sni`; the certificate must contain one of these names, or `sni` if there are none.
 fn policy(sni: &str, names: &[&str], roots: Option<Arc<RootCertStore>>) -> BackendPolicy {
     let names: Vec<_> = names.iter().map(|pattern| name(pattern)).collect();
     let tls = BackendTls::new(&Hostname::parse(sni).unwrap(), roots.map(TrustRoots::from), &names).unwrap();
@@ -43,7 +43,7 @@ async fn the_policy_says_which_authority_and_which_names() {
         ("wild", policy("x.wild.internal", &[], right()), 200),
         ("authority", policy("app.internal", &[], Some(wrong.roots())), 502),
         ("name", policy("other.internal", &[], right()), 502),
-        // Names in the policy stand in the place of the host name, which is SNI only.
+        // Names of the policy replace the host name, which is then used as SNI only.
         ("names", policy("other.internal", &["no.internal", "app.internal"], right()), 200),
         ("unnamed", policy("app.internal", &["no.internal"], right()), 502),
         ("domain", policy("other.internal", &["*.internal"], right()), 200),
@@ -56,7 +56,7 @@ async fn the_policy_says_which_authority_and_which_names() {
         .map(|(case, policy, _)| rule(&format!("{case}.tls.test")).backend("app", 1, &[backend], policy.clone()))
         .collect();
     let rig = Rig::serve(&routes).await;
-    // Twice: connections that are kept for one policy are not for another.
+    // Twice: connections are not shared between policies.
     for _ in 0..2 {
         for (case, policy, status) in &cases {
             let host = format!("{case}.tls.test");

@@ -1,4 +1,4 @@
-//! Rules over real sockets: what they match, and what they do beside forwarding.
+//! Rules over real sockets: matching, and actions other than forwarding.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ async fn rig(sites: Vec<SiteOf>) -> Rig {
     Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, table(sites, &[])).await
 }
 
-/// Sends a request with these lines after the first.
+/// Sends a request with these fields.
 async fn ask(rig: &Rig, start: &str, host: &str, fields: &[&str]) -> Answer {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     client::request(rig.http, &format!("{start} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n")).await
@@ -92,7 +92,7 @@ async fn a_site_is_closed_and_a_host_that_nobody_has_is_not_found() {
         let answer = client::get(rig.http, host, path).await;
         assert_eq!((answer.status, answer.field("x-sluice-cause")), (status, cause), "{host}{path}");
     }
-    // Where nothing but sites is served, there is no Route that could come to be available.
+    // On a router without Routes, unknown hosts get 404: no Route can become available.
     let rig = self::rig(sites()).await;
     for host in ["unknown.test", "192.0.2.1", "[2001:db8::1]:80"] {
         assert_eq!(client::get(rig.http, host, "/").await.status, 404, "{host}");
@@ -186,7 +186,7 @@ async fn paths_hosts_and_fields_are_rewritten_on_the_way() {
     assert_eq!(answer.field("x-seen"), Some("yes"));
     let answer = ask(&rig, "GET /full/x?q=1", "rewrite.site.test", &[]).await;
     assert!(answer.body.starts_with("app GET /one?q=1\n"), "{answer:?}");
-    // The log says what was asked for.
+    // The log has the requested path.
     assert_eq!(log::line("path", "/out/a%2Fb").await["host"], "rewrite.site.test");
 }
 
@@ -222,7 +222,7 @@ async fn browsers_are_told_what_other_sites_may_do() {
         let fields = [format!("Origin: {origin}"), format!("Access-Control-Request-Method: {method}")];
         ask(&rig, &format!("OPTIONS {path}"), "cors.site.test", &fields.each_ref().map(String::as_str)).await
     };
-    // The rule that would have the PUT answers, although it has no OPTIONS.
+    // The rule that would match the PUT responds, although it does not match OPTIONS.
     let answer = preflight("/put", "https://y.x.a.test", "PUT").await;
     assert_eq!(answer.status, 204);
     let told = [
@@ -238,7 +238,7 @@ async fn browsers_are_told_what_other_sites_may_do() {
     assert!(answer.body.is_empty());
     let answer = preflight("/put", "https://b.test", "PUT").await;
     assert_eq!((answer.status, answer.field("access-control-allow-origin")), (204, None));
-    // A preflight of a rule without the filter is the endpoint's affair.
+    // If the rule has no such filter, the endpoint responds to the preflight.
     for (path, method) in [("/put", "GET"), ("/", "PUT")] {
         let answer = preflight(path, "https://x.a.test", method).await;
         assert!(answer.body.starts_with(&format!("app OPTIONS {path}\n")), "{answer:?}");
@@ -259,7 +259,7 @@ async fn browsers_are_told_what_other_sites_may_do() {
         assert_eq!((answer.status, answer.field("access-control-allow-origin")), (status, None), "{path}");
         assert_eq!(answer.field("vary"), Some("Origin"), "{path}");
     }
-    // The endpoint gets the request with its origin, whoever may read the answer.
+    // The endpoint receives the request with its origin, whether or not the client may read the response.
     assert!(origin("/shared", "https://b.test").await.body.contains("\norigin: https://b.test\n"));
     assert_eq!(origin("/", "https://x.a.test").await.field("access-control-allow-origin"), None);
 }
@@ -279,7 +279,8 @@ async fn grpc_without_a_rule_is_unimplemented() {
     }
 }
 
-/// A call over HTTP/2 in clear text, by prior knowledge: its `grpc-status`, and what the endpoint was asked.
+/// A call over HTTP/2 in clear text with prior knowledge: its `grpc-status`, and the request that the endpoint
+/// received.
 async fn call(stream: TcpStream, host: &str, path: &str) -> (Option<String>, String) {
     let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(driver);
@@ -301,7 +302,7 @@ async fn clear_text_of_sites_may_be_http2_from_the_start() {
     assert!(body.contains("\nx-forwarded-proto-version: h2\n") && body.contains("\nhost: h2c.site.test\n"), "{body}");
     assert_eq!(call(connect(&served).await, "h2c.site.test", "/shop.Till/Pay").await.0.as_deref(), Some("12"));
 
-    // HTTP/1 that begins like it, byte by byte, is HTTP/1.
+    // HTTP/1 with the same first bytes, sent byte by byte, is HTTP/1.
     for (start, status) in [("PUT /shop.Cart", 404), ("POST /shop.Cart", 200), ("PRI /shop.Cart", 404), ("P /x", 404)] {
         let mut stream = connect(&served).await;
         stream.set_nodelay(true).unwrap();
@@ -312,7 +313,7 @@ async fn clear_text_of_sites_may_be_http2_from_the_start() {
         let rest = " HTTP/1.1\r\nHost: h2c.site.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         assert_eq!(client::exchange(stream, rest).await.status, status, "{start}");
     }
-    // What stops in the middle of the preface is no request.
+    // An incomplete preface is no request.
     let mut stream = connect(&served).await;
     stream.write_all(b"PRI * HT").await.unwrap();
     stream.shutdown().await.unwrap();
@@ -320,7 +321,7 @@ async fn clear_text_of_sites_may_be_http2_from_the_start() {
     timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an end").unwrap();
     assert!(text.is_empty() || text.starts_with("HTTP/1.1 400 "), "{text}");
 
-    // Routes are for HTTP/1 in clear text, as ever.
+    // Routes accept only HTTP/1 in clear text.
     let routes = Rig::serve(&[Route::new("h2c.site.test", "").to(backends::http("app").await)]).await;
     let answer = client::exchange(connect(&routes).await, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert_eq!(answer.status, 505);

@@ -1,4 +1,4 @@
-//! What clients do over a connection to an endpoint that others share: nobody but themselves has to do with it.
+//! Clients that share a connection to an endpoint: one client's behaviour does not affect the others.
 
 mod endpoint;
 
@@ -33,14 +33,14 @@ fn text(host: &str, path: &str, length: usize) -> String {
     head + &"x".repeat(length)
 }
 
-/// Asks with content, as somebody else would; the status, if there is an answer soon.
+/// Another client's request with content; returns the status, if there is a response soon.
 async fn polite(rig: &Rig, host: &str, path: &str, length: usize) -> Option<u16> {
     let request = text(host, path, length);
     let answer = client::request(rig.http, &request);
     timeout(Duration::from_secs(10), answer).await.ok().map(|answer| answer.status)
 }
 
-/// A request of somebody else that cannot be sent again, and is answered when it is let go.
+/// Another client's request that cannot be repeated, and whose response is held until its release.
 struct Held {
     endpoint: Endpoint,
     answer: JoinHandle<u16>,
@@ -77,7 +77,7 @@ async fn post(
     sender.send_request(request, false).unwrap()
 }
 
-/// Sends so many frames of one byte, as far as there is somebody who takes them.
+/// Sends this many one-byte frames, or until they are no longer taken.
 async fn drip(upload: &mut SendStream<Bytes>, frames: usize) {
     for _ in 0..frames {
         upload.reserve_capacity(1);
@@ -104,7 +104,7 @@ async fn uploads_behind_an_answer_keep_no_stream_from_others() {
         uploads.push(upload);
     }
     assert_eq!(join_all((0..20).map(|_| polite(&rig, HOST, "/", 2))).await, [Some(200); 20]);
-    // They are not sent on for long: the endpoint has its streams back.
+    // Their content is not forwarded for long: the endpoint's streams become free.
     for mut upload in uploads {
         let reset = timeout(PATIENCE, poll_fn(|cx| upload.poll_reset(cx))).await.expect("a reset").unwrap();
         assert_eq!(reset, h2::Reason::NO_ERROR);
@@ -124,7 +124,7 @@ async fn small_frames_that_a_client_does_not_take_end_no_connection_of_others() 
     for _ in 0..STREAMS {
         open.push(post(&mut sender, HOST, "/ticks").await);
     }
-    // As many as the windows of their streams have room for: 30 MiB of memory, if each had a place of its own.
+    // As many as the windows of the streams allow: 30 MiB of memory if each frame were stored separately.
     let mut ticks = endpoint.ticks.subscribe();
     timeout(PATIENCE, ticks.wait_for(|ticks| *ticks >= STREAMS * 6_000)).await.expect("they wait").unwrap();
     assert_eq!(polite(&rig, HOST, "/", 2).await, Some(200));
@@ -148,7 +148,7 @@ async fn frames_without_content_end_no_connection_of_others() {
 async fn small_frames_that_a_client_sends_at_once_end_no_connection_of_others() {
     const HOST: &str = "drips.shared.apps.test";
     let endpoint = Endpoint::default();
-    // h2 bears 128 unread frames of one byte with its least budget.
+    // With its smallest budget, h2 allows 128 unread one-byte frames.
     let rig = rig(HOST, endpoint.serve(Builder::new).await).await;
     let held = Held::by(&endpoint, &rig, HOST).await;
     let (mut sender, _) = connect(&rig, HOST).await;
@@ -163,9 +163,10 @@ async fn small_frames_that_a_client_sends_at_once_end_no_connection_of_others() 
 #[tokio::test]
 async fn small_frames_that_an_endpoint_does_not_take_end_their_clients_connection_alone() {
     const HOST: &str = "drops.shared.apps.test";
-    // h2 gives a connection half of its window, 16 MiB, for what a frame of content lacks to 256 bytes.
+    // h2 charges each content frame the bytes that it lacks to 256; the budget of a connection is half of its window,
+    // 16 MiB.
     const MOST: usize = 16 * 1024 * 1024 / 255;
-    // The router takes as many out of it to send them as one.
+    // The router removes as many at a time, to send them as one.
     const GATHERED: usize = 4096;
     let shut = || {
         let mut builder = Builder::new();
@@ -183,7 +184,7 @@ async fn small_frames_that_an_endpoint_does_not_take_end_their_clients_connectio
             let error = timeout(PATIENCE, end).await.expect("an end").unwrap().unwrap_err();
             assert_eq!((error.is_go_away(), error.reason()), (true, Some(h2::Reason::ENHANCE_YOUR_CALM)));
         } else {
-            // It serves on.
+            // The connection stays usable.
             let (other, _upload) = post(&mut sender, HOST, "/early").await;
             assert_eq!(timeout(PATIENCE, other).await.expect("an answer").unwrap().status(), 200);
         }
@@ -221,7 +222,7 @@ async fn answers_that_are_too_large_end_no_connection_of_others() {
     let endpoint = Endpoint::default();
     let rig = rig(HOST, endpoint.serve(Builder::new).await).await;
     let held = Held::by(&endpoint, &rig, HOST).await;
-    // Side by side: the one that is held has 30 s.
+    // Concurrently: the held request has a time-out of 30 s.
     for _ in 0..60 {
         assert_eq!(join_all((0..20).map(|_| polite(&rig, HOST, "/large-head", 2))).await, [Some(502); 20]);
     }
@@ -236,12 +237,12 @@ async fn content_that_an_endpoint_does_not_take_stops_no_content_of_others() {
     let (mut sender, _) = connect(&rig, HOST).await;
     let (_response, mut upload) = post(&mut sender, HOST, "/unread").await;
     upload.send_data(Bytes::from(vec![0; 100_000]), false).unwrap();
-    // All that the endpoint's windows have room for has come, and some time has gone.
+    // The endpoint's windows are exhausted, and some time has passed.
     let mut came = endpoint.unread.subscribe();
     timeout(PATIENCE, came.wait_for(|came| *came == 65_535)).await.expect("it stands").unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(join_all((0..10).map(|_| polite(&rig, HOST, "/", 10_000))).await, [Some(200); 10]);
-    // What has no content has nothing to wait for, and stays.
+    // A request without content does not wait, and uses the shared connection.
     let (before, none) = (endpoint.connections.load(Ordering::SeqCst), text(HOST, "/", 0));
     assert_eq!((before, client::request(rig.http, &none).await.status), (2, 200));
     assert_eq!(endpoint.connections.load(Ordering::SeqCst), 2);
@@ -255,7 +256,7 @@ async fn an_answer_that_is_reset_is_no_whole_answer() {
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
     stream.write_all(text(HOST, "/half", 0).as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // Over HTTP/1.1 the content is chunked, and its end would say that it is whole.
+    // Over HTTP/1.1 the content is chunked; a last chunk would mark it as complete.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an end");
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.contains("half") && !answer.ends_with("0\r\n\r\n"), "{answer:?}");

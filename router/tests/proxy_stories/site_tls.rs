@@ -1,4 +1,4 @@
-//! Sites over TLS: whose requests, which certificate, which version, and what is no HTTP.
+//! Host rules over TLS: misdirected requests, selection of certificates, versions, and protocols other than HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,22 +43,22 @@ async fn requests_for_another_listeners_hosts_are_misdirected() {
     let rig = rig(sites, &routes).await;
     let cases = [
         ("a.first.test", "a.first.test", 200),
-        // One listener, one certificate: a client may use one connection for both.
+        // One listener, one certificate: a client may use one connection for both hosts.
         ("a.first.test", "b.first.test", 200),
         ("a.first.test", "x.second.test", 421),
         ("x.second.test", "y.x.second.test", 200),
         ("x.second.test", "a.first.test", 421),
-        // Nobody has these over TLS.
+        // No listener serves these over TLS.
         ("a.first.test", "unknown.test", 404),
         ("a.first.test", "192.0.2.1", 404),
         ("a.first.test", "clear.first.test", 404),
-        // The same certificate, and yet another listener's.
+        // The same certificate, but of another listener.
         ("a.first.test", "edged.test", 421),
         ("edged.test", "a.first.test", 421),
         ("unknown.test", "a.first.test", 421),
         ("a.first.test", "pass.first.test", 421),
         ("clear.first.test", "clear.first.test", 404),
-        // Among Routes it is as ever.
+        // Between Routes, the usual rules apply.
         ("unknown.test", "other.test", 200),
         ("unknown.test", "unknown.test", 503),
         ("edged.test", "unknown.test", 421),
@@ -66,14 +66,14 @@ async fn requests_for_another_listeners_hosts_are_misdirected() {
     for (sni, host, status) in cases {
         assert_eq!(client::get_tls(rig.https, Some(sni), host, "/").await.status, status, "{sni} → {host}");
     }
-    // Without SNI nothing was chosen, and Host decides.
+    // Without SNI, no host was selected by TLS, and Host decides.
     assert_eq!(client::get_tls(rig.https, None, "a.first.test", "/").await.status, 200);
     let wanted = [("x.second.test", "/"), ("b.first.test", "/"), ("unknown.test", "/")];
     let answers = client::get_h2(rig.https, "a.first.test", &wanted).await;
     assert_eq!(answers.iter().map(|(status, _)| status.as_u16()).collect::<Vec<_>>(), [421, 200, 404]);
 }
 
-/// Verifies with these schemes alone.
+/// A verifier that supports only these schemes.
 #[derive(Debug)]
 struct Only(Arc<dyn ServerCertVerifier>, Vec<SignatureScheme>);
 
@@ -151,10 +151,10 @@ async fn of_several_certificates_the_one_that_suits_the_client_is_shown() {
     let of = |key: &Arc<CertifiedKey>| key.cert[0].clone();
     assert_eq!(shown("several.test", &[nist, edwards]).await, of(&p256));
     assert_eq!(shown("several.test", &[edwards]).await, of(&ed25519));
-    // The name itself is more than a wildcard, wherever it stands.
+    // An exact name takes precedence over a wildcard, in any order.
     assert_eq!(shown("named.several.test", &[nist, edwards]).await, of(&other));
     assert_eq!(shown("NAMED.several.test", &[nist, edwards]).await, of(&other));
-    // A key that can be verified is more than a name.
+    // A key that the client can verify takes precedence over a name.
     assert_eq!(shown("named.several.test", &[edwards]).await, of(&ed25519));
     assert_eq!(shown("x.several.test", &[nist, edwards]).await, of(&wide));
     assert_eq!(shown("x.y.several.test", &[nist, edwards]).await, of(&wide), "none has it: the first");
@@ -181,7 +181,7 @@ async fn a_site_may_ask_for_a_newer_version_than_its_router() {
         let served = client::try_get(rig.https, config, host).await.unwrap();
         assert_eq!((served.answer.status, served.version), (200, Some(version)), "{host}");
     }
-    // A connection that was made under another name, or none, is not good enough.
+    // A connection for another name, or without one, may have a version below the minimum.
     for name in ["old.floor.test", "192.0.2.7"] {
         for (versions, status) in [(&[&TLS12][..], 421), (&[&TLS13], 200)] {
             let stream = connect(rig.https, speaking(versions, &[]), name).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_site_may_ask_for_a_newer_version_than_its_router() {
             assert_eq!(client::exchange(stream, request).await.status, status, "{name} {versions:?}");
         }
     }
-    // Sessions go on under the floor, too.
+    // Sessions above the minimum are resumed.
     for host in ["new.floor.test", "old.floor.test"] {
         let served = client::try_get(rig.https, &both, host).await.unwrap();
         assert_eq!(served.kind, Some(HandshakeKind::Resumed), "{host}");
@@ -213,7 +213,7 @@ async fn a_session_does_not_go_on_under_a_floor_that_came_later() {
     assert_eq!((kind().await, kind().await), (HandshakeKind::Full, HandshakeKind::Resumed));
 }
 
-/// Says hello, and back what it gets, until it gets no more; then it says goodbye.
+/// Sends a greeting, echoes what it receives, and says goodbye at the end of the stream.
 async fn polite() -> SocketAddr {
     backends::serve(|mut stream| async move {
         stream.write_all(b"hello ").await.unwrap();
@@ -237,7 +237,7 @@ async fn what_is_inside_tls_goes_to_an_endpoint_as_it_is() {
         site("web.tcp.test").listener("Gateway shop/g#https").tls(&[&key], &[rule("app", "/").to(app)]),
     ];
     let rig = rig(sites, &[]).await;
-    // Whatever protocol the client offers: it is not the router's to speak.
+    // Whatever protocols the client offers, the router selects none.
     for alpn in [&["h2", "http/1.1"][..], &["mqtt"], &[]] {
         let mut stream = connect(rig.https, speaking(&[&TLS13, &TLS12], alpn), "one.tcp.test").await.unwrap();
         assert_eq!(client::shown(&stream), key.cert[0]);
@@ -258,7 +258,7 @@ async fn what_is_inside_tls_goes_to_an_endpoint_as_it_is() {
     assert!(end.is_err(), "a reset, not an end");
     assert_eq!(log::line("host", "gone.tcp.test").await["flags"], "UF");
 
-    // Nor is it anybody's to ask for in HTTP.
+    // The host of the TCP route is not reachable by HTTP requests.
     assert_eq!(client::get_tls(rig.https, Some("web.tcp.test"), "one.tcp.test", "/").await.status, 421);
     assert_eq!(client::get_tls(rig.https, None, "one.tcp.test", "/").await.status, 404);
 }
@@ -280,7 +280,7 @@ async fn an_end_that_the_client_did_not_mean_is_a_reset_to_the_endpoint() {
     let mut stream = connect(rig.https, speaking(&[&TLS13], &[]), "cut.tcp.test").await.unwrap();
     stream.write_all(b"whole").await.unwrap();
     stream.flush().await.unwrap();
-    // TCP ends without TLS' last word.
+    // Ends TCP without close_notify.
     let (mut tcp, _) = stream.into_inner();
     tcp.shutdown().await.unwrap();
     let (all, end) = tokio::time::timeout(PATIENCE, ended.recv()).await.expect("an end").unwrap();

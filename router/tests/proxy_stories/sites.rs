@@ -1,4 +1,4 @@
-//! Sites made by hand: what Gateway API and Contour objects serve.
+//! Hand-made host rules, as Gateway API and Contour objects produce them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::tables::{Route, key, of_routers, router};
 
-/// What a rule does and for which requests.
+/// A rule: its action and its requests.
 #[derive(Clone)]
 pub struct RuleOf {
     name: String,
@@ -100,7 +100,7 @@ fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: 
     }
 }
 
-/// What a host serves.
+/// Host rules of a host.
 pub struct SiteOf {
     host: HostMatch,
     listener: &'static str,
@@ -109,7 +109,7 @@ pub struct SiteOf {
     passthrough: Option<SocketAddr>,
 }
 
-/// A site that serves nothing yet; `*.domain` is for one label or more, `*` for every host.
+/// Host rules without rules; `*.domain` covers one label or more, `*` every host.
 pub fn site(host: &str) -> SiteOf {
     let host = match (host, host.strip_prefix("*.")) {
         ("*", _) => HostMatch::Any,
@@ -138,13 +138,13 @@ impl SiteOf {
         self
     }
 
-    /// Not below this version.
+    /// Sets the minimum TLS version.
     pub fn minimum(mut self, minimum: TlsVersion) -> SiteOf {
         self.tls.as_mut().expect("TLS").minimum = Some(minimum);
         self
     }
 
-    /// What is inside TLS goes there as it is.
+    /// Forwards the terminated bytes to this address.
     pub fn tcp(mut self, address: SocketAddr) -> SiteOf {
         let serves = RouteKind::Passthrough { redirect: false };
         let route = route(Kind::TlsRoute, &format!("tcp-{}", self.host), self.host.clone(), serves, &[address]);
@@ -152,7 +152,7 @@ impl SiteOf {
         self
     }
 
-    /// TLS goes there as it is.
+    /// Passes TLS through to this address.
     pub fn passthrough(mut self, address: SocketAddr) -> SiteOf {
         self.passthrough = Some(address);
         self
@@ -184,7 +184,7 @@ impl SiteOf {
     }
 }
 
-/// A table with one router that has sites beside Routes.
+/// A table with one router that has host rules beside Routes.
 pub fn table(sites: Vec<SiteOf>, routes: &[Route]) -> Arc<RoutingTable> {
     let default = crate::pki::ca().leaf(&["*.apps.test"]);
     let mut router = router("default", routes, Some(&default), (0, 0));

@@ -1,4 +1,4 @@
-//! Requests that no two readers may read differently, and clients that take too long.
+//! Requests that parsers could interpret differently, and slow clients.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn a_bad_request_does_not_overtake_a_good_one() {
     let bad = "GET /bad HTTP/1.1\r\nHost: order.test\r\nHost: order.test\r\n\r\n";
     let never = "GET /never HTTP/1.1\r\nHost: order.test\r\n\r\n";
     let all = [good, body, good, bad, never].concat();
-    // Whole, and byte by byte.
+    // In one write, and byte by byte.
     for step in [all.len(), 1] {
         let mut stream = TcpStream::connect(rig.http).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -111,7 +111,7 @@ async fn a_bad_request_does_not_overtake_a_good_one() {
         let mut text = String::new();
         let sending = async {
             for piece in all.as_bytes().chunks(step) {
-                // The answer to the bad request ends the connection.
+                // The response to the bad request ends the connection.
                 if write.write_all(piece).await.is_err() {
                     break;
                 }

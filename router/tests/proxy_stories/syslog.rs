@@ -1,4 +1,4 @@
-//! `logging.access`: lines that go to a syslog server, in the router's own form.
+//! `logging.access`: lines sent to a syslog server, in the router's format.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn lines_of_a_router_go_to_its_server_whatever_the_agents_own_log_is() {
         assert!(line.starts_with("<134>") && line.ends_with("\"GET /path HTTP/1.1\"\n"), "{line}");
         assert!(line.contains(" be_http:shop:away.syslog.test/127.0.0.1:") && line.contains(" 200 "), "{line}");
 
-        // The next table has a format; connections that are relayed have not what it asks for.
+        // The next table has a format; relayed connections lack the values that it names.
         rig.tables.send_replace(under(policy(&server, Some("%{+Q}r %ST %ft")), table(&routes, None)));
         crate::tables::eventually("the format", async || {
             client::get(rig.http, "away.syslog.test", "/formatted").await;
@@ -55,7 +55,7 @@ async fn lines_of_a_router_go_to_its_server_whatever_the_agents_own_log_is() {
         let line = received(&server).await;
         assert!(line.contains(" be_tcp:shop:through.syslog.test/") && line.starts_with("<134>"), "{line}");
     }
-    // Nothing of it is in the agent's log: this is the first line of the router there.
+    // The agent's own log has none of these lines: this is the first line of the router there.
     let rig = Rig::start(ProxyConfig::default(), table(&routes, None)).await;
     client::get(rig.http, "away.syslog.test", "/home").await;
     let home = log::line_where("a line of the host", |line| line["host"] == "away.syslog.test").await;
@@ -77,7 +77,7 @@ async fn a_format_is_that_of_the_agents_own_log_too() {
 async fn lines_that_cannot_be_sent_are_counted_and_delay_nobody() {
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut policy = policy(&server, None);
-    // A port that nothing can be sent to.
+    // A port that cannot be sent to.
     policy.log.syslog = policy.log.syslog.map(|server| Syslog { address: ([127, 0, 0, 1], 0).into(), ..server });
     let routes = [Route::new("lost.syslog.test", "").to(backends::http("app").await)];
     let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await;
@@ -121,7 +121,7 @@ async fn a_line_says_at_which_step_an_endpoint_failed() {
         let mut stream = tokio::net::TcpStream::connect(rig.http).await.unwrap();
         let request = format!("GET / HTTP/1.1\r\nHost: p{}.steps.test\r\nConnection: close\r\n\r\n", to.port());
         stream.write_all(request.as_bytes()).await.unwrap();
-        // A response that breaks off may end in a reset.
+        // An incomplete response may end with a reset.
         let _ = stream.read_to_end(&mut Vec::new()).await;
         let line = received(&server).await;
         assert!(line.ends_with(&format!("]: {status} {state}\n")), "{line} instead of {state}");

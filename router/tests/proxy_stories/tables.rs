@@ -1,4 +1,4 @@
-//! Routing tables made by hand, and a proxy that serves them.
+//! Hand-made routing tables, and a proxy that serves them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::log;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A route to be.
+/// A route under construction.
 #[derive(Clone)]
 pub struct Route {
     name: String,
@@ -46,7 +46,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// A clear-text route; `*.domain` makes it a wildcard.
+    /// A clear-text route; `*.domain` is a wildcard.
     pub fn new(host: &str, path: &str) -> Route {
         let matched = match host.strip_prefix("*.") {
             Some(domain) => HostMatch::Wildcard(Hostname::parse(domain).unwrap()),
@@ -90,13 +90,13 @@ impl Route {
         self
     }
 
-    /// It is made of a rule of an HTTPRoute or TLSRoute.
+    /// A route made from a rule of an HTTPRoute or TLSRoute.
     pub fn rule(mut self, rule: RulePolicy) -> Route {
         self.rule = Some(rule);
         self
     }
 
-    /// A service of a rule, with what it has of its own.
+    /// A service of a rule, with its weight and policy.
     pub fn backend(mut self, service: &str, weight: u32, addresses: &[SocketAddr], policy: BackendPolicy) -> Route {
         self = self.service(service, addresses);
         if let Some(service) = self.services.last_mut() {
@@ -105,12 +105,12 @@ impl Route {
         self
     }
 
-    /// Where its services are, for a mirror.
+    /// The cluster of its services, for a mirror.
     pub fn cluster(&self) -> Cluster {
         Cluster { services: self.services.clone().into() }
     }
 
-    /// What else it asks for.
+    /// Sets its policy.
     pub fn policy(mut self, policy: RoutePolicy) -> Route {
         self.policy = policy;
         self
@@ -153,7 +153,7 @@ impl Route {
         self
     }
 
-    /// With a PROXY v2 header to its endpoints.
+    /// Sends a PROXY v2 header to its endpoints.
     pub fn proxy_protocol(mut self) -> Route {
         self.proxy_protocol = true;
         self
@@ -220,7 +220,7 @@ pub fn of_routers(routers: Vec<RouterTable>) -> Arc<RoutingTable> {
 /// The namespace of keys whose endpoints speak HTTP/2 in clear text.
 const H2C: &str = "h2c";
 
-/// A key that says itself which endpoints it has.
+/// A key that encodes its endpoints.
 pub fn key(addresses: &[SocketAddr]) -> Arc<EndpointsKey> {
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let ports = PortChoice::Target(Some(addresses.join(" ").into()));

@@ -1,4 +1,4 @@
-//! TLS terminated here: certificates by name, HTTP/2, and requests that came over the wrong connection.
+//! TLS termination: certificates by name, HTTP/2, and misdirected requests.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ async fn what_is_spoken_is_what_client_and_router_both_know() {
         let spoken = stream.get_ref().1.alpn_protocol().map(|name| std::str::from_utf8(name).unwrap().to_owned());
         assert_eq!(spoken.as_deref(), chosen, "{offered:?}");
         if chosen != Some("h2") {
-            // By its end the client knows that of the answer.
+            // HTTP/1.0: the end of the connection ends the response.
             let answer = client::exchange(stream, "GET /old HTTP/1.0\r\nHost: alpn.test\r\n\r\n").await;
             assert!(answer.status == 200 && answer.body.starts_with("app GET /old\n"), "{offered:?}: {answer:?}");
         }
@@ -122,18 +122,18 @@ async fn requests_on_the_wrong_connection_are_misdirected() {
         ("one.md.test", "three.md.test", 421),
         ("one.md.test", "unknown.md.test", 421),
         ("one.md.test", "pass.md.test", 421),
-        // Both are served with the default certificate: a client may use one connection for both.
+        // Both have the default certificate: a client may use one connection for both.
         ("three.md.test", "four.md.test", 200),
         ("three.md.test", "one.md.test", 421),
         ("three.md.test", "unknown.md.test", 503),
         ("unknown.md.test", "three.md.test", 200),
-        // No TLS on that route.
+        // This route has no TLS.
         ("plain.md.test", "plain.md.test", 503),
     ];
     for (sni, host, status) in cases {
         assert_eq!(client::get_tls(rig.https, Some(sni), host, "/").await.status, status, "{sni} → {host}");
     }
-    // Without SNI nothing was chosen; Host decides, but passthrough stays unread.
+    // Without SNI, Host decides; passthrough hosts stay unreachable.
     assert_eq!(client::get_tls(rig.https, None, "two.md.test", "/").await.status, 200);
     assert_eq!(client::get_tls(rig.https, None, "pass.md.test", "/").await.status, 421);
     let answers = client::get_h2(rig.https, "one.md.test", &[("two.md.test", "/"), ("one.md.test", "/")]).await;
@@ -152,7 +152,7 @@ async fn sessions_are_resumed_across_tables() {
         let stream = tokio::net::TcpStream::connect(rig.https).await.unwrap();
         let stream = tokio_rustls::TlsConnector::from(Arc::clone(&config)).connect(name, stream).await.unwrap();
         let kind = stream.get_ref().1.handshake_kind();
-        // The tickets come with the first bytes of the answer.
+        // The tickets arrive with the first bytes of the response.
         let answer = client::exchange(stream, "GET / HTTP/1.1\r\nHost: resume.test\r\nConnection: close\r\n\r\n").await;
         assert_eq!(answer.status, 200);
         kind
@@ -180,7 +180,7 @@ async fn a_certificate_change_reaches_new_connections() {
         client::shown(&client::tls(rig.https, Some("renew.test"), &[]).await) == after.cert[0]
     })
     .await;
-    // The old connection goes on; its host is still its own.
+    // The old connection stays usable for its own host.
     tokio::io::AsyncWriteExt::write_all(&mut old, b"GET / HTTP/1.1\r\nHost: renew.test\r\n\r\n").await.unwrap();
     let mut start = [0; 12];
     old.read_exact(&mut start).await.unwrap();

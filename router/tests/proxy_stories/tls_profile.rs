@@ -1,4 +1,4 @@
-//! `tlsSecurityProfile`: which versions and cipher suites clients get.
+//! `tlsSecurityProfile`: the versions and cipher suites offered to clients.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn profile(min_version: TlsVersion, ciphers: &[&str]) -> RouterPolicy {
     RouterPolicy { tls: TlsProfile { kind: ProfileKind::Custom, min_version, ciphers }, ..RouterPolicy::default() }
 }
 
-/// A client with these suites alone, preferred first; it speaks the versions that they are for.
+/// A client with only these suites, preferred first, and with the versions that they belong to.
 fn offering(suites: &[SupportedCipherSuite]) -> Arc<ClientConfig> {
     let versions: Vec<_> = [&TLS13, &TLS12]
         .into_iter()
@@ -63,7 +63,7 @@ async fn the_profile_decides_over_the_clients_order() {
             &OLD[..],
             Ok((old, CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384)),
         ),
-        // No suite of TLS 1.3 is named: it is offered as always.
+        // No suite of TLS 1.3 is named: the defaults apply.
         (profile(TlsVersion::Tls12, &listed), &NEW[..], Ok((new, CipherSuite::TLS13_AES_128_GCM_SHA256))),
         (profile(TlsVersion::Tls12, &listed), &OLD[2..], Err(AlertDescription::HandshakeFailure)),
         (

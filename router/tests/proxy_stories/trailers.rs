@@ -1,6 +1,6 @@
-//! Which trailers go on (RFC 9110 §6.5). Over HTTP/2 all do. Over HTTP/1.1 those that the message's `Trailer` field
-//! announces, as hyper writes no others, and to a client only if it says `TE: trailers`. Whoever gets none has a whole
-//! message all the same: a sender may not count on trailers (§6.5.1), and is to announce them (§6.6.2).
+//! Forwarding of trailers (RFC 9110 §6.5). Over HTTP/2 all are forwarded. Over HTTP/1.1 those that the message's
+//! `Trailer` field announces, as hyper writes no others; and to a client only if it sends `TE: trailers`. A message
+//! without them is still complete: a sender must not rely on trailers (§6.5.1), and should announce them (§6.6.2).
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::{backends, client, grpc};
 
 const TRAILERS: [(&str, &str); 2] = [("x-sum", "42"), ("x-other", "1")];
 
-/// Answers in chunks, with both trailers, of which it announces these.
+/// A chunked response with both trailers, of which it announces these.
 async fn over_http1(announced: &'static str) -> SocketAddr {
     backends::serve(move |mut stream| async move {
         while stream.read(&mut [0; 4096]).await.unwrap_or(0) > 0 {
@@ -97,7 +97,7 @@ async fn over_http2_all_go_on() {
 
 #[tokio::test]
 async fn of_requests_those_go_on_that_are_announced() {
-    // What comes behind the head, up to the end of the message.
+    // The bytes after the head, until the end of the message.
     let backend = backends::serve(|mut stream| async move {
         let mut seen = String::new();
         while !seen.contains("\r\n0\r\n") || !seen.ends_with("\r\n\r\n") {
@@ -134,7 +134,7 @@ async fn fields_of_a_connection_and_those_that_say_who_asks_have_no_place_in_the
         }
     })
     .await;
-    // What comes behind a request's body, as fields of the answer.
+    // The trailers of a request, as fields of the response.
     let echo = grpc::server(|request, mut respond| async move {
         let mut body = request.into_body();
         while let Some(Ok(data)) = body.data().await {

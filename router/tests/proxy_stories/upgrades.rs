@@ -1,4 +1,4 @@
-//! Upgrades: after 101 the bytes are the client's and the backend's own.
+//! Upgrades: after 101, bytes pass unchanged between client and backend.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -20,7 +20,7 @@ use crate::{backends, client, log, pki};
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: ws.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
                        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// Switches when asked to, then echoes; answers 200 otherwise.
+/// Switches protocols on request, then echoes; responds with 200 otherwise.
 async fn switching() -> std::net::SocketAddr {
     backends::serve(|mut stream| async move {
         let head = read_head(&mut stream).await.to_ascii_lowercase();
@@ -46,7 +46,7 @@ async fn read_head(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// Upgrades over this stream, echoes, half-closes, and expects the backend's last word.
+/// Upgrades over this stream, echoes, half-closes, and expects the backend's last bytes.
 async fn talk(mut stream: impl AsyncReadExt + AsyncWriteExt + Unpin) {
     stream.write_all(UPGRADE.as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await.to_ascii_lowercase();
@@ -70,7 +70,7 @@ async fn a_websocket_echoes_over_clear_text_and_tls() {
     let key = pki::ca().leaf(&["ws.test"]);
     let plain = Route::new("ws.test", "").to(backend);
     talk(TcpStream::connect(Rig::serve(&[plain]).await.http).await.unwrap()).await;
-    // Ports are given again: another story may have had this one before.
+    // Ports are reused: another story may have had this one before.
     let tunnel = |line: &serde_json::Value| line["endpoint"] == backend.to_string() && line["status"] == 101;
     let line = log::line_where("a line of the tunnel", tunnel).await;
     assert_eq!((line["status"].as_u64(), line["flags"].as_str()), (Some(101), Some("-")));
@@ -89,14 +89,14 @@ async fn a_route_says_how_long_its_tunnels_may_be_idle() {
     stream.write_all(UPGRADE.replace("ws.test", "idle.ws.test").as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    // Whether it ends with a FIN or a reset, it ends.
+    // A FIN or a reset.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await.expect("an end");
     assert_eq!(log::line("host", "idle.ws.test").await["flags"], "ID");
 }
 
 #[tokio::test]
 async fn bytes_behind_the_request_wait_for_the_switch() {
-    // The backend refuses to switch: what came behind the request is a request of its own.
+    // The backend does not switch: the bytes after the request are another request.
     let backend = backends::http("app").await;
     let rig = Rig::serve(&[Route::new("ws.test", "").to(backend)]).await;
     let both = format!("{UPGRADE}GET /second HTTP/1.1\r\nHost: ws.test\r\nConnection: close\r\n\r\n");
@@ -121,12 +121,12 @@ async fn a_backend_that_switches_unasked_is_a_bad_gateway() {
     assert_eq!(client::get(rig.http, "unasked.test", "/").await.status, 502);
 }
 
-/// A connection to the router over HTTP/2 that knows of extended CONNECT.
+/// An HTTP/2 connection to the router with extended CONNECT enabled.
 async fn h2(rig: &Rig, sni: &str) -> http2::SendRequest<Empty<Bytes>> {
     let stream = client::tls(rig.https, Some(sni), &["h2"]).await;
     let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     let mut driver = Box::pin(driver);
-    // The settings come with the router's first frames.
+    // The settings arrive with the router's first frames.
     timeout(
         PATIENCE,
         poll_fn(|cx| {
@@ -151,7 +151,7 @@ fn extended_connect(host: &str, protocol: &'static str) -> Request<Empty<Bytes>>
     request.extension(Protocol::from_static(protocol)).body(Empty::new()).unwrap()
 }
 
-/// Switches with the right answer to the key (RFC 6455 §4.2.2) or with a wrong one, then echoes.
+/// Switches with the right response to the key (RFC 6455 §4.2.2) or with a wrong one, then echoes.
 async fn checking(right: bool) -> std::net::SocketAddr {
     backends::serve(move |mut stream| async move {
         let head = read_head(&mut stream).await;
@@ -205,7 +205,7 @@ async fn a_websocket_over_http2_is_an_upgrade_to_the_endpoint() {
     }
     let line = log::line("host", "right.h2ws.test").await;
     assert_eq!((line["status"].as_u64(), line["flags"].as_str()), (Some(200), Some("-")));
-    // An endpoint that does not know the handshake, or answers as if a plain request had come, has switched nothing.
+    // An endpoint that does not implement the handshake, or responds as to a plain request, has not switched.
     for host in ["wrong.h2ws.test", "other.h2ws.test"] {
         let response = h2(&rig, host).await.send_request(extended_connect(host, "websocket")).await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY, "{host}");

@@ -1,4 +1,4 @@
-//! Peers that have gone without a word.
+//! Peers that vanish without closing their connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use crate::tables::{Rig, Route, eventually, table, under};
 use crate::{backends, client};
 
-/// Whether the kernel will ask on a connection between these ports, seen from the first one, whether the other side is
-/// there: the timer of proc_pid_net(5).
+/// True if keepalive is active on a connection between these ports, as seen from the first one: the timer of
+/// proc_pid_net(5).
 fn is_asked(own: Option<SocketAddr>, other: SocketAddr) -> bool {
     let of = |address: SocketAddr| format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -37,7 +37,7 @@ async fn the_kernel_asks_silent_peers_whether_they_are_there() {
     eventually("the endpoint is asked", async || is_asked(None, backend)).await;
 }
 
-/// Answers one request on a connection, and nothing after it.
+/// Responds to one request on a connection, and to nothing after it.
 async fn vanishing(http2: bool) -> SocketAddr {
     backends::serve(move |mut stream| async move {
         if http2 {

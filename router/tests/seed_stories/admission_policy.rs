@@ -15,7 +15,7 @@ spec:
     )
 }
 
-/// Two namespaces, a Route in each: one host, and these paths. The first is the older one.
+/// Two namespaces with a Route each, for one host and these paths. The first one is older.
 fn two_routes(paths: [&str; 2]) -> String {
     let one = |namespace: &str, second: usize, path: &str| {
         format!(
@@ -44,7 +44,7 @@ const REFUSED: &str = "HostAlreadyClaimed: a route in another namespace holds sh
 
 #[test]
 fn plan_two_routes_in_two_namespaces_with_the_same_host_are_not_both_admitted_by_default_null_or_unset() {
-    // Unset, null, an empty policy, and the default written out.
+    // Unset, null, an empty policy, and the explicit default.
     for spec in ["", "  routeAdmission: null", "  routeAdmission: {}", "  routeAdmission: {namespaceOwnership: Strict}"]
     {
         assert_eq!(outcomes(spec, ["/a", "/b"]), ["admitted", REFUSED], "{spec}");

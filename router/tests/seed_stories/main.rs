@@ -1,5 +1,5 @@
-//! The test plans of the three designs that Sluice's admission comes from, each item with the design's own objects:
-//! manifests in, statuses out, as `sluice translate` prints them.
+//! The test plans of the three designs that Sluice's admission implements, each item with the design's own objects:
+//! manifests as input, statuses as `sluice translate` prints them as output.
 //!
 //! IngressControllers of one agent need ports of their own, which OpenShift's do not; the manifests here add them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
@@ -74,7 +74,7 @@ impl Cluster {
             .collect()
     }
 
-    /// What became of a Route on the only router that selects it.
+    /// The result for a Route on the only router that selects it.
     fn outcome(&self, namespace: &str, name: &str) -> String {
         let entries = self.ingress(namespace, name);
         let [[.., outcome]] = entries.as_slice() else { panic!("{namespace}/{name} has {entries:?}") };

@@ -71,8 +71,8 @@ fn case_2_with_wildcards_allowed_routes_of_either_wildcard_policy_are_admitted()
 #[test]
 fn migration_the_status_tells_that_a_wildcard_route_stopped_working() {
     assert_eq!(Cluster::of(&[&controller(ALLOWED), SERVICE, &subdomain()]).outcome("shop", "wild"), "admitted");
-    // Here Sluice differs on purpose (docs/openshift.md#recomputed). The design leaves Admitted at True although "this
-    // route no longer works even though the status indicates otherwise"; Sluice's statuses say what is served.
+    // Here Sluice deliberately differs (docs/openshift.md#recomputed). The design leaves Admitted at True although
+    // "this route no longer works even though the status indicates otherwise"; Sluice's statuses report what is served.
     assert_eq!(Cluster::of(&[&controller(DISALLOWED), SERVICE, &subdomain()]).outcome("shop", "wild"), REFUSED);
     // "Delete the route … and recreate it with wildcardPolicy: None."
     let recreated = route("wild", "www.wild.example.com", ", wildcardPolicy: None");

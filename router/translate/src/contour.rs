@@ -106,7 +106,7 @@ impl<'r> Model<'r> {
         }
     }
 
-    /// The virtual host of a claim; `None` if it is invalid, which `report` then says.
+    /// The virtual host of a claim; `None` if the claim is invalid. Adds the claim's faults to `report`.
     fn host(
         &self,
         claim: &Claim<'r>,
@@ -145,7 +145,7 @@ impl<'r> Model<'r> {
             && claim.entry.is_some()
             && !subject::covers(certificate, &claim.name)
         {
-            // Only the owner of the Secret is warned: a delegate must not learn the name of an inherited Secret.
+            // Only the owner of the Secret gets the warning: a delegate must not learn the name of an inherited Secret.
             let warning = format!("certificate {secret} does not cover {}", claim.name);
             if own.is_some() {
                 report.warn_delegate(claim, warning);

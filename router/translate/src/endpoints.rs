@@ -31,7 +31,7 @@ pub fn is_chosen(choice: &PortChoice, port: &SlicePort) -> bool {
     }
 }
 
-/// A port of a slice that gives a protocol: name, number, protocol.
+/// A port of a slice with a protocol: name, number, protocol.
 type Spoken = (Arc<str>, u16, AppProtocol);
 
 /// EndpointSlices, indexed by Service.
@@ -39,7 +39,7 @@ type Spoken = (Arc<str>, u16, AppProtocol);
 pub struct EndpointIndex {
     slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
-    /// Services whose protocols were looked up: when the result differs, what depends on it is decided anew.
+    /// Services whose protocols were looked up: if the result changes, everything that depends on it is decided anew.
     asked: RefCell<HashSet<ObjectKey>>,
 }
 

@@ -1,4 +1,4 @@
-//! What Sluice reports about objects, without times; `merge` adds those and what others have written.
+//! Statuses of objects without times; `merge` adds the times and the entries of other controllers.
 
 pub mod condition;
 pub mod controller;

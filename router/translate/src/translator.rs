@@ -1,9 +1,9 @@
-//! What objects of other kinds than Route want served, in two steps: first what they want, then, when it is known who
-//! gets which host, what they serve and what they are told.
+//! APIs whose objects claim hosts beside Routes, in two steps: first they claim hosts; once conflicts are decided, they
+//! produce virtual hosts and statuses.
 //!
-//! One rule decides between kinds: an exact host is stronger than a wildcard (they are different hosts, and the exact one
-//! is looked up first), and of objects of different kinds that want the same host on the same router the oldest one's
-//! kind has it, whole. Within a kind that kind's own rules decide.
+//! One rule decides between kinds. An exact host takes precedence over a wildcard: they are different hosts, and the
+//! exact one is looked up first. If objects of different kinds claim the same host on the same router, the kind of the
+//! oldest object gets the entire host. Within a kind, its own rules decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,12 @@ use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// What there is to work with.
+/// Inputs of a translator.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'r> {
     /// All objects.
     pub resources: &'r Resources,
-    /// What the operator has set.
+    /// Settings of the operator.
     pub settings: &'r Settings,
     /// Endpoints of Services.
     pub endpoints: &'r EndpointIndex,
@@ -34,8 +34,9 @@ pub struct Inputs<'r> {
     pub addresses: &'r [std::net::IpAddr],
 }
 
-/// A router that sites can hang on. A listener of a Gateway hangs on the router that has its port; where none has, a
-/// router of one port is made for it (`gateway-<port>`). Contour's objects hang on the router `default`, or else the first.
+/// A router that can serve host rules. A listener of a Gateway uses the router with its port; if there is none, a
+/// router with this port is created (`gateway-<port>`). Contour's objects use the router `default`, or else the first
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterPorts {
     /// Its name.
@@ -44,46 +45,46 @@ pub struct RouterPorts {
     pub http: Option<u16>,
     /// Port for TLS.
     pub https: Option<u16>,
-    /// What it does to the traffic of all routes.
+    /// Defaults for the traffic of all routes.
     pub traffic: TrafficDefaults,
-    /// Why it refuses TLS, where it does: the reason that its controller is told.
+    /// Why it refuses TLS, if it does: the reason in the status of its controller.
     pub tls_fault: Option<&'static str>,
 }
 
-/// A host that somebody wants on a router.
+/// An object's claim on a host of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostClaim {
-    /// The router; it may be one that is to be made.
+    /// The router; it may not exist yet.
     pub router: RouterName,
     /// The host.
     pub host: HostMatch,
-    /// The oldest object of the kind that wants it.
+    /// The oldest object of the kind that claims it.
     pub owner: ObjectRef,
     /// Its age.
     pub age: OwnedAge,
 }
 
-/// An API whose objects want hosts.
+/// An API whose objects claim hosts.
 pub trait Translator {
-    /// What they want: every host that may be served, whether or not it is another's.
+    /// The claims: every host that may be served, even if another object owns it.
     fn claims(&self) -> Vec<HostClaim>;
 
-    /// What they serve and are told, now that it is known which of the wanted hosts are another's.
+    /// Virtual hosts and statuses, given the claimed hosts that other kinds own.
     fn translate(&self, lost: &LostHosts) -> ApiTranslation;
 }
 
-/// The hosts that an API asks for and that an object of another kind has.
+/// Hosts that an API claims and an object of another kind owns.
 pub type LostHosts = BTreeMap<(RouterName, HostMatch), HostOwner>;
 
-/// What is served and said.
+/// Result of an API's translation.
 #[derive(Debug, Default)]
 pub struct ApiTranslation {
-    /// Routers that have to be made.
+    /// Routers to create.
     pub routers: Vec<RouterPorts>,
-    /// Virtual hosts, each with a site or a passthrough route; none that is lost.
+    /// Virtual hosts, each with host rules or a passthrough route; none of `LostHosts`.
     pub hosts: Vec<(RouterName, VirtualHost)>,
-    /// Domains that delegate their names: what nobody has in them is not found (docs/delegation.md#s8).
+    /// Delegated domains: unclaimed names in them return 404 (docs/delegation.md#s8).
     pub domains: BTreeSet<(RouterName, Hostname)>,
-    /// What objects are told.
+    /// Statuses by object.
     pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }

@@ -1,8 +1,8 @@
-//! Objects that are refused, with everything that is said about them.
+//! Rejected objects, with all their errors.
 //!
-//! `fixtures/refusals.txt`, `fixtures/gateway_refusals.txt` and `fixtures/contour_refusals.txt` have blocks of a title, a
-//! kind with a `spec`, and the errors that must come out. After a wanted change,
-//! `UPDATE_GOLDENS=1 cargo test -p router-translate --test refusals` writes them anew; read the difference.
+//! `fixtures/refusals.txt`, `fixtures/gateway_refusals.txt` and `fixtures/contour_refusals.txt` have blocks of a title,
+//! a kind with a `spec`, and the expected errors. After an intended change, `UPDATE_GOLDENS=1 cargo test -p
+//! router-translate --test refusals` rewrites them; review the difference.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
 use serde_json::{Value, json};
 
-/// Words that tell what to do.
+/// Words of a message that advise a fix.
 const ADVICE: [&str; 10] =
     ["write", "remove", "use ", "keep ", "lower it", "need", "begin", "close", "three different ports", "such as"];
 
@@ -43,7 +43,7 @@ fn object(kind: &str, spec: &str) -> Value {
     }
 }
 
-/// A Gateway API or Contour object of this kind: what it cannot do without, and over it the members of `spec`.
+/// A Gateway API or Contour object of this kind: its required members, overridden by the members of `spec`.
 fn with_base(kind: &str, spec: &Value) -> Value {
     let service = json!({ "group": "", "kind": "Service", "name": "web" });
     let base = match kind {

@@ -1,4 +1,4 @@
-//! What a route and its router say about how traffic is carried, as it stands in the table.
+//! Traffic policies of routes and routers, as the table has them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn router(objects: impl IntoIterator<Item = Value>) -> Arc<RouterTable> {
     Arc::clone(&translate(&resources(objects), &Settings::default()).table.routers[0])
 }
 
-/// The route that clear text of `h.test` may be steered to.
+/// The route to which clear text for `h.test` may be steered.
 fn steered(objects: impl IntoIterator<Item = Value>) -> Option<String> {
     let router = router(objects);
     let host = router.hosts.iter().find(|host| host.host.to_string() == "h.test")?;
@@ -46,7 +46,7 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
         annotations[format!("haproxy.router.openshift.io/{name}")] = json!(text);
         annotations
     };
-    // None of these is about the requests of a clear-text connection; a bad value is as if it were not there.
+    // None of these concerns the requests of a clear-text connection; an invalid value is ignored.
     let left_alone = [
         with("balance", "random"),
         with("rewrite-target", "bad"),
@@ -90,7 +90,7 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
         assert_eq!(one(json!({}), annotations), None, "{limit}");
     }
 
-    // A second clear-text route makes requests differ; one for TLS alone does not.
+    // A second clear-text route makes the request decide; one for TLS only does not.
     let plain = || annotated("a/b", json!({ "host": "h.test" }), never());
     let other = |spec: Value| {
         let mut spec = spec;
@@ -115,7 +115,7 @@ fn what_the_router_asks_for_holds_for_all_its_routes() {
     assert!(!with(policy("Never"), json!({ NEVER: "append" })));
     assert!(!with(policy("Replace"), json!({})));
     assert!(with(policy("Replace"), json!({ NEVER: "never" })));
-    // A bad value is as if it were not there.
+    // An invalid value is ignored.
     assert!(with(policy("Never"), json!({ NEVER: "Append" })));
     let work = [
         json!({ "httpHeaders": { "uniqueId": { "name": "X-Id" } } }),
@@ -132,7 +132,7 @@ fn what_the_router_asks_for_holds_for_all_its_routes() {
     for work in work {
         assert!(!with(work.clone(), json!({ NEVER: "never" })), "{work}");
     }
-    // Endpoints get paths in normal form from every route then, also from one that takes every path.
+    // Then endpoints get normalized paths from every route, also from one that matches every path.
     for (value, is_steered) in [("true", false), ("false", true)] {
         let mut controller = controller("default", json!({}));
         controller["metadata"]["annotations"] = json!({ "router.sluice.dev/normalize-path": value });
@@ -213,7 +213,7 @@ fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
         let found = |path| {
             matches!(router.match_cleartext_request(&name, path), router_table::lookup::RequestMatch::Forward(_))
         };
-        // What it promises.
+        // The guarantee of `is_plain`.
         assert!(!route.is_plain || (found("/") && found("/any/path") && route.admits_source(source)), "{route:?}");
         route.is_plain
     };

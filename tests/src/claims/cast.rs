@@ -17,13 +17,13 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use super::placeholders::Certificates;
 use crate::echo::{Answer, Backend, Instead, Speaks};
 
-/// Where the router is asked.
+/// Address of the router.
 pub const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-/// Where backends listen, if they say nothing else: on a port that no router of a story has.
+/// Default port of backends; no router of a story has it.
 const PORT: u16 = 3000;
-/// Where clients come from, if they say nothing else.
+/// Default address of clients.
 pub const CLIENT: &str = "192.0.2.1";
-/// Addresses of the namespace's loopback interface: the router's, and those that clients may come from.
+/// Addresses of the namespace's loopback interface: the router's and the clients'.
 pub const ADDRESSES: &[&str] =
     &["10.0.0.1/32", "192.0.2.1/32", "192.0.2.2/32", "198.51.100.7/32", "fd00::1/128", "2001:db8::1/128"];
 
@@ -32,13 +32,13 @@ pub const ADDRESSES: &[&str] =
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
     /// The backend, if there is one.
     pub backend: Option<Backend>,
     /// True if the address does not reject connections: packets to it are lost.
     pub is_silent: bool,
-    /// Whether it gets copies of requests, which arrive when they arrive.
+    /// Whether it receives copies of requests, which arrive at any time.
     pub is_mirror: bool,
     service: Option<Service>,
 }
@@ -51,7 +51,7 @@ struct Service {
     app_protocol: Option<String>,
 }
 
-/// Reads the lines of a `backends` section, without empty ones and comments.
+/// Parses the lines of a `backends` section, without empty lines and comments.
 ///
 /// # Errors
 /// A line is invalid, or a certificate cannot be made.
@@ -128,7 +128,7 @@ fn service_of(text: &str) -> Result<Service> {
     Ok(Service { namespace: namespace.to_owned(), name: name.to_owned(), port: port.parse()?, app_protocol: None })
 }
 
-/// `\r`, `\n` and `\0` as a backend's bytes are written.
+/// Resolves `\r`, `\n` and `\0` in a backend's bytes.
 fn unescaped(text: &str) -> String {
     text.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0")
 }
@@ -138,7 +138,7 @@ fn server(certificates: &mut Certificates, what: &str, alpn: &str) -> Result<Arc
     let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes())?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    // Whether certificate and key belong together is not looked at: rustls reads no certificate of version 1.
+    // The key is not checked against the certificate: rustls does not parse certificates of version 1.
     let shown = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -148,7 +148,7 @@ fn server(certificates: &mut Certificates, what: &str, alpn: &str) -> Result<Arc
     Ok(Arc::new(config))
 }
 
-/// The manifests of the Services that backends name, each backend in an EndpointSlice of its own.
+/// The manifests of the backends' Services; each backend has an EndpointSlice of its own.
 ///
 /// # Errors
 /// When two backends do not agree on a port.

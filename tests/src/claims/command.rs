@@ -2,23 +2,24 @@
 //!
 //! | line | what it does |
 //! |---|---|
-//! | `$ curl ARGUMENTS URL` | asks the router with curl, and `sluice explain` for the same request |
-//! | `$ x20 curl …` | as often, and tells how often who answered |
-//! | `$ ~x20 curl …` | as often, and tells who answered |
-//! | `$ curl … &`, `$ wait` | asks, goes on when a backend has the request; `wait` tells what came of all of them |
-//! | `$ release` | lets backends answer that `hold` |
-//! | `$ await BACKEND` | waits for the backend's next request (of a mirror), and tells what it saw |
-//! | `$ openssl s_client ARGUMENTS` | a TLS handshake with the router, and `sluice explain` for the server name |
-//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines behind `> ` as they are, each with CR LF; `end` behind it ends the client's side then |
+//! | `$ curl ARGUMENTS URL` | sends a request to the router with curl, and queries `sluice explain` for it |
+//! | `$ x20 curl …` | repeats it, and counts the responses by backend |
+//! | `$ ~x20 curl …` | repeats it, and names the backends that responded |
+//! | `$ curl … &`, `$ wait` | continues when a backend has received the request; `wait` reports all outcomes |
+//! | `$ release` | releases the responses of backends with `hold` |
+//! | `$ await BACKEND` | waits for the backend's next request (of a mirror), and reports it |
+//! | `$ openssl s_client ARGUMENTS` | performs a TLS handshake, and queries `sluice explain` for the server name |
+//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines after `> ` verbatim, each with CR LF |
+//! | `$ send PORT … end` | the same, and then half-closes the connection |
 //! | `$ open LINE PORT`, `$ write LINE` | the same on a connection that stays open between commands |
-//! | `$ taken LINE 0 700` | writes until the router takes nothing any more, after so many milliseconds |
-//! | `$ crowd PORT 2000`, `$ leave` | connections that say nothing, until they leave |
-//! | `$ checks BACKEND 5` | waits for as many connections to a backend, 3 s at most |
-//! | `$ log 1` | waits for as many lines of the access log, and tells all that were not told |
-//! | `$ terminate` | sends the router SIGTERM, and waits until it drains |
-//! | `$ sluice get …` | what `sluice` prints about the running router |
-//! | `$ apply NAME` | puts the section `== manifests later NAME` into the folder, waits until it is served |
-//! | `! reason` | why `explain` cannot know what the request above met; only where it does not |
+//! | `$ taken LINE 0 700` | writes until the router reads no more, after this range of milliseconds |
+//! | `$ crowd PORT 2000`, `$ leave` | opens silent connections; `leave` closes them |
+//! | `$ checks BACKEND 5` | waits for this number of connections to a backend, 3 s at most |
+//! | `$ log 1` | waits for this number of lines of the access log, and prints all new ones |
+//! | `$ terminate` | sends SIGTERM to the router, and waits until it drains |
+//! | `$ sluice get …` | prints the output of `sluice` for the running router |
+//! | `$ apply NAME` | adds the section `== manifests later NAME` to the folder, and waits until it is served |
+//! | `! reason` | why `explain` cannot predict the outcome of the request above; only if it does not |
 
 use std::time::Duration;
 
@@ -29,26 +30,26 @@ use super::story::Section;
 /// A command of a story.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The last of its lines in the section; its output follows.
+    /// The last of its lines in the section; its output comes after it.
     pub last: usize,
-    /// How often it is given.
+    /// Repeat count.
     pub times: usize,
     /// True if only the set of responding backends is reported.
     pub is_vague: bool,
-    /// Whether the next command begins while it is under way.
+    /// True if the next command starts while this one runs.
     pub in_background: bool,
     /// Program and arguments, or a verb of the stage.
     pub words: Vec<String>,
-    /// The lines behind `> `.
+    /// The lines after `> `.
     pub sent: Vec<String>,
-    /// What stands behind `! `.
+    /// The text after `! `.
     pub excuse: Option<String>,
 }
 
-/// How long anything in a story may take.
+/// Time-out of every step of a story.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reads the commands of a section.
+/// Parses the commands of a section.
 ///
 /// # Errors
 /// A line is invalid.
@@ -94,9 +95,9 @@ fn command(at: usize, text: &str) -> Result<Command> {
     Ok(Command { last: at, times, is_vague, in_background, words, sent: Vec::new(), excuse: None })
 }
 
-/// The words of a command, as a shell cuts them; placeholders are whole.
+/// Splits a command into words as a shell does; a placeholder is one word.
 fn words(text: &str) -> Result<Vec<String>> {
-    // Stands for a blank within a placeholder.
+    // Stands for a blank inside a placeholder.
     const BLANK: char = '\u{1}';
     let mut guarded = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Whether each line that the documentation claims has a story.
+//! Checks that each claim of the documentation has a story.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,13 +10,13 @@ use super::docs::{DOCUMENTS, Document, claims};
 use super::story::Story;
 use crate::workspace;
 
-/// The lines that have no story yet, `API: claim`, in the folder of the stories. It can only become shorter.
+/// Claims without a story, `API: claim`, in the folder of the stories. The list may only shrink.
 pub const WITHOUT: &str = "without-a-story.txt";
 
-/// Compares the documentation with the stories, and counts.
+/// Compares the documentation with the stories; returns the counts.
 ///
 /// # Errors
-/// All that does not fit together.
+/// All mismatches.
 pub fn check(folder: &Path, stories: &[Story], is_update: bool) -> Result<String> {
     let listed = fs::read_to_string(folder.join(WITHOUT)).unwrap_or_default();
     let mut listed: BTreeSet<&str> = listed.lines().filter(|line| !line.is_empty()).collect();
@@ -53,7 +53,7 @@ pub fn check(folder: &Path, stories: &[Story], is_update: bool) -> Result<String
     Ok(report.join("\n"))
 }
 
-/// The claims that the stories of a document show, with the story of each.
+/// The claims covered by the stories of a document, each with its story.
 fn shown(
     document: &Document,
     documented: &[String],

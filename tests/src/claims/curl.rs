@@ -1,4 +1,4 @@
-//! Requests by curl, and what `sluice explain` is to be asked about them.
+//! Requests by curl, and the corresponding queries for `sluice explain`.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::explained::Question;
 use super::outcome::Got;
 use crate::netns::Netns;
 
-/// A curl that runs.
+/// A running curl.
 pub struct Asked {
     child: Child,
     folder: TempDir,
 }
 
-/// Starts curl. It knows the router's address for every host, and trusts one CA; files are in `folder`.
+/// Starts curl. It resolves every host to the router, and trusts one CA; `folder` holds its files.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -75,7 +75,7 @@ fn last_response(head: &str) -> Option<(&str, Vec<(String, String)>)> {
     Some((line, fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
 }
 
-/// curl's exit codes in words.
+/// Describes curl's exit codes.
 fn no_response(code: i32, said: &str) -> Result<String> {
     Ok(match code {
         7 => "no connection".to_owned(),
@@ -92,7 +92,7 @@ fn no_response(code: i32, said: &str) -> Result<String> {
     })
 }
 
-/// What OpenSSL says of a certificate, without what differs from run to run.
+/// OpenSSL's error for a certificate, without the parts that differ from run to run.
 fn reason(said: &str) -> &str {
     let line = said.lines().next().unwrap_or_default();
     line.rsplit_once(": ").map_or(line, |(_, reason)| reason)

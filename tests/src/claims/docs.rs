@@ -6,22 +6,22 @@
 
 use anyhow::{Context, Result, bail};
 
-/// A document, and the sections that claim something.
+/// A document and its sections with claims.
 pub struct Document {
     /// The folder of its stories.
     pub api: &'static str,
     /// Its path in the workspace.
     pub path: &'static str,
-    /// Headings of the sections that count.
+    /// Headings of the relevant sections.
     pub sections: &'static [&'static str],
-    /// Tables of these first headings have names in every column: those of further ones follow the first word of the
-    /// column's heading.
+    /// Tables with these first headings have names in every column; names of further columns are prefixed with the
+    /// first word of the column's heading.
     pub wide: &'static [&'static str],
-    /// Whether the section stands before a name.
+    /// Whether names are prefixed with the section's name.
     pub is_qualified: bool,
 }
 
-/// All of them.
+/// All documents.
 pub const DOCUMENTS: &[Document] = &[
     Document {
         api: "openshift",
@@ -66,7 +66,7 @@ pub fn claims(document: &Document, text: &str) -> Result<Vec<String>> {
         }
     };
     let (mut section, mut in_code) = ("", false);
-    // The table that a line is in: the words before the names of each column that counts.
+    // The table of the current line: for each relevant column, the prefix of its names.
     let mut table: Option<Vec<&str>> = None;
     for (number, line) in text.lines().enumerate() {
         let place = || format!("{}:{}", document.path, number + 1);
@@ -114,7 +114,7 @@ pub fn claims(document: &Document, text: &str) -> Result<Vec<String>> {
     Ok(claims)
 }
 
-/// The names in code of a cell, or its text.
+/// The names in the code of a cell, or its text.
 fn names(cell: &str) -> Result<Vec<&str>> {
     let mut names = Vec::new();
     let mut rest = cell;

@@ -27,9 +27,9 @@ pub struct Question {
 /// The explanation.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// The sentence.
+    /// The verdict.
     pub verdict: String,
-    /// What to change.
+    /// The fix.
     pub fix: Option<String>,
     may: May,
 }
@@ -43,7 +43,7 @@ struct May {
     has_handshake: bool,
 }
 
-/// An answer of the router.
+/// A response of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Response {
     status: u16,
@@ -60,8 +60,8 @@ impl Question {
         }
     }
 
-    /// Puts the host of a Host field into the URL; over TLS that has the server name, and where it names a port, the
-    /// listener.
+    /// Replaces the URL's host by that of a Host field; not over TLS, where the URL has the server name, and not if the
+    /// URL has a port, which selects the listener.
     pub fn take_host(&mut self) {
         if self.url.starts_with("https:") {
             return;
@@ -91,7 +91,7 @@ pub fn ask(router: &Sluice, question: &Question) -> Result<Explained> {
     command.args(question.method.iter().flat_map(|method| ["-X", method]));
     command.args(question.fields.iter().flat_map(|field| ["-H", field]));
     let output = command.arg("--").arg(&question.url).output()?;
-    // 4: it is not served.
+    // Exit code 4: the query is not served.
     ensure!(
         matches!(output.status.code(), Some(0 | 4)),
         "{command:?} failed: {}",
@@ -127,7 +127,7 @@ fn outcomes(outcomes: &Value) -> Result<May> {
 }
 
 impl Explained {
-    /// As lines of a story.
+    /// The explanation as lines of a story.
     pub fn lines(&self) -> Vec<String> {
         let fix = self.fix.iter().map(|fix| format!("  fix: {fix}"));
         std::iter::once(format!("explain: {}", self.verdict)).chain(fix).collect()
@@ -142,7 +142,7 @@ impl Explained {
         let address = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.address);
         let (status, line) = match &outcome.got {
             Got::Response { status, line, .. } => (status, line),
-            // Whichever backend had the request.
+            // Any backend may have received the request.
             Got::Nothing(_) if may.closes => return Ok(()),
             Got::Nothing(why) => return Err(format!("the client got nothing: {why}; {may:?}")),
         };
@@ -165,10 +165,10 @@ impl Explained {
         }
     }
 
-    /// Whether a handshake came to an end, or did not, as was said.
+    /// Checks that a handshake completed, or did not, as explained.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn agrees_with_handshake(&self, is_done: bool) -> Result<(), String> {
         let may = &self.may;
         let can_be_done = may.has_handshake || !may.endpoints.is_empty();

@@ -17,7 +17,7 @@ use super::send::responses;
 use crate::client::trusting;
 use crate::netns::Netns;
 
-/// How long a connection is quiet before it is taken to stay open.
+/// If a connection is quiet for this long, it is considered open.
 const QUIET: Duration = Duration::from_millis(1200);
 
 /// A connection of a client.
@@ -35,12 +35,13 @@ enum Stream {
 pub struct Received {
     /// The responses.
     pub answers: Vec<Got>,
-    /// Whether it is open.
+    /// True if the connection is still open.
     pub is_open: bool,
 }
 
 impl OpenLine {
-    /// Connects to a port of the router; over TLS if a server name is given. `None`: it is not let in.
+    /// Connects to a port of the router; over TLS if a server name is given. `None` if the router does not admit the
+    /// connection.
     ///
     /// # Errors
     /// When the namespace cannot be entered, or the CA cannot be read.
@@ -60,7 +61,7 @@ impl OpenLine {
         Ok(Some(OpenLine { stream, socket }))
     }
 
-    /// Sends lines, each with CR LF. Whether they can be sent.
+    /// Sends lines, each with CR LF. Returns whether they could be sent.
     pub fn write(&mut self, lines: &[String]) -> bool {
         let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         let written = match &mut self.stream {
@@ -70,13 +71,13 @@ impl OpenLine {
         written.is_ok()
     }
 
-    /// Ends this side.
+    /// Half-closes the connection.
     pub fn end(&mut self) {
-        // It may have ended.
+        // The connection may have ended.
         let _ = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// Reads until the other end closes, or is quiet.
+    /// Reads until the peer closes the connection, or is quiet.
     ///
     /// # Errors
     /// When the socket cannot be used.
@@ -98,7 +99,7 @@ impl OpenLine {
         Ok(Received { answers: responses(&String::from_utf8_lossy(&received)), is_open })
     }
 
-    /// How long the other end takes bytes after it has ended its side.
+    /// How long the peer reads bytes after it has closed its side.
     ///
     /// # Errors
     /// When it does for longer than anything may take.
@@ -112,7 +113,7 @@ impl OpenLine {
     }
 }
 
-/// Connects as often, and keeps all of it open.
+/// Opens this many connections, and keeps them open.
 ///
 /// # Errors
 /// When the namespace cannot be entered, or a connection cannot be made.

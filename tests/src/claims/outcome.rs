@@ -13,12 +13,12 @@ pub enum Got {
         line: String,
         /// Its status.
         status: u16,
-        /// Header fields and trailers, names as they came.
+        /// Header fields and trailers, with names as received.
         fields: Vec<(String, String)>,
         /// The content.
         body: String,
     },
-    /// No response, in words.
+    /// No response: the reason as text.
     Nothing(String),
 }
 
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub got: Got,
     /// The backend that responded, with the request that it saw.
     pub answered: Option<Arc<Seen>>,
-    /// What backends saw of it that did not answer, in order; without mirrors.
+    /// The requests at backends that did not respond, in order; without mirrors.
     pub tried: Vec<Arc<Seen>>,
 }
 
@@ -50,7 +50,7 @@ impl Got {
         }
     }
 
-    /// In one line.
+    /// The outcome in one line.
     pub fn summary(&self) -> &str {
         match self {
             Got::Response { line, .. } => line,
@@ -65,7 +65,7 @@ impl Outcome {
         self.tried.iter().chain(&self.answered).map(|seen| seen.backend.as_str())
     }
 
-    /// Who answered, in words.
+    /// The backend that responded, as text.
     pub fn who(&self) -> &str {
         match (&self.answered, &self.got) {
             (Some(seen), _) => &seen.backend,
@@ -97,7 +97,7 @@ impl Outcome {
     }
 }
 
-/// The request that a backend saw, as lines.
+/// The request at a backend, as lines.
 pub fn what(saw: &Seen, shown: &[String]) -> Vec<String> {
     let mut lines = vec![format!("{} saw {}", saw.backend, saw.request)];
     let is_shown = |name: &str| shown.iter().any(|shown| shown.eq_ignore_ascii_case(name));

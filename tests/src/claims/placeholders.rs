@@ -1,12 +1,12 @@
-//! `{{…}}` in manifests and commands: certificates that are made for the story, and addresses of its backends.
+//! `{{…}}` in manifests and commands: certificates generated for the story, and addresses of its backends.
 //!
 //! | placeholder | in a manifest | in a command |
 //! |---|---|---|
-//! | `{{ca}}`, `{{ca NAME}}` | the CA's certificate as a text in quotes | the path of a file with it |
+//! | `{{ca}}`, `{{ca NAME}}` | the CA's certificate as a quoted text | the path of a file with it |
 //! | `{{cert HOST}}`, `{{cert HOST by CA}}`, `{{cert HOST expired}}`, `{{cert HOST v1}}` | the certificate, likewise | likewise |
 //! | `{{key HOST}}` and so on | the key of that certificate | likewise |
 //! | `{{filler 1000}}` | a text of this length | likewise |
-//! | `{{address BACKEND}}`, `{{port BACKEND}}` | where the backend listens | likewise |
+//! | `{{address BACKEND}}`, `{{port BACKEND}}` | the backend's listening address | likewise |
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,14 +20,14 @@ use crate::pki::{Ca, Leaf};
 /// The CA that clients of stories trust.
 pub const TRUSTED: &str = "ca";
 
-/// Certificates of a story, made when they are first asked for.
+/// Certificates of a story, generated on first use.
 pub struct Certificates {
     cas: BTreeMap<String, Ca>,
     leaves: BTreeMap<String, Leaf>,
 }
 
 impl Certificates {
-    /// The trusted CA alone.
+    /// Only the trusted CA.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -36,7 +36,7 @@ impl Certificates {
         Ok(Certificates { cas, leaves: BTreeMap::new() })
     }
 
-    /// A CA by its name.
+    /// The CA of this name.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -111,7 +111,7 @@ impl Certificates {
                 filled += &"x".repeat(length.parse().context("`filler` needs a length")?);
             } else if let Some(pem) = self.pem(what)? {
                 match files {
-                    // A text in quotes can stand wherever a scalar can.
+                    // A quoted text is valid wherever a scalar is.
                     None => filled += &format!("\"{}\"", pem.replace('\n', "\\n")),
                     Some(folder) => {
                         let file = folder.join(what.replace([' ', '*'], "_"));

@@ -1,4 +1,4 @@
-//! Plays a story: its sections in their order, on a stage of its own.
+//! Plays a story: its sections in order, on a stage of its own.
 
 use anyhow::{Result, ensure};
 

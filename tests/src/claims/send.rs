@@ -1,4 +1,4 @@
-//! What curl cannot do: bytes as they are written, and handshakes by `openssl s_client`.
+//! Requests that curl cannot send: verbatim bytes, and handshakes by `openssl s_client`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -61,15 +61,16 @@ pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Quest
 
 /// Result of a handshake.
 pub struct Handshake {
-    /// What openssl says of it.
+    /// openssl's output about it.
     pub lines: Vec<String>,
-    /// The server name and the port that were asked for.
+    /// The query for its server name and port.
     pub question: Option<Question>,
-    /// Whether it was completed.
+    /// True if it was completed.
     pub is_done: bool,
 }
 
-/// A handshake by `openssl s_client -brief` with further arguments, as lines; and the name that was asked for.
+/// A handshake by `openssl s_client -brief` with further arguments: its output as lines, and the query for its server
+/// name.
 ///
 /// # Errors
 /// When it cannot be run.

@@ -23,13 +23,13 @@ use crate::echo::Echo;
 use crate::netns::Netns;
 use crate::sluice::{self, DataPath, Options, Sluice};
 
-/// A router that a story does not write itself.
+/// The router of a story that defines none.
 const ROUTER: &str = "apiVersion: operator.openshift.io/v1
 kind: IngressController
 metadata: {name: default, namespace: openshift-ingress-operator}
 spec: {domain: apps.test}
 ";
-/// A class that a story's Gateways name, and that it does not write itself.
+/// The class of a story's Gateways, unless the story defines it.
 const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: sluice}
@@ -59,7 +59,7 @@ pub(super) struct Stage<'s> {
 }
 
 impl<'s> Stage<'s> {
-    /// Sets it up; all listen and serve when this returns.
+    /// Sets up the stage; everything listens and serves when this returns.
     ///
     /// # Errors
     /// When something of it cannot be had.
@@ -140,7 +140,7 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// A program's arguments, placeholders filled in.
+    /// A program's arguments with placeholders resolved.
     pub(super) fn arguments(&mut self, words: &[String]) -> Result<Vec<String>> {
         let (certificates, members, files) = (&mut self.certificates, &self.members, self.files.path());
         words.iter().map(|word| certificates.fill(word, Some(files), |what| place(members, what))).collect()
@@ -180,13 +180,13 @@ impl<'s> Stage<'s> {
     pub(super) fn validate(&self) -> Result<Vec<String>> {
         let folder = self.manifests.path();
         let mut arguments = vec!["validate".as_ref(), folder.as_os_str()];
-        // Those of the router that are about manifests.
+        // The router's flags that concern manifests.
         let flags: Vec<&str> = self.story.settings("flags").flat_map(str::split_whitespace).collect();
         arguments.extend(flags.iter().map(AsRef::<OsStr>::as_ref));
         let output = sluice::run(&arguments)?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         ensure!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
-        // `folder/file.yaml:line:column: Kind …`; the place would change with every line of the story.
+        // `folder/file.yaml:line:column: Kind …`; the position would change with every line of the story.
         let position = Regex::new(r"^\S*:\d+:\d+: ")?;
         let lines = said.lines().map(|line| position.replace(line, "").into_owned());
         Ok(lines.collect())
@@ -209,14 +209,14 @@ impl<'s> Stage<'s> {
 
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
-        // In user space it leaves nothing behind, and need not end in an orderly way.
+        // In user space it leaves no state behind, and need not shut down cleanly.
         if self.story.settings("data-path").last() != Some("kernel") {
             let _ = self.router.signal(Signal::KILL);
         }
     }
 }
 
-/// The file of a section of manifests; `None`: one that is applied later.
+/// The file of a section of manifests; `None` for one that is applied later.
 fn file_of(section: &Section) -> Option<&Path> {
     match section.argument.as_str() {
         "" => Some(Path::new("story")),
@@ -229,7 +229,7 @@ pub(super) fn filled(certificates: &mut Certificates, members: &[Member], text: 
     certificates.fill(text, None, |what| place(members, what))
 }
 
-/// `address NAME` and `port NAME`.
+/// Resolves `address NAME` and `port NAME`.
 fn place(members: &[Member], what: &str) -> Option<String> {
     let (what, name) = what.split_once(' ')?;
     let member = members.iter().find(|member| member.name == name)?;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// What stands before the name of a section.
+/// The prefix of the name of a section.
 const SECTION: &str = "== ";
-/// What stands before a line that came out.
+/// The prefix of a line of output.
 const OUTPUT: &str = "  ";
 
 /// A story, without its recorded output.
@@ -16,7 +16,7 @@ const OUTPUT: &str = "  ";
 pub struct Story {
     /// API and name: `openshift/balance`.
     pub name: String,
-    /// Where it stands.
+    /// Its path.
     pub file: PathBuf,
     /// The lines before the first section.
     head: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Section {
     pub kind: String,
     /// What follows the kind on its line.
     pub argument: String,
-    /// The lines that go in.
+    /// The input lines.
     pub lines: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub type Outputs = BTreeMap<(usize, Option<usize>), Vec<String>>;
 
 /// The keys that a head may have.
 const KEYS: &[&str] = &["claims", "data-path", "flags", "answer", "seen", "mask", "router"];
-/// Kinds of sections, and whether something comes out of them.
+/// Kinds of sections, and whether they have output.
 const KINDS: &[(&str, bool)] = &[
     ("manifests", false),
     ("backends", false),
@@ -55,7 +55,7 @@ const KINDS: &[(&str, bool)] = &[
 ];
 
 impl Story {
-    /// Reads a file of `folder`.
+    /// Parses a file of `folder`.
     ///
     /// # Errors
     /// It cannot be read, or a line is invalid.
@@ -115,7 +115,7 @@ impl Story {
         self.settings.iter().filter(move |(found, _)| found == key).map(|(_, value)| value.as_str())
     }
 
-    /// The values of a key that is a list with commas.
+    /// The values of a key with comma-separated lists.
     pub fn list(&self, key: &str) -> Vec<String> {
         let items = self.settings(key).flat_map(|value| value.split(','));
         items.map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()

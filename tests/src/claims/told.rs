@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// The status of an object, `route test/shop`, in lines; `None`: it has none.
+/// The status of an object such as `route test/shop`, as lines; `None` if it has no status.
 pub fn status(state: &Path, object: &str) -> Option<Vec<String>> {
     let name = object.to_ascii_lowercase().replace([' ', '/'], ".");
     let file = state.join("status").join(format!("{name}.yaml"));
@@ -15,9 +15,9 @@ pub fn status(state: &Path, object: &str) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Members of lists that are named by something of theirs.
+/// Members that name the items of lists.
 const NAMES: &[&str] = &["routerName", "name", "path"];
-/// Members that are left out: times, generations, and those that are equal for every object.
+/// Members that are omitted: times, generations, and those that are equal for every object.
 const PASSED_OVER: &[&str] = &[
     "lastTransitionTime",
     "observedGeneration",

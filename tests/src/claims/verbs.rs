@@ -20,7 +20,7 @@ use crate::echo::NUMBER;
 use crate::{folder, sluice, wait};
 
 impl Stage<'_> {
-    /// Gives the commands of a section.
+    /// Runs the commands of a section.
     ///
     /// # Errors
     /// When one cannot be carried out.
@@ -146,7 +146,7 @@ impl Stage<'_> {
         Ok(explained.lines())
     }
 
-    /// Notes that `explain` differs from the wire without a reason, or that there is a reason and it does not.
+    /// Records a fault if `explain` differs from the wire without an excuse, or agrees despite one.
     fn judge(&self, command: &Command, explained: &Explained, agrees: Result<(), String>, faults: &mut Vec<String>) {
         let what = command.words.join(" ");
         match (agrees, &command.excuse) {
@@ -158,7 +158,7 @@ impl Stage<'_> {
         }
     }
 
-    /// The outcome of a request; backends had seen `before` requests before it.
+    /// The outcome of a request; `before` is the number of earlier requests at backends.
     fn outcome(&self, got: Got, before: usize) -> Outcome {
         let own = got.field(NUMBER).and_then(|number| number.split_once('/')?.1.parse::<usize>().ok());
         let is_mirror = |name: &str| self.members.iter().any(|member| member.name == name && member.is_mirror);
@@ -206,7 +206,7 @@ impl Stage<'_> {
         Ok(outcome::what(&seen, &self.story.list("seen")))
     }
 
-    /// `send`, or `write` on a line that is open.
+    /// `send`, or `write` on an open line.
     fn send(
         &mut self,
         command: &Command,
@@ -268,7 +268,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Exchanges on a line that is open.
+    /// Exchanges on an open line.
     fn write(&mut self, command: &Command, name: &str, faults: &mut Vec<String>) -> Result<Vec<String>> {
         let line = self.lines.remove(name).with_context(|| format!("line {name:?} is not open"))?;
         let (lines, line) = self.send(command, line, None, faults)?;
@@ -276,7 +276,7 @@ impl Stage<'_> {
         Ok(lines)
     }
 
-    /// Waits for connections to a backend, which must come within a time.
+    /// Waits for connections to a backend, within a time limit.
     fn checks(&self, backend: &str, count: usize) -> Result<Vec<String>> {
         const WITHIN: Duration = Duration::from_secs(3);
         let before = self.echo.log().connections_of(backend);

@@ -10,21 +10,21 @@ use tokio::sync::watch;
 
 use super::log::Log;
 
-/// Header field of answers: the backend's name and the number of the entry in the log, `one/3`.
+/// Header field of responses: the backend's name and the number of the log entry, `one/3`.
 pub const NUMBER: &str = "echo";
 
 /// Protocol of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
-    /// HTTP/1.1, and HTTP/2 where ALPN says so.
+    /// HTTP/1.1, or HTTP/2 if selected by ALPN.
     Http,
     /// HTTP/2 from the first byte.
     H2c,
-    /// The same, with the answers of a gRPC service.
+    /// HTTP/2 with the responses of a gRPC service.
     Grpc,
-    /// Bytes: a line is answered by a line.
+    /// Bytes: responds to a line with a line.
     Bytes,
-    /// Datagrams, which are not answered.
+    /// Datagrams without a response.
     Datagrams,
 }
 
@@ -33,7 +33,7 @@ pub enum Speaks {
 pub struct Backend {
     /// Its name.
     pub name: String,
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     /// Its protocol.
     pub speaks: Speaks,
@@ -48,7 +48,7 @@ pub struct Backend {
 /// Response of a backend.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Statuses of the first answers in turn; the last one stays. None: 200.
+    /// Statuses of the first responses in order; the last one repeats. Empty: 200.
     pub statuses: Vec<u16>,
     /// Reason phrase of HTTP/1.1; `None`: the usual one.
     pub reason: Option<String>,
@@ -56,7 +56,7 @@ pub struct Answer {
     pub fields: Vec<(String, String)>,
     /// The content; `None`: a report of the request.
     pub body: Option<String>,
-    /// How long it waits first.
+    /// Delay before the response.
     pub delay: Duration,
     /// `grpc-status` of [`Speaks::Grpc`].
     pub grpc_status: u16,
@@ -67,16 +67,16 @@ pub struct Answer {
 /// An action instead of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instead {
-    /// It closes the connection.
+    /// Closes the connection.
     Close,
-    /// It waits until it is released, and answers then.
+    /// Responds once it is released.
     Hold,
-    /// It sends these bytes as they are, and closes.
+    /// Sends these bytes verbatim, and closes the connection.
     Send(Vec<u8>),
 }
 
 impl Answer {
-    /// The status of an answer, by the number of answers before it.
+    /// The status of a response, given the number of earlier responses.
     pub fn status(&self, before: usize) -> u16 {
         self.statuses.get(before).or(self.statuses.last()).copied().unwrap_or(200)
     }
@@ -89,16 +89,16 @@ pub struct Stage {
     pub backend: Arc<Backend>,
     /// Log of its requests.
     pub log: Log,
-    /// Whether held answers are released.
+    /// True once held responses are released.
     pub hold: watch::Receiver<bool>,
 }
 
 impl Stage {
-    /// Waits for the configured time.
+    /// Waits for the configured delay.
     pub async fn pause(&self) {
         tokio::time::sleep(self.backend.answer.delay).await;
         if self.backend.answer.instead == Some(Instead::Hold) {
-            // An error: the stage is taken down.
+            // An error means that the stage is being dropped.
             let _ = self.hold.clone().wait_for(|released| *released).await;
         }
     }

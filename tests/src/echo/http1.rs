@@ -1,4 +1,4 @@
-//! HTTP/1.1 as it comes, without a library that would tidy it up.
+//! HTTP/1.1 as received, without a library that would normalize it.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::backend::{Instead, NUMBER, Stage, Stream};
 use super::log::Seen;
 
-/// Most fields of a request that are looked at.
+/// Maximum number of parsed fields of a request.
 const MAX_FIELDS: usize = 256;
 
 /// Serves a connection until its end.
@@ -57,7 +57,7 @@ pub async fn serve(mut stream: Box<dyn Stream>, about: &[String], stage: &Stage)
     Ok(())
 }
 
-/// A whole response.
+/// A complete response.
 fn response(seen: &Seen, status: u16, number: usize, stage: &Stage) -> String {
     let answer = &stage.backend.answer;
     let usual = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
@@ -119,7 +119,7 @@ fn field<'s>(seen: &'s Seen, name: &str) -> Option<&'s str> {
     seen.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// Reads the content behind a head.
+/// Reads the content after a head.
 async fn content(stream: &mut Box<dyn Stream>, bytes: &mut BytesMut, seen: &mut Seen) -> io::Result<()> {
     let invalid = || io::Error::from(ErrorKind::InvalidData);
     if field(seen, "transfer-encoding").is_none() {

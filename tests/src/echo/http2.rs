@@ -13,7 +13,7 @@ use super::log::Seen;
 /// Serves a connection until its end.
 pub async fn serve(stream: Box<dyn Stream>, about: Vec<String>, stage: Stage, is_grpc: bool) {
     let service = service_fn(move |request| answer(request, about.clone(), stage.clone(), is_grpc));
-    // The peer sees errors.
+    // The peer observes errors.
     let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -63,7 +63,7 @@ async fn answer(
     Ok(response.header("content-type", kind).body(body)?)
 }
 
-/// A message of gRPC: not compressed, 4 bytes of length, the text.
+/// A gRPC message: uncompressed, 4 bytes of length, the text.
 fn message(text: &str) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_u8(0);

@@ -1,17 +1,17 @@
-//! What backends have seen, in the order in which it came.
+//! Requests received by backends, in order of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A request as a backend saw it.
+/// A request as a backend received it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Who saw it.
+    /// The backend.
     pub backend: String,
     /// The first line: method, target, version.
     pub request: String,
-    /// Header fields in order; over HTTP/1.1 in the spelling that came.
+    /// Header fields in order; over HTTP/1.1 with their original spelling.
     pub fields: Vec<(String, String)>,
     /// Facts about the connection: PROXY header, TLS.
     pub about: Vec<String>,
@@ -22,14 +22,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether the router asks of its own accord, to know whether the backend is well.
+    /// True for a health check of the router.
     pub fn is_check(&self) -> bool {
         self.fields
             .iter()
             .any(|(name, value)| name.eq_ignore_ascii_case("user-agent") && value == "sluice-health-check")
     }
 
-    /// All of it as lines.
+    /// The entire request as lines.
     pub fn lines(&self) -> String {
         let mut lines = vec![self.backend.clone(), self.request.clone()];
         lines.extend(self.fields.iter().map(|(name, value)| format!("{name}: {value}")));
@@ -43,12 +43,12 @@ impl Seen {
     }
 }
 
-/// What all backends of a stage have seen.
+/// The requests received by all backends of a stage.
 #[derive(Clone, Default)]
 pub struct Log(Arc<(Mutex<Vec<Arc<Seen>>>, Condvar)>, Arc<Mutex<BTreeMap<String, usize>>>);
 
 impl Log {
-    /// Adds an entry; its number, counted from 0.
+    /// Adds an entry; returns its number, counted from 0.
     pub fn add(&self, backend: &str, seen: Seen) -> usize {
         let mut entries = self.entries();
         entries.push(Arc::new(Seen { backend: backend.to_owned(), ..seen }));
@@ -61,27 +61,27 @@ impl Log {
         *self.1.lock().unwrap_or_else(PoisonError::into_inner).entry(backend.to_owned()).or_default() += 1;
     }
 
-    /// How many connections a backend has taken.
+    /// Number of connections accepted by a backend.
     pub fn connections_of(&self, backend: &str) -> usize {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).get(backend).copied().unwrap_or_default()
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn count(&self) -> usize {
         self.entries().len()
     }
 
-    /// How many entries a backend has.
+    /// Number of entries of a backend.
     pub fn count_of(&self, backend: &str) -> usize {
         self.entries().iter().filter(|seen| seen.backend == backend).count()
     }
 
-    /// The entries from a number on, with their numbers.
+    /// The entries from this number on, with their numbers.
     pub fn since(&self, number: usize) -> Vec<(usize, Arc<Seen>)> {
         self.entries().iter().cloned().enumerate().skip(number).collect()
     }
 
-    /// Waits until a backend has this many entries; the last of them, or `None` when the time is over.
+    /// Waits until a backend has this many entries; returns the last of them, or `None` after the time.
     pub fn wait_for(&self, backend: &str, count: usize, within: Duration) -> Option<Arc<Seen>> {
         let nth = |entries: &[Arc<Seen>]| {
             let mut of_backend = entries.iter().filter(|seen| seen.backend == backend);

@@ -1,16 +1,16 @@
-//! PROXY protocol headers, of either version.
+//! PROXY protocol headers of both versions.
 
 use std::io::{self, ErrorKind};
 
 use proxy_header::{ParseConfig, ProxyHeader};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Signature of version 2; the length of the rest is in the last of the next 4 bytes.
+/// Signature of version 2; the last of the next 4 bytes is the length of the rest.
 const V2: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Longest header of version 1, in bytes.
+/// Maximum length of a header of version 1, in bytes.
 const LONGEST_V1: usize = 107;
 
-/// Reads a header and no byte more; returns its content without the client's port.
+/// Reads exactly a header; returns its content without the client's port.
 pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut bytes = vec![0; V2.len()];
     stream.read_exact(&mut bytes).await?;

@@ -1,13 +1,13 @@
-//! Certificates of X.509 version 1, as `openssl x509 -req` makes them: no library writes these any more.
+//! Certificates of X.509 version 1, as `openssl x509 -req` creates them: no library supports them any more.
 
 use anyhow::{Context, Result};
 
 const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 0x03;
-/// `version` and `extensions` of a TBSCertificate (RFC 5280 §4.1), which version 1 does not have.
+/// Tags of fields of a TBSCertificate that version 1 lacks: `version` and `extensions` (RFC 5280 §4.1).
 const NOT_IN_V1: [u8; 2] = [0xa0, 0xa3];
 
-/// One value: its tag, all of it, its content, and what follows.
+/// A DER value: its tag, its encoding, its content, and the bytes after it.
 type Value<'d> = (u8, &'d [u8], &'d [u8], &'d [u8]);
 
 /// Rewrites a certificate as version 1, with a new signature.

@@ -5,16 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Context, Result, bail, ensure};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
 
-/// Between which ends packets go.
+/// Endpoints of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// Hardware address of this end.
     pub hardware: [u8; 6],
     /// Hardware address of the other end of the link.
     pub gateway: [u8; 6],
-    /// This end.
+    /// Address of this end.
     pub local: SocketAddr,
-    /// The peer; port 0 until one connects.
+    /// Address of the peer; port 0 until one connects.
     pub remote: SocketAddr,
 }
 
@@ -48,12 +48,12 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Sequence numbers that it takes up.
+    /// Length in sequence space.
     pub fn length(&self) -> u32 {
         u32::try_from(self.payload.len()).unwrap_or(u32::MAX) + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    /// The frame.
+    /// Encodes the frame.
     ///
     /// # Errors
     /// When addresses are of two families, or the options are too long.
@@ -101,8 +101,7 @@ impl Packet {
         options
     }
 
-    /// Reads a frame that comes from the other end of `path`; `None` if it is any other. The second value is where
-    /// from.
+    /// Parses a frame from the other end of `path`; `None` for other frames. The second value is the source address.
     ///
     /// # Errors
     /// When the packet is for this end, and a length, checksum or option of it is wrong.
@@ -156,8 +155,7 @@ impl Packet {
     }
 }
 
-/// Whether two checksums are the same number: in ones' complement zero has two forms (RFC 1624 §3), and stacks write
-/// either.
+/// Compares checksums: in ones' complement, zero has two representations (RFC 1624 §3), and stacks write either.
 fn same(left: u16, right: u16) -> bool {
     left == right || (matches!(left, 0 | 0xffff) && matches!(right, 0 | 0xffff))
 }

@@ -1,4 +1,4 @@
-//! Receives packets at a raw end.
+//! Receiving packets at a raw end.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ impl End {
             self.reset = true;
             return Ok(());
         }
-        // New bytes, a new end, or an acknowledgement of more than before.
+        // New bytes, a new FIN, or a higher acknowledgement.
         let mut tells_something =
             packet.seq.wrapping_add(packet.length()).wrapping_sub(self.expected).cast_signed() > 0;
         if let Some(ack) = packet.ack {
@@ -36,15 +36,15 @@ impl End {
             return self.take_syn(packet, from);
         }
         ensure!(self.told.syn, "a packet before the SYN");
-        // Where they were not agreed on they must be ignored, where they were they must be there (RFC 7323 §3.2).
+        // Timestamps must be ignored if they were not negotiated, and must be present if they were (RFC 7323 §3.2).
         let timestamps = packet.timestamps.filter(|_| self.timestamps_agreed());
         ensure!(timestamps.is_some() == self.timestamps_agreed(), "timestamps are missing");
         self.window = u32::from(packet.window) << self.told.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
         if let Some((value, echo)) = timestamps {
             self.take_echo(echo)?;
             let is_older = value.wrapping_sub(self.newest) >= 1 << 31;
-            // A router's CPUs may reorder packets. A late packet has an older timestamp by right, and its content is
-            // known already: that a stack drops it (RFC 7323 §5.3) does no harm.
+            // A router's CPUs may reorder packets. A late packet legitimately has an older timestamp, and its content
+            // is known already: a stack may drop it (RFC 7323 §5.3).
             ensure!(
                 !is_older || !tells_something,
                 "a timestamp older than {}: a stack drops it (acknowledged are {}, expected is {})",
@@ -62,7 +62,7 @@ impl End {
         }
         let skip = usize::try_from(self.expected.wrapping_sub(packet.seq))?;
         if skip > packet.payload.len() {
-            // Of the past (then the distance is short), or of the future: both are answered, and not taken.
+            // Before or beyond the window: both are acknowledged and dropped.
             return self.acknowledge();
         }
         let new = packet.payload.get(skip..).unwrap_or_default();
@@ -76,7 +76,7 @@ impl End {
 
     fn take_syn(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
         if self.told.syn {
-            // A retransmission: our SYN-ACK was lost. The caller answers it.
+            // A retransmission: our SYN-ACK was lost. The caller responds to it.
             ensure!(packet.seq.wrapping_add(1) == self.told.seq.wrapping_add(1), "another SYN on the same ports");
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl End {
         Ok(())
     }
 
-    /// An echo must be of a value that was sent.
+    /// The echo must be a value that was sent.
     fn take_echo(&self, echo: u32) -> Result<()> {
         let Some(first) = self.nature.clock else { bail!("timestamps were not offered") };
         let passed = self.clock().wrapping_sub(first);

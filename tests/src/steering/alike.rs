@@ -1,4 +1,4 @@
-//! One script over both paths: what client and endpoint see does not depend on who carries their connections.
+//! Runs one script on both data paths: client and endpoint observe the same on both.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,28 +13,28 @@ use crate::netns::Netns;
 use crate::sluice::DataPath;
 use crate::stream::{self, Pair};
 
-/// Bytes each way of a connection.
+/// Bytes in each direction of a connection.
 const LENGTH: u64 = 200_000;
-/// A connection that the programs dialed, among the reasons for which they left one to the agent.
+/// Key of connections that the programs dialed, among the reasons for leaving connections to the agent.
 const STEERED: &str = "steered";
 
-/// Who carries connections on the kernel's path.
+/// Expected carrier of connections on the kernel's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// The programs.
+    /// The kernel programs.
     Kernel,
-    /// The agent: the programs decide so, for this reason.
+    /// The agent, by the programs' decision, with this reason.
     Agent(Reason),
-    /// The agent: the programs do not look at them, because of their interface or their listener.
+    /// The agent; the programs do not inspect the packets, because of their interface or listener.
     AgentAlone,
 }
 
 /// Observations at both ends of a connection, beside the bytes, which arrived unchanged.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The client's own address, and the one that it is connected to.
+    /// The client's own address and its peer's.
     pub client: (IpAddr, SocketAddr),
-    /// The endpoint's own address, and the one that it is connected to.
+    /// The endpoint's own address and its peer's.
     pub endpoint: (SocketAddr, IpAddr),
 }
 
@@ -83,8 +83,8 @@ impl Stage {
         })
     }
 
-    /// Checks that `carrier` has had all connections of a script, on the kernel's path; at least one, of those that the
-    /// programs look at.
+    /// Checks that `carrier` carried all connections of a script on the kernel's path; at least one, unless the
+    /// programs do not inspect them.
     ///
     /// # Errors
     /// Those of the script; when another has carried one of them.

@@ -1,4 +1,4 @@
-//! Checks of carriers and of remaining state.
+//! Checks of the data path of connections, and of remaining state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ impl Stage {
         if self.steers() { pinned::dial_counter(&self.sluice, counter) } else { Ok(0) }
     }
 
-    /// Checks that these were all the connections so far, each carried by who should, and each with its line in the
+    /// Checks that these were all the connections so far, each on the expected data path, and each with its line in the
     /// access log.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the kernel has seen the end of every connection. Their entries linger.
+    /// Waits until the kernel has processed the end of every connection. Their entries linger.
     ///
     /// # Errors
     /// When some go on.
@@ -101,7 +101,7 @@ impl Stage {
         .map(drop)
     }
 
-    /// Waits until no flow and no first flight is left: when every connection has ended and lingered.
+    /// Waits until no flow and no first flight is left: every connection has ended, and its entry has expired.
     ///
     /// # Errors
     /// When some stay.

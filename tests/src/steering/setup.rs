@@ -37,7 +37,7 @@ impl Family {
         }
     }
 
-    /// Every address, to listen on.
+    /// The wildcard address, to listen on.
     pub fn any(self) -> IpAddr {
         match self {
             Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -45,7 +45,7 @@ impl Family {
         }
     }
 
-    /// Bytes of IP and TCP headers without options.
+    /// Size of IP and TCP headers without options, in bytes.
     pub fn headers(self) -> u16 {
         match self {
             Family::V4 => 40,
@@ -53,13 +53,13 @@ impl Family {
         }
     }
 
-    /// The same with the length of the link's prefix.
+    /// An address with the prefix length of the link.
     pub fn network(self, link: u8, host: u8) -> String {
         let bits = if self == Family::V4 { 24 } else { 64 };
         format!("{}/{bits}", self.address(link, host))
     }
 
-    /// The same with the length of an address.
+    /// An address with the prefix length of a single host.
     pub fn alone(self, link: u8, host: u8) -> String {
         let bits = if self == Family::V4 { 32 } else { 128 };
         format!("{}/{bits}", self.address(link, host))
@@ -89,24 +89,24 @@ pub struct Setup {
     pub back: Option<Plan>,
     /// MTU of the link to the client, and of that to the backend; ignored with a plan.
     pub mtu: (u16, u16),
-    /// Whether links leave segmentation and checksums to one another; without it with a plan.
+    /// Whether links use segmentation and checksum offloads; always off with a plan.
     pub offloads: bool,
     /// Endpoints of the route.
     pub endpoints: Vec<SocketAddr>,
     /// Another host, which has one endpoint.
     pub other: Option<(&'static str, SocketAddr)>,
-    /// Annotations of the route, as YAML's flow form has them.
+    /// Annotations of the route in YAML's flow style.
     pub annotations: &'static str,
     /// Whether `sluice keep` runs the router.
     pub kept: bool,
-    /// What the router logs (`RUST_LOG`), if not what the tests' environment says.
+    /// Log filter of the router (`RUST_LOG`); `None`: that of the tests' environment.
     pub log: Option<&'static str>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
 
 impl Setup {
-    /// Plain links, and one endpoint, which listens.
+    /// Plain links and one listening endpoint.
     pub fn new(family: Family) -> Setup {
         Setup {
             family,

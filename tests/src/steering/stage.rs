@@ -15,24 +15,24 @@ use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
 use crate::wire::{Plan, Wire};
 
-/// At the end of a stage, connections are not drained.
+/// Connections are not drained at the end of a stage.
 const DRAIN: [&str; 2] = ["--drain", "0"];
 
 /// A running router between a client and a backend.
 pub struct Stage {
     /// The router.
     pub sluice: Sluice,
-    /// Where the backend listens: [`BACKEND_PORT`] on every address.
+    /// Listener of the backend: [`BACKEND_PORT`] on every address.
     pub listener: TcpListener,
-    /// Where clients connect.
+    /// Address to which clients connect.
     pub address: SocketAddr,
-    /// The links that pass through user space: to the client, to the backend.
+    /// The links that pass through user space: to the client, and to the backend.
     pub wires: (Option<Wire>, Option<Wire>),
-    /// The machine of clients.
+    /// The client's machine.
     pub client: Netns,
-    /// The machine of the router.
+    /// The router's machine.
     pub router: Netns,
-    /// The machine of the backend.
+    /// The backend's machine.
     pub backend: Netns,
     /// Version of IP.
     pub family: Family,
@@ -50,7 +50,7 @@ impl Stage {
     pub fn new(data_path: DataPath, mut setup: Setup) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         let family = setup.family;
-        // On a forwarding host, the programs look up next hops and neighbours; over IPv6 they must do without.
+        // On a forwarding host, the programs look up next hops and neighbours; over IPv6 the host does not forward.
         if family == Family::V4 {
             router.set("ipv4/ip_forward", "1")?;
         }
@@ -78,8 +78,8 @@ impl Stage {
         Ok(Stage { wires: (front, back), ..stage })
     }
 
-    /// Starts the router between machines that are connected already: those of the client, the router and the backend.
-    /// Clients connect to `address`. Of the links the setup says nothing then.
+    /// Starts the router between connected machines: those of the client, the router and the backend. Clients connect
+    /// to `address`. The setup's links are ignored.
     ///
     /// # Errors
     /// When something does not start.
@@ -99,7 +99,7 @@ impl Stage {
         Ok(Stage { annotations: setup.annotations, ..stage })
     }
 
-    /// Everything on the loopback of one machine.
+    /// Client, router and backend on the loopback of one machine.
     ///
     /// # Errors
     /// When something does not start.
@@ -145,7 +145,7 @@ impl Stage {
         })
     }
 
-    /// Gives the route other endpoints, or another host; waits for nothing.
+    /// Changes the endpoints or the host of the route; does not wait.
     ///
     /// # Errors
     /// When the manifest cannot be written.
@@ -153,7 +153,7 @@ impl Stage {
         write(self.manifests.path(), host, self.annotations, endpoints)
     }
 
-    /// Makes an endpoint of the link to the backend say nothing: its address is that of no machine.
+    /// Makes an endpoint on the link to the backend unresponsive: its address belongs to no machine.
     ///
     /// # Errors
     /// When the neighbour cannot be set.
@@ -162,12 +162,12 @@ impl Stage {
         self.router.ip(&[&["neighbour", "replace", &endpoint.ip().to_string()][..], &nobody].concat())
     }
 
-    /// Whether the kernel is to carry connections.
+    /// True if the kernel should carry connections.
     pub fn steers(&self) -> bool {
         self.data_path == DataPath::Kernel
     }
 
-    /// A connection from a client to the backend. With the kernel's data path the kernel has made it.
+    /// A connection from a client to the backend, on the stage's data path.
     ///
     /// # Errors
     /// When it does not come about.
@@ -195,7 +195,7 @@ impl Stage {
 
 /// A passthrough route of `host` to endpoints, in a router for it.
 fn write(folder: &Path, host: &str, annotations: &str, endpoints: &[SocketAddr]) -> Result<()> {
-    // Health checks would be connections at the backend that no story makes.
+    // Health checks would cause connections that the stories do not expect.
     let unchecked = "router.openshift.io/haproxy.health.check.interval: 1h";
     let separator = if annotations.is_empty() { "" } else { ", " };
     let annotated = format!("metadata: {{annotations: {{{unchecked}{separator}{annotations}}}, ");

@@ -1,4 +1,4 @@
-//! One story for each line that the documentation claims; `tests/stories/claims/README.md` says how to write one.
+//! One story for each claim of the documentation; `tests/stories/claims/README.md` describes the format.
 //!
 //! `cargo test -p tests --test claims openshift/balance` plays one. `UPDATE_GOLDENS=1` writes the actual output into
 //! the files; read the diff.
@@ -11,7 +11,7 @@ use tests::claims::play::play;
 use tests::claims::story::{self, Story};
 use tests::claims::{coverage, docs};
 
-/// Stories that are played at the same time: most of their time they wait for processes.
+/// Concurrent stories: most of the time they wait for processes.
 const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {

@@ -20,7 +20,7 @@ use tests::stream;
 use super::{NEVER, post, request};
 use origin::Origin;
 
-/// Bytes of a write, most of which are a segment of their own.
+/// Bytes of a write; most writes become one segment.
 const PIECE: usize = 1_400;
 
 struct Played {
@@ -59,12 +59,12 @@ impl Played {
         Ok(Client { stage: self, stream: stream::open(&self.client, self.address)? })
     }
 
-    /// What both endpoints got.
+    /// The requests received by both endpoints.
     fn seen(&self) -> [Vec<String>; 2] {
         [self.one.seen(), self.two.seen()]
     }
 
-    /// So many of something that the kernel counts; nothing, where the relay has all.
+    /// Checks a counter of the kernel; on the relay there is nothing to check.
     fn counted(&self, counter: DialCounter, times: u64) -> Result<()> {
         if self.path == DataPath::Kernel {
             let counted = pinned::dial_counter(&self.sluice, counter)?;
@@ -80,13 +80,14 @@ struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// Sends requests, piece by piece, and has so many answers: status and body.
+    /// Sends requests, piece by piece, and reads this many responses: status and body.
     fn once(&mut self, pieces: &[&[u8]], answers: usize) -> Result<Vec<String>> {
         pieces.iter().try_for_each(|piece| self.stream.write_all(piece))?;
         (0..answers).map(|_| answer(&mut self.stream)).collect()
     }
 
-    /// The same; all of it once more on another connection, and at once, where this one ends before all are there.
+    /// The same; if the connection ends before all responses arrive, repeats everything once on another connection, in
+    /// one write.
     fn ask(&mut self, pieces: &[&[u8]], answers: usize) -> Result<Vec<String>> {
         self.once(pieces, answers).or_else(|_| {
             self.stream = stream::open(&self.stage.client, self.stage.address)?;
@@ -95,7 +96,7 @@ impl Client<'_> {
     }
 }
 
-/// Status and body of the next answer.
+/// Status and body of the next response.
 fn answer(stream: &mut TcpStream) -> Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -108,24 +109,24 @@ fn answer(stream: &mut TcpStream) -> Result<String> {
     let Some(length) = head.split("content-length: ").nth(1) else { return Ok(status) };
     let mut body = vec![0; length.split('\r').next().context("a length")?.parse()?];
     stream.read_exact(&mut body)?;
-    // The router's own pages are the same on both paths, and none of this story.
+    // The router's own pages are equal on both data paths, and not part of this story.
     Ok(if status == "200" { format!("{status} {}", String::from_utf8(body)?) } else { status })
 }
 
-/// So many bytes, of which each piece begins like a request for the other host.
+/// Content of this length, each piece of which begins like a request for the other host.
 fn tempting(len: usize) -> Vec<u8> {
     let mut piece = request("/smuggled", "two", "");
     piece.resize(PIECE, b'x');
     piece.into_iter().cycle().take(len).collect()
 }
 
-/// Content in chunks, each of which is a piece.
+/// Chunked content; each chunk is a piece.
 fn chunked(content: &[u8]) -> Vec<Vec<u8>> {
     let chunk = |data: &[u8]| [format!("{:x};x=y\r\n", data.len()).as_bytes(), data, b"\r\n"].concat();
     content.chunks(PIECE).map(chunk).chain([b"0\r\nX: y\r\n\r\n".to_vec()]).collect()
 }
 
-/// Plays a script on every path, and checks that it has shown the same.
+/// Runs a script on every data path, and checks that the results are equal.
 fn alike<T: PartialEq + std::fmt::Debug>(script: impl Fn(&Played) -> Result<T>) -> Result<()> {
     let mut first = None;
     for (path, v6) in
@@ -153,7 +154,7 @@ fn uploads_arrive_whatever_they_look_like() -> Result<()> {
         let chunks = chunked(&content);
         let chunks = || chunks.iter().map(Vec::as_slice);
         let mut shown = Vec::new();
-        // Each as the first request of a connection, and as the next one, and one more behind them.
+        // Each as the first request of a connection, and as the next one, followed by another one.
         for order in [[&sized, &in_chunks], [&in_chunks, &sized]] {
             let mut client = stage.client()?;
             for head in order {
@@ -223,7 +224,7 @@ fn an_endpoint_that_does_not_switch_goes_on_with_requests() -> Result<()> {
         let upgrade = "Connection: Upgrade\r\nUpgrade: refused\r\n";
         let mut shown = client.once(&[&request("/refused", "one", upgrade)], 1)?;
         shown.extend(client.once(&[&request("/own", "one", "")], 1)?);
-        // As some clients do with every request.
+        // Some clients send this with every request.
         let h2c = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n";
         shown.extend(client.once(&[&request("/h2c", "one", h2c)], 1)?);
         stage.counted(DialCounter::Dialed, 1)?;
@@ -252,7 +253,7 @@ fn behind_content_stands_a_request_again() -> Result<()> {
         let chunks = chunked(&content).concat();
         for (framing, content) in [(sized, &content), (in_chunks, &chunks)] {
             let head = post("/upload", "one", framing);
-            // Behind it in a segment of its own, in the last one of the content, and all at once.
+            // After it in a segment of its own, in the content's last segment, and all at once.
             let last = content.len() - 10;
             for pieces in [
                 vec![head.clone(), content.clone(), other.clone()],
@@ -267,7 +268,7 @@ fn behind_content_stands_a_request_again() -> Result<()> {
                 shown.extend(answers);
             }
         }
-        // An upload that is asked for again may have arrived before: how often is the client's affair.
+        // A repeated upload may have arrived before: the number is up to the client.
         let others = stage.two.seen();
         ensure!(others.len() == 6 && others.iter().all(|line| line.starts_with("two.apps.test /other")), "{others:?}");
         stage.counted(DialCounter::OtherHost, 6)?;
@@ -276,7 +277,7 @@ fn behind_content_stands_a_request_again() -> Result<()> {
     })
 }
 
-/// Heads that frame their content in two ways, or in a way that readers interpret differently.
+/// Heads with two framings of their content, or with one that parsers interpret differently.
 const UNCLEAR: [&str; 14] = [
     "Content-Length: 5\r\nContent-Length: 5\r\n",
     "Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -293,7 +294,7 @@ const UNCLEAR: [&str; 14] = [
     "X: y\nContent-Length: 5\r\n",
     "Content-Length : 5\r\n",
 ];
-/// Chunks that two readers may read differently.
+/// Chunks that parsers interpret differently.
 const BROKEN: [&str; 6] =
     ["5\nhello\r\n0\r\n\r\n", "5;a\nb\r\nhello", "0x5\r\nhello", "5\r\nhelloXX0\r\n\r\n", "-5\r\n", "0\r\n\n"];
 
@@ -304,7 +305,7 @@ fn what_readers_may_differ_on_is_answered_by_the_router() -> Result<()> {
         let hidden = request("/hidden", "two", "");
         for fields in UNCLEAR {
             let head = post("/odd", "one", fields);
-            // As the first request of a connection, and as a later one, with a request behind what may be its content.
+            // As the first request of a connection, and as a later one, with a request after its presumed content.
             let mut client = stage.client()?;
             shown.extend(client.once(&[&head], 1).with_context(|| format!("{fields:?} first"))?);
             let mut client = stage.client()?;
@@ -318,7 +319,7 @@ fn what_readers_may_differ_on_is_answered_by_the_router() -> Result<()> {
             client.once(&[&request("/first", "one", "")], 1)?;
             let head = post("/broken", "one", "Transfer-Encoding: chunked\r\n");
             client.stream.write_all(&[&head[..], chunks.as_bytes(), &hidden].concat())?;
-            // An answer of the router's, or a reset: the request is broken off, and nothing is served behind it.
+            // A response of the router, or a reset: the request is aborted, and none after it is served.
             match answer(&mut client.stream) {
                 Ok(answer) if answer == "400" => {}
                 Ok(answer) => bail!("{chunks:?} is answered by {answer}"),
@@ -326,10 +327,10 @@ fn what_readers_may_differ_on_is_answered_by_the_router() -> Result<()> {
             }
         }
         ensure!(stage.two.seen().is_empty(), "{:?}", stage.two.seen());
-        // The kernel has left the first ones to the relay, and ended the connections of the later ones.
+        // The kernel passed the first requests to the relay, and ended the connections of the later ones.
         stage.counted(DialCounter::Unfollowed, (UNCLEAR.len() + BROKEN.len()) as u64)?;
         if stage.path == DataPath::Kernel {
-            // All but those that are no heads at all.
+            // All except those that are not heads.
             let stats = stage.sluice.dump(names::REASON_STATS)?;
             let mut reasons = stats.as_array().context("a list")?.iter();
             let relayed = reasons.find(|row| row["reason"] == Reason::UnclearContent.text()).context("the reason")?;

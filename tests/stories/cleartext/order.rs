@@ -1,5 +1,5 @@
-//! Later requests with lost, reordered or re-segmented segments, and those without room for their beginnings. The
-//! client is raw: it retransmits only explicitly.
+//! Later requests with lost, reordered or re-segmented segments, and those whose heads exceed a map. The client is raw:
+//! it retransmits only explicitly.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -18,10 +18,10 @@ use super::{BACKEND_PORT, Stage, answer, post, request, serve, until_reset};
 
 /// Payload of the raw client's segments.
 const SEGMENT: usize = 1000;
-/// Length of the answer to a request.
+/// Length of the response to a request.
 const ANSWER: usize = 27;
 
-/// A raw client, and the connection at the backend; so many bytes of the stream are over, all of them answered.
+/// A raw client, and the connection at the backend; the first `over` bytes of the stream are done and answered.
 struct Raw {
     client: End,
     origin: TcpStream,
@@ -56,7 +56,7 @@ impl Raw {
         self.client.send_again(self.over + from, text.get(from..to).context("so many bytes")?)
     }
 
-    /// Checks that the connection ends, and the backend has not got all of this.
+    /// Checks that the connection ends, and that the backend has not received all of this.
     fn refused(mut self, stage: &Stage, text: &[u8]) -> Result<()> {
         self.client.resets()?;
         let seen = until_reset(&mut self.origin)?;
@@ -65,7 +65,7 @@ impl Raw {
         Ok(())
     }
 
-    /// Checks that the backend has got exactly this.
+    /// Checks that the backend has received exactly this.
     fn received(&mut self, text: &[u8]) -> Result<()> {
         let mut received = vec![0; text.len()];
         self.origin.read_exact(&mut received)?;
@@ -74,7 +74,7 @@ impl Raw {
     }
 }
 
-/// A request with content of so many bytes, of which no segment looks like a request.
+/// A request with this much content, none of whose segments looks like a request.
 fn upload(host: &str, length: usize) -> Vec<u8> {
     let mut text = post("/upload", host, &format!("Content-Length: {length}\r\n"));
     text.extend((0..length).map(|at| b'a' + (at % 23) as u8));
@@ -87,7 +87,7 @@ fn a_request_for_another_host_that_was_lost_is_told_when_it_comes_behind_its_con
     let mut raw = Raw::carried(&stage)?;
     let text = upload("two", 8000);
     raw.begin(&text)?;
-    // Its first segments are lost, those far behind them arrive.
+    // Its first segments are lost, much later ones arrive.
     raw.send(&text, 6 * SEGMENT, 7 * SEGMENT)?;
     raw.send(&text, 7 * SEGMENT, text.len())?;
     raw.send(&text, 0, SEGMENT)?;
@@ -117,7 +117,7 @@ fn a_request_for_another_host_is_told_when_it_comes_with_what_was_read_already()
     serve(&mut raw.origin)?;
     raw.client.receive(2 * ANSWER)?;
     raw.begin(&other)?;
-    // The answer's acknowledgement was lost, say: the client sends the end of the one with the next.
+    // As if the response's acknowledgement were lost: the client sends the end of the request with the next one.
     raw.send(&text, own.len() - 10, text.len())?;
     raw.refused(&stage, &other)
 }
@@ -129,7 +129,7 @@ fn what_comes_in_another_order_reaches_its_backend_in_the_right_one() -> Result<
     let text = upload("one", 20_000);
     raw.begin(&text)?;
     let ends = |from: usize| (from, (from + SEGMENT).min(text.len()));
-    // The first is lost, all others come; then all come once more, as no one has acknowledged them.
+    // The first segment is lost, all others arrive; then all arrive once more, since none was acknowledged.
     for (from, to) in (SEGMENT..text.len()).step_by(SEGMENT).map(ends) {
         raw.send(&text, from, to)?;
     }
@@ -139,7 +139,7 @@ fn what_comes_in_another_order_reaches_its_backend_in_the_right_one() -> Result<
     raw.received(&text)?;
     raw.client.all_acknowledged()?;
     raw.over += text.len();
-    // Nothing is missing any more: the next ones are judged again.
+    // The gap is closed: the next requests are inspected again.
     let own = request("/own", "one", "");
     raw.client.send(&own)?;
     raw.received(&own)?;
@@ -170,7 +170,7 @@ fn a_full_map_of_later_requests_ends_no_connection() -> Result<()> {
     Ok(())
 }
 
-/// Requests are read as a whole, which those in fragments are not. The relay's host puts them together.
+/// The program reads only requests without fragments. The relay's host reassembles them.
 #[test]
 fn a_request_in_fragments_ends_its_connection_and_the_next_ones_are_relayed() -> Result<()> {
     let stage = Stage::new()?;
@@ -200,8 +200,8 @@ fn a_request_in_fragments_ends_its_connection_and_the_next_ones_are_relayed() ->
     Ok(())
 }
 
-/// Whether an endpoint switches protocols is read in its answer, which one in fragments hides. The relay's host puts them
-/// together.
+/// The program reads in the response whether an endpoint switches protocols; a fragmented response hides that. The
+/// relay's host reassembles it.
 #[test]
 fn an_awaited_answer_in_fragments_ends_its_connection_and_the_next_one_is_relayed() -> Result<()> {
     let stage = Stage::behind(Some(fragmenting(400, false)))?;
@@ -231,12 +231,12 @@ fn an_awaited_answer_in_fragments_ends_its_connection_and_the_next_one_is_relaye
     Ok(())
 }
 
-/// The first head is long, so that it waits in `hellos` for its acknowledgement; that comes late, and what looks like the
-/// begin of a request comes before it.
+/// The first head is long, so that it waits in `hellos` for its acknowledgement; that is delayed, and bytes that look
+/// like the beginning of a request arrive before it.
 #[test]
 fn content_that_comes_before_the_endpoint_has_acknowledged_the_head_ends_no_connection() -> Result<()> {
     let late = |frame: &Frame| {
-        // The SYN-ACK is the first.
+        // The SYN-ACK has index 0.
         if !frame.forward && frame.index == 1 { Fate::Late(Duration::from_secs(1)) } else { Fate::Pass }
     };
     let stage = Stage::behind(Some(Box::new(late)))?;

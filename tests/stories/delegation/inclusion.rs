@@ -1,5 +1,5 @@
-//! HTTPRoutes that include others, with curl before and nginx behind: the draft's two Gateways, and teams that share a
-//! host.
+//! HTTPRoutes that include others, with curl as client and nginx as backend: the draft's two Gateways, and teams that
+//! share a host.
 
 mod edges;
 mod filters;
@@ -43,12 +43,12 @@ struct Stage {
 }
 
 impl Stage {
-    /// A router on port 8080 with these manifests, and backends on ports 9001, 9002, … that call themselves this.
+    /// A router on port 8080 with these manifests, and backends with these names on ports 9001, 9002, …
     fn new(backends: &[&str], text: &str) -> Result<Stage> {
         Stage::with(backends, CLASS, text, &Options::loopback(DataPath::UserSpace))
     }
 
-    /// One that is started with these options; `base` stays when [`Stage::change`] replaces `text`.
+    /// As [`Stage::new`], with these options; `base` stays when [`Stage::change`] replaces `text`.
     fn with(backends: &[&str], base: &str, text: &str, options: &Options) -> Result<Stage> {
         let netns = Netns::new("inclusion")?;
         let server = |(name, port)| Server { name, listen: at(port), certificate: None };
@@ -69,7 +69,7 @@ impl Stage {
         Client::of(&self.netns, Ipv4Addr::LOCALHOST.into()).curl(&format!("http://{url}"), arguments)
     }
 
-    /// The backend that answers with the path that it sees, or the status.
+    /// The responding backend with the path that it received, or the status.
     fn get(&self, url: &str) -> Result<String> {
         let answer = self.curl(url, &[])?;
         let word = |start: &str| answer.body.split_whitespace().find_map(|word| word.strip_prefix(start));
@@ -133,12 +133,12 @@ ports: [{{name: http, port: {port}}}]
     )
 }
 
-/// A namespace with or without the label that opens the slot.
+/// A namespace with or without the label that the slot selects.
 fn namespace(name: &str, open: bool) -> String {
     format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}, labels: {{store: \"{open}\"}}}}\n")
 }
 
-/// The parent: `/store` is for teams, which see it without that prefix; `/store/admin` is the shop's own.
+/// The parent: `/store` is for teams, whose backends do not see this prefix; `/store/admin` is the shop's own.
 const PARENT: &str = "---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -212,16 +212,16 @@ fn teams() -> [String; 2] {
 fn teams_share_a_host() -> Result<()> {
     let stage = Stage::new(&["admin", "red", "blue"], &shop(true, PARENT, &teams()))?;
     stage.expect(&[
-        // The parent's prefix is taken away, the child's stays.
+        // The parent's prefix is removed, the child's stays.
         ("a.shop.test:8080/store/team1", "red /team1"),
         ("a.shop.test:8080/store/team1/x?y=1", "red /team1/x?y=1"),
-        // By whole elements, and each with its own hosts.
+        // Prefixes match whole elements, and each team has its own hosts.
         ("b.shop.test:8080/store/team10", "blue /team10"),
         ("a.shop.test:8080/store/team10", "404"),
         ("b.shop.test:8080/store/team100", "404"),
-        // The parent's own rule is before the slot, however specific the child is.
+        // The parent's own rule comes before the slot, however specific the child is.
         ("a.shop.test:8080/store/admin/x", "admin /store/admin/x"),
-        // No way back from the slot to the parent's wider rule.
+        // Requests in the slot do not fall back to the parent's wider rule.
         ("a.shop.test:8080/store/none", "404"),
         ("a.shop.test:8080/other", "admin /other"),
         ("other.test:8080/store/team1", "404"),
@@ -241,13 +241,13 @@ fn a_slot_opens_and_closes_and_goes_while_requests_come() -> Result<()> {
     let red_url = "a.shop.test:8080/store/team1";
     let stage = Stage::new(&["admin", "red", "blue"], &shop(false, PARENT, &[red.clone(), blue.clone()]))?;
     stage.expect(&[(red_url, "404"), ("b.shop.test:8080/store/team10", "blue /team10")])?;
-    // A label of the namespace opens the slot, and nothing else changes.
+    // The namespace's label admits the team, and nothing else changes.
     stage.change(&shop(true, PARENT, &[red.clone(), blue.clone()]))?;
     stage.becomes(red_url, "red /team1")?;
     stage.expect(&[("b.shop.test:8080/store/team10", "blue /team10")])?;
     stage.change(&shop(false, PARENT, &[red.clone(), blue]))?;
     stage.becomes(red_url, "404")?;
-    // The slot has no children any more.
+    // The slot has no children.
     stage.change(&shop(false, PARENT, std::slice::from_ref(&red)))?;
     stage.becomes(red_url, "500")?;
     stage.expect(&[("a.shop.test:8080/other", "admin /other")])?;

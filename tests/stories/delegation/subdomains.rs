@@ -89,14 +89,14 @@ impl Stage {
         Ok(Stage { netns, manifests, sluice, _nginx: nginx })
     }
 
-    /// What curl gets that trusts this CA and no other.
+    /// A response to curl that trusts only this CA.
     fn curl(&self, ca: &Ca, url: &str) -> Result<Answer> {
         let file = ca.file();
         let client = Client::of(&self.netns, Ipv4Addr::LOCALHOST.into());
         client.curl(url, &["--cacert", file.to_str().context("a path")?])
     }
 
-    /// The status file of an IngressRoute, once it has this text.
+    /// The status file of an IngressRoute, once it contains this text.
     fn status(&self, object: &str, text: &str) -> Result<String> {
         let file = self.sluice.state().join("status").join(format!("ingressroute.{object}.yaml"));
         let has_it = || std::fs::read_to_string(&file).ok().filter(|status| status.contains(text));

@@ -1,4 +1,4 @@
-//! Documents name files, folders, crates and tests that there are.
+//! Files, folders, crates and tests named in documents exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
 
-/// Folders of the repository that documents name paths of.
+/// Folders of the repository whose paths documents name.
 const FOLDERS: [&str; 8] =
     ["router/", "router-common/", "router-ebpf/", "tests/", "xtask/", "docs/", "examples/", "deploy/"];
 
@@ -24,8 +24,8 @@ fn markdown(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Documents with the text that they have in code: all but the changelog; of the walks, without the column *before*,
-/// which names files of their time.
+/// Documents with the text of their code: all except the changelog; of the walks without the column *before*, which
+/// names former files.
 fn documents() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     markdown(&workspace(), &mut found)?;
@@ -41,12 +41,12 @@ fn documents() -> Result<Vec<(PathBuf, String)>> {
     found.into_iter().map(read).collect()
 }
 
-/// Words of the code in a document: between backticks, and in blocks of code.
+/// Words in the code of a document: between backticks, and in code blocks.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2).flat_map(str::split_whitespace).map(|word| word.trim_matches(['\'', '"', ',']))
 }
 
-/// The paths that a word names: `a/{b,c}` names two, and of `a/*/b` only `a` is looked for.
+/// The paths in a word: `a/{b,c}` contains two; of `a/*/b`, only `a` is checked.
 fn paths(word: &str) -> Vec<String> {
     let word = word.split(['*', '<', '#', '…']).next().unwrap_or_default();
     match word.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
@@ -69,7 +69,7 @@ fn documents_name_paths_that_there_are() -> Result<()> {
     Ok(())
 }
 
-/// The folder of a crate of the workspace, by the list of `Cargo.toml`.
+/// The folder of a crate of the workspace, from the list in `Cargo.toml`.
 fn folder_of(manifest: &str, package: &str) -> Option<PathBuf> {
     let listed = manifest.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix(" = { path = \""));
     let folder = listed.and_then(|rest| rest.split('"').next()).unwrap_or(package);
@@ -93,7 +93,7 @@ fn commands_name_crates_and_tests_that_there_are() -> Result<()> {
                 }
                 "--test" => {
                     let folder = folder.as_ref().with_context(|| format!("{document}: --test {value} of no crate"))?;
-                    // The crate `tests` has its own where others have `src`.
+                    // The crate `tests` has its sources where others have `src`.
                     let places = ["tests", ".", "stories"].map(|place| folder.join(place).join(value));
                     let is_test =
                         places.iter().any(|at| at.with_extension("rs").is_file() || at.join("main.rs").is_file());

@@ -1,4 +1,4 @@
-//! What annotations of Routes ask for, from the manifest to what clients and endpoints see of it.
+//! Annotations of Routes, from the manifest to their effects on clients and endpoints.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Server-sent events: each arrives when it is sent, not when there are more of them.
+//! Server-sent events: each arrives as soon as it is sent, without waiting for more.
 
 use anyhow::Result;
 use tests::process::Process;
@@ -24,7 +24,7 @@ fn every_event_arrives_before_the_next_one_is_sent() -> Result<()> {
         (format!("https://{edge}:{HTTPS}/events"), "--http2"),
     ] {
         let mut curl = stage.client().command(&url)?;
-        // A client that would take compressed answers gets its events as soon.
+        // A client that accepts compressed responses gets its events as soon.
         curl.args(["--no-buffer", "--compressed", version, "--cacert", &stage.ca()?]);
         let mut curl = Process::start("curl", &mut curl)?;
         for number in 1..=20 {

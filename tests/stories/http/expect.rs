@@ -23,7 +23,7 @@ fn a_body_is_sent_when_the_endpoint_wants_it_and_not_when_it_refuses() -> Result
     Content::of(1, LENGTH).send(&mut body, LENGTH, |_| ())?;
     let file = format!("{folder}/body");
     std::fs::write(&file, &body)?;
-    // A client that would wait for ever: it sends nothing without a 100.
+    // A client that waits forever: it sends nothing without a 100.
     let upload = ["--upload-file", &file, "--header", "Expect: 100-continue", "--expect100-timeout", "50"];
     let upload = [&upload[..], &["--http1.1", "--write-out", "\n%{size_upload}"]].concat();
     for base in [format!("http://{plain}:{HTTP}"), format!("https://{edge}:{HTTPS}")] {

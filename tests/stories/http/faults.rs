@@ -1,4 +1,4 @@
-//! Endpoints that do not answer, answer nonsense, stop in the middle, or are not there.
+//! Endpoints that do not respond, send invalid or incomplete responses, or are unreachable.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
 /// Time-out of the routes.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// For an endpoint to accept.
+/// Time-out for an endpoint to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Extra time for a response on a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
@@ -28,18 +28,18 @@ enum Fault {
     End,
     /// Resets the connection.
     Reset,
-    /// Sends this and ends the connection.
+    /// Sends these bytes and ends the connection.
     Says(&'static [u8]),
-    /// Sends this and nothing more.
+    /// Sends these bytes and nothing more.
     Stops(&'static [u8]),
 }
 
 /// Result for a client.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
-    /// An answer of the router's.
+    /// A response of the router.
     Status(u16),
-    /// An answer that is not complete; curl's exit codes over HTTP/1.1 and HTTP/2 (curl(1), "EXIT CODES").
+    /// An incomplete response; curl's exit codes over HTTP/1.1 and HTTP/2 (curl(1), "EXIT CODES").
     Broken([i32; 2]),
 }
 
@@ -74,7 +74,7 @@ fn serve(listener: &TcpListener, fault: Fault, stop: &AtomicBool) -> Result<()> 
         }
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        // The router may have opened a connection and not used it.
+        // The router may have opened a connection without using it.
         let _ = read_some(&mut stream, &mut [0; 4096]);
         match fault {
             Fault::End => {}
@@ -132,26 +132,26 @@ fn every_fault_of_an_endpoint_has_its_answer_and_harms_nobody_else() -> Result<(
         told
     })?;
     assert_eq!(stage.curl(&format!("http://{good}:{HTTP}/name"), &[])?.body, "9001");
-    // Each ended for a reason that the access log names.
+    // The access log names the cause of each end.
     let lines = || {
         let lines = sluice.output().into_iter();
         lines.filter(|line| line.contains(" access: ") && !line.contains("good.apps.test")).collect::<Vec<_>>()
     };
-    // Of each fault two over HTTP/1.1 in clear text, two over TLS, and one over HTTP/2.
+    // For each fault two over HTTP/1.1 in clear text, two over TLS, and one over HTTP/2.
     wait_until("every request has a line", PATIENCE, || lines().len() == FAULTS.len() * 5)?;
     let unexplained: Vec<_> = lines().into_iter().filter(|line| line.contains("flags=\"-\"")).collect();
     ensure!(unexplained.is_empty(), "{unexplained:#?}");
     Ok(())
 }
 
-/// What clients see of a fault: of a request that may be sent again, and of one that may not.
+/// Effects of a fault on clients: for a repeatable request, and for one that must not be repeated.
 fn check(stage: &Stage, name: &str, seen: Seen) -> Result<()> {
     for (url, number, version) in [
         (format!("http://{name}.apps.test:{HTTP}/"), 0, "--http1.1"),
         (format!("https://s-{name}.apps.test:{HTTPS}/"), 0, "--http1.1"),
         (format!("https://s-{name}.apps.test:{HTTPS}/"), 1, "--http2"),
     ] {
-        // curl 7.88 may lose an answer over HTTP/2 that comes before it has sent its body.
+        // curl 7.88 may lose a response over HTTP/2 that arrives before it has sent its body.
         for more in [&[][..], &["--data", "x=1"]].into_iter().take(if number == 1 { 1 } else { 2 }) {
             let begin = Instant::now();
             let (code, status) = ask(stage, &url, &[&[version][..], more].concat())?;
@@ -196,7 +196,7 @@ fn an_endpoint_that_never_accepts_is_given_up_and_the_next_one_serves() -> Resul
     let took = begin.elapsed();
     ensure!(code == 0 && [503, 504].contains(&status), "{status}");
     ensure!(took >= Duration::from_millis(900) && took < CONNECT + SLACK, "given up after {took:?}");
-    // One of three serves, one refuses, one is full: every request is served by the one, sent again or not.
+    // One of three serves, one refuses, one is full: the first serves every request, after a retry or not.
     for number in 0..20 {
         let url = format!("http://{half}:{HTTP}/name");
         let answer = stage.curl(&url, if number % 2 == 0 { &[] } else { &["--data", "x=1"] })?;

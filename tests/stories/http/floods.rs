@@ -1,4 +1,4 @@
-//! HTTP/2 clients that send requests without end, each as fast as it can, and reconnect when disconnected: a polite
+//! HTTP/2 clients that send requests without end, each at full speed, and reconnect when disconnected: a well-behaved
 //! client is served meanwhile, and the router's memory stays bounded.
 
 use std::io::Write;
@@ -18,9 +18,9 @@ use tests::wait::PATIENCE;
 
 use super::stage::{HTTPS, Stage, Tls, at};
 
-/// Requests of the polite client, before the floods and beside them.
+/// Requests of the well-behaved client, before and during the floods.
 const REQUESTS: usize = 200;
-/// Connections that flood, of each kind.
+/// Flooding connections of each kind.
 const FLOODERS: usize = 2;
 /// Allowed growth of the router's memory, in bytes: the limit of one connection, for 64 connections.
 const GROWTH: u64 = 64 << 20;
@@ -60,12 +60,12 @@ fn continuation(turn: u32, fields: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Answers to write (CVE-2019-9512).
+/// PINGs, each of which needs a response (CVE-2019-9512).
 fn ping(_: u32, _: &[u8]) -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
 }
 
-/// A body of nothing (CVE-2019-9518).
+/// Empty DATA frames (CVE-2019-9518).
 fn empty_data(turn: u32, fields: &[u8]) -> Vec<u8> {
     match turn {
         0 => frame(HEADERS, END_HEADERS, 1, fields),
@@ -85,10 +85,10 @@ fn connect(config: &Arc<ClientConfig>, host: &str) -> Result<StreamOwned<ClientC
     Ok(StreamOwned::new(session, tcp))
 }
 
-/// One connection that floods until it is cut off, or all is over; how many frames it got rid of.
+/// One connection that floods until it is cut off, or until all is over; returns the number of frames sent.
 fn flood(config: &Arc<ClientConfig>, host: &str, frames: Frames, over: &AtomicBool) -> Result<usize> {
     let mut stream = connect(config, host)?;
-    // `GET https://<host>/`, in HPACK without a table of its own.
+    // `GET https://<host>/`, in HPACK without a dynamic table.
     let fields = [&[0x82, 0x87, 0x84, 0x01, host.len() as u8][..], host.as_bytes()].concat();
     let hello = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &[])].concat();
     stream.write_all(&hello)?;
@@ -104,7 +104,7 @@ fn flood(config: &Arc<ClientConfig>, host: &str, frames: Frames, over: &AtomicBo
     Ok(sent)
 }
 
-/// Requests one after the other on one connection: what each took, in order of time.
+/// Sequential requests on one connection; returns their durations in order of time.
 fn polite(config: &Arc<ClientConfig>, host: &str) -> Result<Vec<Duration>> {
     let mut stream = connect(config, host)?;
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -148,7 +148,7 @@ fn floods_harm_nobody_and_memory_stays_bounded() -> Result<()> {
                 scope.spawn(|| {
                     stage.netns.run(|| {
                         while !over.load(Ordering::Relaxed) {
-                            // A connection may be refused or ended at any point: it floods.
+                            // A flooding connection may be refused or ended at any point.
                             let frames = flood(&config, &host, *frames, &over).unwrap_or_default();
                             sent.fetch_add(frames, Ordering::Relaxed);
                             connections.fetch_add(1, Ordering::Relaxed);
@@ -185,6 +185,6 @@ fn floods_harm_nobody_and_memory_stays_bounded() -> Result<()> {
     }
     ensure!(most <= memory + GROWTH, "memory rose from {memory} to {most} bytes");
     ensure!(p99(&during) <= P99, "the polite client waited {:?}", p99(&during));
-    // And afterwards all is as before.
+    // After the floods, service is as before.
     stage.netns.run(|| polite(&polite_config, &host)).context("after the floods").map(drop)
 }

@@ -1,4 +1,5 @@
-//! gRPC, spoken by Debian's `grpcio` at both ends: HTTP/2 over TLS to the router, and on to the endpoint in clear text
+//! gRPC by Debian's `grpcio` at both ends: HTTP/2 over TLS to the router, and to the endpoint in clear text
+//! (`appProtocol: h2c`) or over TLS.
 //! (`appProtocol: h2c`) or over TLS.
 
 use std::net::TcpListener;

@@ -1,5 +1,6 @@
-//! Streams of many small gRPC messages, by grpc-go, grpc-java, tonic and grpcio: they answer messages with frames of their
-//! own (WINDOW_UPDATE, and a PING to measure the path), which are no flood. `STREAM_MESSAGES=60000` makes ten minutes of it.
+//! Streams of many small gRPC messages, by grpc-go, grpc-java, tonic and grpcio: they respond to messages with frames
+//! of their own (WINDOW_UPDATE, and a PING to measure the path), which must not count as a flood.
+//! `STREAM_MESSAGES=60000` runs for ten minutes.
 
 use std::fmt::Write;
 use std::thread;
@@ -13,7 +14,7 @@ use tests::stream::joined;
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
-/// Messages of each stream, if the environment says nothing else, and how many a second.
+/// Messages of each stream, unless set by the environment, and their rate per second.
 const MESSAGES: &str = "2000";
 const RATE: &str = "100";
 
@@ -55,7 +56,8 @@ fn all(messages: &str) -> Value {
     json!({"Chat": each, "Download": each, "Upload": each})
 }
 
-/// Starts a program's servers, in clear text and over TLS, each with a service and a route; the routes' hosts.
+/// Starts a program's servers, in clear text and over TLS, each with a Service and a route; returns the hosts of the
+/// routes.
 fn serve(stage: &Stage, name: &str, program: &Program, port: u16) -> Result<(Vec<Process>, [String; 2])> {
     let tls = format!("{name}-tls");
     let [certificate, key] = stage.certificate(&format!("{tls}.test.svc"))?;

@@ -1,4 +1,4 @@
-//! Ten thousand clients that stay and say nothing, and more clients than there are descriptors.
+//! Ten thousand idle clients, and more clients than there are descriptors.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,24 +12,24 @@ use tests::wait::{PATIENCE, wait_until};
 use super::stage::{HTTP, Stage, Tls, at};
 
 const CLIENTS: usize = 10_000;
-/// Memory of the router for one of them, in bytes.
+/// Maximum memory of the router for each of them, in bytes.
 const EACH: u64 = 48 << 10;
 const BODY: &[u8] = b"still here";
 
-/// One request on a connection that stays.
+/// One request on a kept-alive connection.
 fn ask(stream: &mut TcpStream, request: &[u8]) -> Result<()> {
     stream.write_all(request)?;
     answered(stream)
 }
 
-/// The answer to it.
+/// The response to it.
 fn answered(stream: &mut TcpStream) -> Result<()> {
     let answer = read_until(stream, BODY)?;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
     Ok(())
 }
 
-/// Opens so many connections, with a request on each; returns them.
+/// Opens this many connections, with a request on each; returns them.
 fn open(stage: &Stage, request: &[u8]) -> Result<Vec<TcpStream>> {
     stage.netns.run(|| {
         (0..CLIENTS)
@@ -78,8 +78,8 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
     ask(&mut first, request.as_bytes()).context("the first client")
 }
 
-/// Fewer descriptors than there are clients: those who came first are served, the others wait in the kernel's queue, and
-/// have their turn when some of the first have gone.
+/// Fewer descriptors than clients: the first clients are served; the others wait in the kernel's queue, and are
+/// accepted when some of the first have disconnected.
 #[test]
 fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Result<()> {
     const DESCRIPTORS: u32 = 300;
@@ -102,7 +102,7 @@ fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Re
     clients.iter_mut().try_for_each(|client| ask(client, request.as_bytes())).context("who came first, again")?;
     drop(clients);
     for (number, mut next) in waiting.into_iter().enumerate() {
-        // It goes when it was served.
+        // It disconnects once it is served.
         answered(&mut next).with_context(|| format!("client {} of {MANY}", 100 + number))?;
     }
     Ok(())

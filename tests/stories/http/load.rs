@@ -1,4 +1,4 @@
-//! Changes under load, by `wrk` and `h2load`: every error is counted, and there are none.
+//! Changes under load by `wrk` and `h2load`: every error is counted, and none occurs.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ const SECONDS: &str = "12";
 struct Load(Vec<(String, Process)>);
 
 impl Load {
-    /// GET and POST over connections that stay, in clear text and over TLS; new connections for every request; and
-    /// many streams at once over HTTP/2.
+    /// GET and POST over kept-alive connections, in clear text and over TLS; new connections for every request; and
+    /// many concurrent streams over HTTP/2.
     fn start(stage: &Stage, plain: &str, edge: &str) -> Result<Load> {
         let folder = stage.folder("load")?;
         let post = format!("{folder}/post.lua");
@@ -32,7 +32,7 @@ impl Load {
             ("POST", "https", HTTPS, edge, vec!["--script", &post]),
             ("GET on new connections", "https", HTTPS, edge, vec!["--header", "Connection: close"]),
         ] {
-            // wrk looks names up; the name that it sends and asks for is another (wrk.c, "host" header and SNI).
+            // wrk resolves one name, and sends another (wrk.c, "host" header and SNI).
             let mut wrk = stage.netns.command("wrk")?;
             wrk.args(["--threads", "1", "--connections", "8", "--duration", "1h", "--timeout", "10s"]).args(more);
             wrk.args(["--header", &format!("Host: {host}"), &format!("{scheme}://127.0.0.1:{port}/")]);
@@ -45,12 +45,12 @@ impl Load {
         Ok(Load(all))
     }
 
-    /// Whether h2load goes on.
+    /// True if h2load still runs.
     fn goes_on(&mut self) -> bool {
         self.0.iter_mut().all(|(_, process)| process.runs())
     }
 
-    /// Stops what still runs, and checks what each says of itself.
+    /// Stops all that still run, and checks the reports.
     fn end(self) -> Result<()> {
         for (what, mut process) in self.0 {
             if process.runs() {
@@ -83,7 +83,7 @@ fn endpoints(sluice: &Sluice) -> Result<String> {
     Ok(sluice.get("endpoints")?.to_string())
 }
 
-/// Connections to an endpoint that are not over for the one who opened them, as `ss` prints them.
+/// Open connections to an endpoint, as `ss` prints them.
 fn connections_to(stage: &Stage, endpoint: SocketAddr) -> Result<String> {
     let states = ["state", "syn-sent", "state", "established", "state", "close-wait"];
     let output =
@@ -112,7 +112,7 @@ fn a_roll_over_of_all_endpoints_under_load_fails_no_request() -> Result<()> {
         if !load.goes_on() {
             break;
         }
-        // As in a Deployment: the new pod first; then the old one is removed, and ends when it has no connections.
+        // As in a Deployment: first the new pod; then the old one is removed, and ends when it has no connections.
         pods.push((at(port), pod(&stage, at(port))?));
         service(&pods)?;
         let (old, ends) = pods.remove(0);
@@ -166,7 +166,7 @@ fn certificates_rotate_under_load_without_an_error() -> Result<()> {
     Ok(())
 }
 
-/// Connections of all kinds, while the folder changes beside them.
+/// Connections of all kinds, while the folder changes.
 #[test]
 fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() -> Result<()> {
     use std::io::Write;
@@ -187,7 +187,7 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
     };
     let mut stays = (0..20).map(|_| tests::stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
     stays.iter_mut().try_for_each(ask)?;
-    // A tunnel: its echo shows that it is the one that was opened.
+    // A tunnel: its echo shows that it is still the same connection.
     let mut ws = tests::stream::open(&stage.netns, at(HTTP))?;
     ws.write_all(
         format!(

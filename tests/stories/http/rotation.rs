@@ -1,4 +1,4 @@
-//! A thousand certificates, one after the other, while clients connect and send.
+//! A thousand certificates, one after another, while clients connect and send.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,19 +26,19 @@ const HOST: &str = "renewed.apps.test";
 const ROTATIONS: usize = 1000;
 /// Memory is compared with that after this many rounds.
 const SETTLED: usize = 200;
-/// How much of it may be added after that, in bytes.
+/// Maximum growth of memory after that, in bytes.
 const GROWTH: u64 = 8 << 20;
-/// Seconds that one run of h2load takes; its connections stay for as long.
+/// Duration of one run of h2load, in seconds; its connections last as long.
 const H2LOAD: &str = "4";
 
-/// What all clients know.
+/// State shared by all clients.
 struct Rotation {
     config: Arc<ClientConfig>,
-    /// In the order in which they are written.
+    /// In the order of writing.
     certificates: Vec<CertificateDer<'static>>,
-    /// The router is known to show this one; it shows none before it any more.
+    /// Index of the newest certificate observed; the router presents none before it any more.
     shown: AtomicUsize,
-    /// This one may be in the folder already; none after it is.
+    /// Index of the newest certificate that may be in the folder.
     written: AtomicUsize,
     over: AtomicBool,
 }
@@ -48,7 +48,7 @@ impl Rotation {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// A whole handshake, and which certificate was shown: one that was current while it lasted.
+    /// A full handshake; returns the index of its certificate, which must have been current during the handshake.
     fn connect(&self) -> Result<(StreamOwned<ClientConnection, TcpStream>, usize)> {
         let first = self.shown.load(Ordering::SeqCst);
         let tcp = TcpStream::connect(at(HTTPS))?;
@@ -65,7 +65,7 @@ impl Rotation {
         Ok((stream, number))
     }
 
-    /// New connections, one after the other, each with a request; how many.
+    /// Sequential new connections with a request each; returns their number.
     fn handshakes(&self) -> Result<usize> {
         let mut count = 0;
         while !self.is_over() {
@@ -76,7 +76,7 @@ impl Rotation {
         Ok(count)
     }
 
-    /// Requests on one connection, which lasts for all certificates; how many.
+    /// Requests on one connection that lasts for all certificates; returns their number.
     fn requests(&self) -> Result<usize> {
         let (mut stream, _) = self.connect()?;
         let mut count = 0;
@@ -87,7 +87,7 @@ impl Rotation {
         Ok(count)
     }
 
-    /// Streams on connections that last for many certificates; how many.
+    /// Streams on connections that last for many certificates; returns their number.
     fn streams(&self, stage: &Stage) -> Result<usize> {
         let mut count = 0;
         while !self.is_over() {
@@ -103,7 +103,8 @@ impl Rotation {
         Ok(count)
     }
 
-    /// Writes one certificate after the other, each when the one before it is shown; the memory after each hundred.
+    /// Writes the certificates one after another, each once the previous one is presented; returns the memory after
+    /// each hundred.
     fn rotate(&self, leaves: &[Leaf], stage: &Stage, resident: impl Fn() -> Result<u64>) -> Result<Vec<u64>> {
         let mut memory = Vec::new();
         for (number, leaf) in leaves.iter().enumerate().skip(1) {
@@ -122,7 +123,7 @@ impl Rotation {
     }
 }
 
-/// A request, and the whole of its answer.
+/// A request and its entire response.
 fn ask(stream: &mut (impl Read + Write)) -> Result<()> {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes())?;
     let answer = read_until(stream, b"\r\n\r\npod")?;
@@ -144,7 +145,7 @@ fn a_thousand_certificates_of_a_secret_fail_no_handshake_and_end_no_connection()
     stage.write("secret", &leaves[0].secret("test", "renewed"))?;
     let sluice = stage.serve()?;
     let mut config = trusting(stage.ca.pem().as_bytes())?;
-    // Every handshake shows a certificate.
+    // Full handshakes only, so that each presents a certificate.
     config.resumption = Resumption::disabled();
     let rotation = Rotation {
         config: Arc::new(config),

@@ -1,4 +1,4 @@
-//! Slow clients: those that are slow on purpose are given up, those that only have a thin line are not.
+//! Slow clients: deliberately slow ones are disconnected, those with little bandwidth are not.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -12,18 +12,19 @@ use tests::wait::PATIENCE;
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
-/// Time-out of a whole request head.
+/// Time-out of a complete request head.
 const HEAD: Duration = Duration::from_secs(10);
-/// For a whole ClientHello.
+/// Time-out of a complete ClientHello.
 const HELLO: Duration = Duration::from_secs(5);
 /// `clientTimeout` of these stories.
 const CLIENT: Duration = Duration::from_secs(2);
-/// Between two bytes: so few come until a hello is given up that they are all of its `random` (RFC 8446 §4.1.2).
+/// Interval between two bytes: the few bytes sent until the hello's time-out are all part of its `random` (RFC 8446
+/// §4.1.2).
 const DRIP: Duration = Duration::from_millis(250);
-/// What may be added to each on a busy machine.
+/// Tolerance for each on a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// Clients that send a byte now and then.
+/// Clients that send a byte from time to time.
 struct Dripping {
     streams: Vec<(TcpStream, Option<Duration>)>,
     begin: Instant,
@@ -40,7 +41,7 @@ impl Dripping {
         Ok(Dripping { streams: streams.collect::<Result<_>>()?, begin })
     }
 
-    /// A byte of `what` on each that is open; notes which have been closed.
+    /// Sends this byte on each open connection; records which have been closed.
     fn drip(&mut self, byte: u8) {
         for (stream, ended) in self.streams.iter_mut().filter(|(_, ended)| ended.is_none()) {
             let over = match stream.read(&mut [0; 1024]) {
@@ -54,7 +55,7 @@ impl Dripping {
         }
     }
 
-    /// Checks that all were closed when they should be.
+    /// Checks that all were closed at the expected time.
     fn ended(&self, at: Duration) -> Result<()> {
         for (number, (_, ended)) in self.streams.iter().enumerate() {
             let in_time = ended.is_some_and(|ended| ended + Duration::from_secs(1) >= at && ended <= at + SLACK);
@@ -126,14 +127,14 @@ fn bodies_that_stop_and_answers_that_nobody_takes_are_given_up() -> Result<()> {
     let downloads = open(50, format!("GET /file/large HTTP/1.1\r\nHost: {host}\r\n\r\n"))?;
     for mut stream in uploads {
         let mut answer = Vec::new();
-        // An answer or a reset, but not a success.
+        // An error response or a reset, but not a success.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         ensure!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{answer}");
     }
     let took = begin.elapsed();
     ensure!(took + Duration::from_millis(500) >= CLIENT && took <= CLIENT + SLACK, "bodies: given up after {took:?}");
-    // Those who take nothing: the router says in its log that it has given them up.
+    // Clients that read nothing: the router logs that it has disconnected them.
     let lines = || {
         let lines = sluice.output();
         let given_up = |line: &&String| !line.contains("flags=\"-\"");
@@ -150,10 +151,10 @@ fn bodies_that_stop_and_answers_that_nobody_takes_are_given_up() -> Result<()> {
     Ok(())
 }
 
-/// `curl --limit-rate`: a thin line, but one on which something moves all the time.
+/// `curl --limit-rate`: little bandwidth, but continuous progress.
 #[test]
 fn a_thin_line_is_not_a_slow_client() -> Result<()> {
-    // curl reads what its socket has room for, and then nothing until its average is right: here for less than 2 s.
+    // curl empties its socket buffer, and then reads nothing until its average is right: here for less than 2 s.
     const PATIENT: Duration = Duration::from_secs(5);
     let stage = Stage::new("thin", &format!("  tuningOptions: {{clientTimeout: {}s}}\n", PATIENT.as_secs()))?;
     let folder = stage.folder("files")?;
@@ -185,7 +186,8 @@ fn a_thin_line_is_not_a_slow_client() -> Result<()> {
                     }
                     let output = tests::command::output(&mut curl)?;
                     assert_eq!(String::from_utf8(output.stdout)?, LENGTH.to_string(), "{url} {version}");
-                    // curl takes more than its limit at first; what counts is that it takes longer than a client may.
+                    // curl exceeds its limit at first; what matters is that the transfer takes longer than the
+                    // time-out.
                     ensure!(begin.elapsed() > PATIENT, "{url} {version} was not slow: {:?}", begin.elapsed());
                     Ok(())
                 }));

@@ -28,13 +28,13 @@ use mutations::Mutation;
 use origins::{Manner, Origin, Request, Seen};
 use probes::{HIDDEN, Kind, Probe, SHAPES, Shape};
 
-/// Requests under way at once.
+/// Concurrent requests.
 const CLIENTS: usize = 16;
-/// One of so many refused requests is followed by one on another connection.
+/// One in this many rejected requests is followed by one on another connection.
 const OTHERS: usize = 7;
-/// After so long without an answer there will be none before more is sent.
+/// After this time without a response, more bytes must be sent.
 const QUIET: Duration = Duration::from_millis(120);
-/// Where the lenient proxy of the control takes requests.
+/// Port of the lenient proxy in the control experiment.
 const CONTROL: u16 = 8081;
 
 /// Routes that the kernel may carry.
@@ -72,7 +72,7 @@ fn through_the_router(data_path: DataPath, manner: Manner, sending: Sending) -> 
     }
     let sluice = stage.serve_by(data_path)?;
     let probes = probes(&origins, mutations::all(), &SHAPES);
-    // A connection that the kernel carries has one origin.
+    // Each connection that the kernel carries has one origin.
     let way = Way { sending, witness_stays: data_path == DataPath::UserSpace, patience: PATIENCE };
     let run = attack(&stage.netns, at(HTTP), &origins, &probes, way)?;
     eprintln!("{} probes of {} spellings: {}", probes.len(), mutations::all().len(), run.summary());
@@ -85,7 +85,7 @@ fn through_the_router(data_path: DataPath, manner: Manner, sending: Sending) -> 
         let odd = if sending == Sending::InParts { 64 } else { 0 };
         ensure!(dialed >= laters + odd, "the kernel carried {dialed} connections");
     }
-    // It would show nothing if none got through, or all did.
+    // The story would show nothing if no requests got through, or all did.
     for name in origins.iter().map(|origin| origin.name) {
         let through = count(Kind::Odd, name);
         ensure!(sending == Sending::InParts || through >= 16, "{name} answered {through}");
@@ -94,7 +94,7 @@ fn through_the_router(data_path: DataPath, manner: Manner, sending: Sending) -> 
     Ok(())
 }
 
-/// The checks find what there is to find: before every origin a proxy that reads as it likes lets requests through.
+/// Control experiment: with a lenient proxy before every origin, the checks detect smuggled requests.
 #[test]
 fn what_a_lenient_proxy_lets_through_is_found() -> Result<()> {
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
@@ -107,7 +107,7 @@ fn what_a_lenient_proxy_lets_through_is_found() -> Result<()> {
         let arguments =
             [&[port.as_str(), reading][..], &endpoints.iter().map(String::as_str).collect::<Vec<_>>()].concat();
         let _proxy = python::server(&netns, "lenient_proxy", &arguments)?;
-        // A part will do.
+        // A sample is enough.
         let probes = probes(&origins, mutations::all().into_iter().take(134), &HIDDEN);
         let way = Way { sending: Sending::AtOnce, witness_stays: true, patience: Duration::from_secs(1) };
         let run = attack(&netns, at(CONTROL), &origins, &probes, way)?;
@@ -155,11 +155,11 @@ enum Sending {
     InParts,
 }
 
-/// How everything is sent.
+/// Parameters of sending.
 #[derive(Clone, Copy)]
 struct Way {
     sending: Sending,
-    /// Whether well-formed requests of a client are all on one connection.
+    /// True if all well-formed requests of a client share one connection.
     witness_stays: bool,
     /// Time-out of a probe.
     patience: Duration,
@@ -168,9 +168,9 @@ struct Way {
 /// Results of the probes.
 #[derive(Default)]
 struct Run {
-    /// Which requests were answered with 200, with the origin that they were for.
+    /// Requests answered with 200, each with its origin.
     answered: BTreeMap<(usize, Kind), &'static str>,
-    /// What should not be, with the origin that it is about.
+    /// Violations, each with the origin that they concern.
     findings: Vec<(&'static str, String)>,
 }
 
@@ -237,12 +237,12 @@ fn story(probe: &Probe, error: &anyhow::Error) -> String {
     format!("{:?} with {:?}: {error:#}", probe.shape, String::from_utf8_lossy(&probe.line))
 }
 
-/// Sends a probe on a connection of its own; which of its requests were answered.
+/// Sends a probe on a connection of its own; returns which of its requests were answered.
 fn ask(router: SocketAddr, probe: &Probe, way: Way) -> Result<Vec<Kind>> {
     let mut stream = connect(router, way.patience)?;
     let [request, behind] = probe.parts();
     let mut answer = Vec::new();
-    // The router may close before it has read all.
+    // The router may close before it has read everything.
     if way.sending == Sending::AtOnce {
         let _ = stream.write_all(&[request, behind].concat().concat());
         receive(&mut stream, &mut answer, |_| false)?;
@@ -250,8 +250,8 @@ fn ask(router: SocketAddr, probe: &Probe, way: Way) -> Result<Vec<Kind>> {
     }
     stream.set_read_timeout(Some(QUIET))?;
     for part in request {
-        // Each in a segment of its own: a part that comes while the origin is dialed may be sent again with the next one.
-        // An origin that goes by the chunks may wait for more.
+        // Each in a segment of its own: a part that arrives while the origin is being dialed may be retransmitted with
+        // the next one. An origin that decodes the chunks may wait for more.
         let _ = stream.write_all(&part);
         let _ = receive(&mut stream, &mut answer, |answer| probes::end_of_answer(answer).is_some());
         if !answer.is_empty() {
@@ -264,7 +264,7 @@ fn ask(router: SocketAddr, probe: &Probe, way: Way) -> Result<Vec<Kind>> {
     probe.check_own(&answer).map(|()| Vec::new())
 }
 
-/// Reads until there is enough, or the connection ends.
+/// Reads until there are enough bytes, or the connection ends.
 fn receive(stream: &mut TcpStream, answer: &mut Vec<u8>, enough: impl Fn(&[u8]) -> bool) -> Result<()> {
     let mut part = [0; 4096];
     while !enough(answer) {
@@ -278,7 +278,7 @@ fn receive(stream: &mut TcpStream, answer: &mut Vec<u8>, enough: impl Fn(&[u8]) 
     Ok(())
 }
 
-/// Sends the well-formed request on a connection that stays.
+/// Sends the well-formed request on a kept-alive connection.
 fn ask_later(witness: &mut Option<TcpStream>, router: SocketAddr, probe: &Probe, patience: Duration) -> Result<()> {
     let stream = match witness {
         Some(stream) => stream,
@@ -302,15 +302,15 @@ fn connect(router: SocketAddr, patience: Duration) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Every request that an origin got is one that was sent, for its own host, once, and was answered; and all that were
-/// answered it got.
+/// Every request that an origin received was sent, for its own host, once, and was answered; and the origins received
+/// all answered requests.
 fn judge(origins: &[Origin], probes: &[Probe], sending: Sending, run: &mut Run) -> Result<()> {
     let probes: HashMap<usize, &Probe> = probes.iter().map(|probe| (probe.number, probe)).collect();
     let mut got: BTreeSet<(usize, Kind)> = BTreeSet::new();
     for origin in origins {
         for seen in origin.seen()? {
             match (seen, sending) {
-                // Where the kernel carries it, the origin judges.
+                // If the kernel carries the connection, the origin decides.
                 (Seen::Malformed(_), Sending::InParts) => (),
                 (Seen::Malformed(line), _) => run.findings.push((origin.name, format!("could not read {line:?}"))),
                 (Seen::Request(request), _) => match own(origin, &request, &probes, sending) {
@@ -324,7 +324,7 @@ fn judge(origins: &[Origin], probes: &[Probe], sending: Sending, run: &mut Run) 
     for one in got.iter().chain(run.answered.keys()).collect::<BTreeSet<_>>() {
         let what = match (got.contains(one), run.answered.contains_key(one)) {
             (false, _) => "answered, but nobody got it",
-            // The kernel resets a connection with an answer on its way.
+            // The kernel resets a connection while a response is in flight.
             (true, false) if sending == Sending::AtOnce => "got, but not answered",
             _ => continue,
         };
@@ -334,7 +334,7 @@ fn judge(origins: &[Origin], probes: &[Probe], sending: Sending, run: &mut Run) 
     Ok(())
 }
 
-/// Which request this is, of those that were sent to this origin.
+/// Identifies a request among those sent to this origin.
 fn own(origin: &Origin, request: &Request, probes: &HashMap<usize, &Probe>, sending: Sending) -> Result<(usize, Kind)> {
     ensure!(request.host == origin.host(), "the host is another one's");
     let (kind, number) = Kind::of(&request.target).context("nobody sent that")?;

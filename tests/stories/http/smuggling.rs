@@ -24,15 +24,15 @@ use super::stage::{HTTP, Stage, Tls, at};
 use requests::Random;
 
 const REQUESTS: usize = 1_500;
-/// Requests under way at once.
+/// Concurrent requests.
 const CLIENTS: usize = 12;
-/// After so long without a byte there will be none.
+/// After this time without a byte, no more are expected.
 const QUIET: Duration = Duration::from_millis(120);
-/// The same requests every time.
+/// Seed of the requests, which are always the same.
 const SEED: u64 = 0x51_0c_e5;
 
 const ORIGINS: [&str; 3] = ["nginx", "aiohttp", "lenient"];
-/// Whom the requests behind the odd ones are for.
+/// Destination of the requests after the odd ones.
 const VICTIM: &str = "victim";
 
 /// Routes that the kernel may carry.
@@ -47,7 +47,7 @@ struct Origins {
 }
 
 impl Origins {
-    /// Their routes have no setting that would keep the kernel from carrying their clear text.
+    /// Their routes have no setting that prevents the kernel from carrying their clear text.
     fn start(stage: &Stage) -> Result<Origins> {
         let block = format!(
             "log_format story \"$http_host\\t$request_method\\t$request\";\nserver {{ listen {}; access_log file/log story; \
@@ -71,13 +71,13 @@ impl Origins {
         Ok(Origins { nginx, others })
     }
 
-    /// What each has got, as lines of host, method and target.
+    /// The requests that each has received, as lines of host, method and target.
     fn seen(&self) -> Result<Vec<(&'static str, Vec<String>)>> {
         let log = std::fs::read(self.nginx.files().join("log"))?;
         let lines = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
         let others = self.others.iter().map(|(name, process)| {
             let lines = process.output().into_iter().filter(|line| line.matches('\t').count() == 2);
-            // Their error logs have the same form.
+            // Their error logs have the same format.
             (*name, lines.collect())
         });
         Ok([("nginx", lines)].into_iter().chain(others).collect())
@@ -87,7 +87,7 @@ impl Origins {
 /// Sends bytes on a connection of their own; returns the bytes received until none follow.
 fn send(stage: &Stage, bytes: &[u8]) -> Result<String> {
     let mut stream = stream::open(&stage.netns, at(HTTP))?;
-    // The router may close before it has read all.
+    // The router may close before it has read everything.
     let _ = stream.write_all(bytes);
     stream.set_read_timeout(Some(QUIET))?;
     let mut answer = Vec::new();
@@ -108,7 +108,7 @@ fn ask(stage: &Stage, origin: &str, target: &str) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut answer = String::new();
     let mut part = [0; 4096];
-    // Not every endpoint closes when it is asked to, and the kernel does not do it in its place.
+    // Some endpoints do not close the connection on request, and the kernel does not close it instead.
     while !answer.ends_with(']') {
         let read = stream::read_some(&mut stream, &mut part)?;
         ensure!(read > 0, "the connection ends after {answer:?}");
@@ -119,7 +119,7 @@ fn ask(stage: &Stage, origin: &str, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The numbers in targets of a kind, such as `/odd-12-12`: those that no damage has changed.
+/// The numbers in targets of a kind, such as `/odd-12-12`, if the target is undamaged.
 fn numbers<'t>(text: &'t str, kind: &'t str) -> impl Iterator<Item = usize> + 't {
     text.split(kind).skip(1).filter_map(|rest| {
         let mut numbers = rest.split(|c: char| !c.is_ascii_digit());

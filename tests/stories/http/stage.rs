@@ -1,4 +1,4 @@
-//! A router on a loopback of its own, and a CA that its clients trust.
+//! A router on a loopback of its own, and a CA trusted by its clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use tests::process::Process;
 use tests::sluice::{DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_until};
 
-/// Where the router takes clear text.
+/// Port of the router for clear text.
 pub const HTTP: u16 = 8080;
-/// Where the router takes TLS.
+/// Port of the router for TLS.
 pub const HTTPS: u16 = 8443;
 
 /// An address on loopback.
@@ -28,15 +28,15 @@ pub const fn at(port: u16) -> SocketAddr {
 pub enum Tls {
     /// Clear text.
     Without,
-    /// It ends at the router.
+    /// Terminated by the router.
     Edge,
     /// As `Edge`, and the endpoint has a certificate of the stage's CA.
     Reencrypt,
 }
 
-/// Everything but the router itself.
+/// Everything except the router itself.
 pub struct Stage {
-    /// Where all of it runs.
+    /// Its namespace.
     pub netns: Netns,
     /// Issuer of all certificates.
     pub ca: Ca,
@@ -45,7 +45,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A router without routes, with further lines of its `spec`.
+    /// A stage for a router without routes, with further lines of its `spec`.
     ///
     /// # Errors
     /// When the namespace or a file cannot be made.
@@ -56,7 +56,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Starts the router in user space, without waiting for connections when it ends.
+    /// Starts the router in user space, without draining connections at its end.
     ///
     /// # Errors
     /// When it does not become ready.
@@ -81,7 +81,7 @@ impl Stage {
         Sluice::start(&self.netns, self.manifests.path(), &Options { arguments, ..options })
     }
 
-    /// Writes a manifest, in one step.
+    /// Writes a manifest atomically.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -106,7 +106,7 @@ impl Stage {
         self.write(&format!("service-{name}"), &text)
     }
 
-    /// A Route of this name to a Service; its host, which is `NAME.apps.test`.
+    /// A Route of this name to a Service; returns its host, `NAME.apps.test`.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -116,7 +116,7 @@ impl Stage {
         Ok(host)
     }
 
-    /// As [`Stage::route`], with a certificate of one's own.
+    /// As [`Stage::route`], with a custom certificate.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -137,7 +137,7 @@ impl Stage {
         self.write(&format!("route-{name}"), &folder::annotated(&route, annotations))
     }
 
-    /// A certificate and its key for a server of this name: where they are.
+    /// Paths of a certificate and its key for a server of this name.
     ///
     /// # Errors
     /// When they cannot be made.
@@ -147,7 +147,7 @@ impl Stage {
         Ok([certificate?, key?])
     }
 
-    /// nghttpd, which speaks HTTP/2 in clear text on a port of loopback.
+    /// nghttpd, which speaks HTTP/2 in clear text on a loopback port.
     ///
     /// # Errors
     /// When it does not listen.
@@ -177,7 +177,7 @@ impl Stage {
         text(self.ca.file())
     }
 
-    /// `curl`, which trusts the stage's CA.
+    /// `curl` that trusts the stage's CA.
     ///
     /// # Errors
     /// When it fails; the error has its output.
@@ -186,7 +186,7 @@ impl Stage {
         self.client().curl(url, &[&["--cacert", &ca][..], arguments].concat())
     }
 
-    /// A client on the stage; it does not know the stage's CA yet.
+    /// A client on the stage, which does not trust the stage's CA.
     pub fn client(&self) -> Client<'_> {
         Client::of(&self.netns, Ipv4Addr::LOCALHOST.into())
     }

@@ -1,4 +1,4 @@
-//! Trailers (RFC 9110 §6.5), both ways, over HTTP/2 and HTTP/1.1.
+//! Trailers (RFC 9110 §6.5) in both directions, over HTTP/2 and HTTP/1.1.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -26,7 +26,7 @@ fn trailers_pass_both_ways_over_http2() -> Result<()> {
     nghttp.args(["--header", &format!(":authority: {host}"), &format!("https://127.0.0.1:{HTTPS}/body")]);
     let output = command::output(&mut nghttp)?;
     let client = String::from_utf8_lossy(&output.stdout).into_owned();
-    // The answer's fields, its content, then its trailers.
+    // The response's fields, its content, then its trailers.
     let (_, trailers) = client.split_once("a body\n").unwrap_or_default();
     ensure!(trailers.contains("x-of-server: yes"), "the client got no trailers:\n{client}");
     let seen = || nghttpd.output().into_iter().find(|line| line.contains("x-of-client: yes"));

@@ -1,4 +1,5 @@
-//! Large bodies, each way, over every version of HTTP on either side: all of it arrives, and none of it is kept.
+//! Large bodies in both directions, over every HTTP version on either side: they arrive completely, and are not
+//! buffered.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -30,7 +31,7 @@ fn download(stage: &Stage, url: &str, arguments: &[&str]) -> Result<(u64, Checks
     Ok(received)
 }
 
-/// Checks an answer of `/sum`.
+/// Checks a response to `/sum`.
 fn summed(stage: &Stage, url: &str, arguments: &[&str], expected: (u64, Checksum)) -> Result<Value> {
     let answer = stage.curl(url, arguments)?;
     let sum: Value = serde_json::from_str(&answer.body).with_context(|| format!("{url}: {answer:?}"))?;

@@ -1,4 +1,4 @@
-//! WebSocket (RFC 6455), spoken by Debian's `websockets` at both ends.
+//! WebSocket (RFC 6455) by Debian's `websockets` at both ends.
 
 use anyhow::Result;
 use serde_json::{Value, json};

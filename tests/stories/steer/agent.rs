@@ -1,4 +1,4 @@
-//! What happens to connections while the agent is gone or stopped, and while their route changes.
+//! Connections while the agent is gone or stopped, and while their route changes.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -26,7 +26,7 @@ fn connections_go_on_without_an_agent() -> Result<()> {
         let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
         let pairs = (0..4).map(|_| stage.connect()).collect::<Result<Vec<_>>>()?;
         pairs.iter().try_for_each(Pair::greet)?;
-        // In the middle of a transfer.
+        // During a transfer.
         thread::scope(|scope| {
             let transfers: Vec<_> =
                 (0..).zip(pairs).map(|(seed, pair)| scope.spawn(move || pair.exchange(seed, LENGTH, LENGTH))).collect();
@@ -37,7 +37,7 @@ fn connections_go_on_without_an_agent() -> Result<()> {
     Ok(())
 }
 
-/// The next agent goes on with the maps of the one that was killed, and with the connections in them.
+/// The next agent adopts the maps of the killed one, and the connections in them.
 #[test]
 fn a_killed_agents_connections_are_the_next_ones() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, Setup { kept: true, ..Setup::new(Family::V4) })?;
@@ -56,7 +56,7 @@ fn a_killed_agents_connections_are_the_next_ones() -> Result<()> {
     stage.nothing_is_left()
 }
 
-/// A stopped agent still has its listening sockets: the kernel program goes on to dial, and the agent is not asked.
+/// A stopped agent keeps its listening sockets: the kernel program continues to dial, without the agent.
 #[test]
 fn new_connections_need_no_instruction_of_the_agent() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
@@ -85,7 +85,7 @@ fn a_connection_outlives_its_host(data_path: DataPath) -> Result<()> {
     old.exchange(2, LENGTH, LENGTH)
 }
 
-/// Whether the router's table has a route for a host.
+/// True if the router's table has a route for a host.
 fn serves(stage: &Stage, host: &str) -> Result<bool> {
     let routes = stage.sluice.get("routes")?;
     let routes = routes.as_array().context("a list")?;
@@ -96,7 +96,7 @@ fn a_connection_outlives_its_endpoint(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, Setup::new(Family::V4))?;
     let old = stage.connect()?;
     old.greet()?;
-    // Another address takes the endpoint's place.
+    // Another address replaces the endpoint.
     let new = SocketAddr::new(stage.family.address(BACK, 3), BACKEND_PORT + 1);
     let listener = stage.backend.run(|| Ok(TcpListener::bind(new)?))?;
     stage.change(HOST, &[new])?;
@@ -108,7 +108,7 @@ fn a_connection_outlives_its_endpoint(data_path: DataPath) -> Result<()> {
     old.exchange(4, LENGTH, LENGTH)
 }
 
-/// A connection, if it reaches this listener and not the stage's own.
+/// A connection if it reaches this listener, and not the stage's own.
 fn reaches(stage: &Stage, listener: &TcpListener, hello: &[u8]) -> Result<Option<Pair>> {
     let mut client = stream::open(&stage.client, stage.address)?;
     client.write_all(hello)?;

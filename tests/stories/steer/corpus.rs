@@ -1,5 +1,5 @@
-//! The corpora of the parsers, file by file, on real connections: the result of each is that of its manifest on both
-//! data paths, and the endpoint sees only its own bytes.
+//! The corpora of the parsers, file by file, on real connections: on both data paths, the result of each is that of its
+//! manifest, and the endpoint receives only its own bytes.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -18,11 +18,11 @@ on_both_data_paths! {
     hellos_reach_whom_they_name_and_nobody_else,
 }
 
-/// The one host that has a route.
+/// The only host with a route.
 const HOST: &str = "a.test";
 /// Its endpoint.
 const ENDPOINT: u16 = 9001;
-/// Clear text that the kernel may carry, without health checks, which would add connections.
+/// Routes that the kernel may carry in clear text, without health checks, which would add connections.
 const PLAIN: [(&str, &str); 3] = [
     ("haproxy.router.openshift.io/set-forwarded-headers", "never"),
     ("haproxy.router.openshift.io/disable_cookies", "true"),
@@ -36,15 +36,15 @@ fn at(port: u16) -> SocketAddr {
 /// Expected result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The endpoint gets it, byte for byte.
+    /// The endpoint receives the bytes unchanged.
     Endpoint,
-    /// The router ends TLS by itself: a record of a handshake, or an alert about what only an endpoint reads.
+    /// The router terminates TLS: a handshake record, or an alert about parts of the hello that only an endpoint reads.
     Terminated,
-    /// A fatal alert, then the end.
+    /// A fatal alert, then the end of the connection.
     Alert(u8),
     /// A response of the router, with this status.
     Status(u16),
-    /// The end without a word.
+    /// The end of the connection without data.
     Closed,
 }
 
@@ -75,7 +75,7 @@ impl Stage {
     /// Sends a file to a port of the router, and checks the result.
     fn check(&self, port: u16, bytes: &[u8], fate: Fate) -> Result<()> {
         let mut client = open(&self.netns, at(port))?;
-        // The router may have heard enough already.
+        // The router may already have decided.
         let _ = client.write_all(bytes);
         if fate == Fate::Endpoint {
             let mut endpoint = accept(&self.endpoint)?;
@@ -145,7 +145,7 @@ fn hellos_reach_whom_they_name_and_nobody_else(data_path: DataPath) -> Result<()
     ensure!(reached > 20, "{reached} hellos for the route");
     if data_path == DataPath::Kernel {
         let dialed = pinned::dial_counter(&stage.sluice, DialCounter::Dialed)?;
-        // All but those that are longer than it gathers.
+        // All except those that exceed its buffer.
         ensure!(dialed + 5 > reached, "the kernel carried {dialed} of {reached}");
     }
     Ok(())
@@ -158,7 +158,7 @@ fn is_unclear(head: &[u8]) -> bool {
     parser.head().framing == Framing::Unclear
 }
 
-/// In user space heads have a corpus of their own, with what follows them.
+/// In user space, heads have a corpus of their own, together with the bytes after them.
 #[test]
 fn heads_that_the_kernel_does_not_carry_are_answered_by_the_router() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, "")?;
@@ -170,9 +170,9 @@ fn heads_that_the_kernel_does_not_carry_are_answered_by_the_router() -> Result<(
             {
                 Fate::Endpoint
             }
-            // Which goes to the endpoint, too, or is refused, but by the proxy.
+            // Those reach the endpoint as well, or are rejected by the proxy.
             (Some(HOST), _, Some("origin" | "absolute")) => continue,
-            // Which the proxy reads as HTTP/1.1.
+            // The proxy reads them as HTTP/1.1.
             _ if name.starts_with("http-12") => continue,
             (_, _, Some("asterisk")) => Fate::Status(200),
             (_, _, Some("authority")) => Fate::Status(405),
@@ -180,7 +180,7 @@ fn heads_that_the_kernel_does_not_carry_are_answered_by_the_router() -> Result<(
             (Some(_), _, _) => Fate::Status(503),
             (_, Some("-"), _) => Fate::Closed,
             (_, Some(status), _) => Fate::Status(status.parse()?),
-            // 408, in time.
+            // 408 after a time-out.
             _ => continue,
         };
         stage.check(8080, &bytes, fate).with_context(|| format!("{name}: {outcome}, {fate:?}"))?;

@@ -1,4 +1,4 @@
-//! Endpoints that refuse, that are silent, and that remember an older connection from the same port.
+//! Endpoints that refuse connections, that do not respond, and that remember an older connection from the same port.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -27,7 +27,7 @@ on_both_data_paths! {
 
 /// A closed port.
 const CLOSED_PORT: u16 = BACKEND_PORT + 1;
-/// Longest that going on to another endpoint may take.
+/// Time-out for the switch to another endpoint.
 const AT_ONCE: Duration = Duration::from_millis(900);
 /// Maximum time until a connection without an answering endpoint ends.
 const GIVEN_UP: Duration = Duration::from_secs(45);
@@ -51,7 +51,7 @@ fn one_endpoint_of_two_refuses(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// As firewalls refuse: by an ICMP error, whatever its code.
+/// Firewalls refuse connections by ICMP errors, with various codes.
 fn a_refusal_by_icmp_is_a_refusal(data_path: DataPath) -> Result<()> {
     const V4: [&str; 4] = [
         "icmp type net-unreachable",
@@ -68,9 +68,10 @@ fn a_refusal_by_icmp_is_a_refusal(data_path: DataPath) -> Result<()> {
     for (family, kinds) in [(Family::V4, V4), (Family::V6, V6)] {
         let endpoints = vec![endpoint(family, 2, CLOSED_PORT), endpoint(family, 3, BACKEND_PORT)];
         let stage = Stage::new(data_path, Setup { endpoints, ..Setup::new(family) })?;
-        // An error that comes while the SYN is being sent, as over a veth, is lost on the stack: it sends another after 1 s.
+        // An error that arrives while the SYN is being sent, as over a veth, is lost in the stack: it retransmits after
+        // 1 s.
         let most = if stage.steers() { AT_ONCE } else { 3 * AT_ONCE };
-        // Else a host sends some errors a second to another host, and no more.
+        // Otherwise, a host limits the errors that it sends to another host per second.
         for setting in ["ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit"] {
             stage.backend.set(setting, "0")?;
         }
@@ -96,7 +97,7 @@ fn a_refusal_by_icmp_is_a_refusal(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// Has the backend's host reject connections to its closed port.
+/// Makes the backend's host reject connections to its closed port.
 fn reject(stage: &Stage, kind: &str) -> Result<()> {
     let rules = format!(
         "table inet guard {{ chain input {{ type filter hook input priority filter; }}; }}
@@ -120,7 +121,7 @@ fn every_endpoint_refuses(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// Sends a hello and waits for the end, without an answer; how long that took.
+/// Sends a hello and waits for the end of the connection, without a response; returns the duration.
 fn given_up(stage: &Stage) -> Result<Duration> {
     let mut client = stream::open(&stage.client, stage.address)?;
     client.set_read_timeout(Some(GIVEN_UP))?;
@@ -140,7 +141,7 @@ fn one_endpoint_of_two_is_silent(data_path: DataPath) -> Result<()> {
     let endpoints = vec![nobody, endpoint(family, 2, BACKEND_PORT)];
     let stage = Stage::new(data_path, Setup { endpoints, ..Setup::new(family) })?;
     stage.silence(nobody)?;
-    // Side by side, and so many that some go to the silent one first, but for one case in 2²⁴.
+    // Concurrently; with so many connections, some dial the silent endpoint first, except in one case of 2²⁴.
     let (slowest, fastest) = thread::scope(|scope| {
         let connections: Vec<_> = (0..24).map(|_| scope.spawn(|| answered(&stage))).collect();
         let origins = scope.spawn(|| (0..24).map(|_| answer(&stage)).collect::<Result<Vec<_>>>());
@@ -154,7 +155,7 @@ fn one_endpoint_of_two_is_silent(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// A hello, and the backend's answer; how long that took.
+/// Sends a hello, and the backend responds; returns the duration.
 fn answered(stage: &Stage) -> Result<Duration> {
     let hello = hello::client_hello(HOST)?;
     let mut client = stream::open(&stage.client, stage.address)?;
@@ -167,7 +168,7 @@ fn answered(stage: &Stage) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Answers the next connection at the backend.
+/// Responds to the next connection at the backend.
 fn answer(stage: &Stage) -> Result<std::net::TcpStream> {
     let mut origin = stream::accept(&stage.listener)?;
     stage.check_port(origin.peer_addr()?.port())?;
@@ -175,7 +176,7 @@ fn answer(stage: &Stage) -> Result<std::net::TcpStream> {
     Ok(origin)
 }
 
-/// Pods are replaced while clients connect: a dialed endpoint may be gone, and the route has others by then.
+/// Pods are replaced while clients connect: a dialed endpoint may vanish, when the route has others already.
 #[test]
 fn an_endpoint_that_goes_while_it_is_dialed_gives_way_to_the_one_that_comes() -> Result<()> {
     let family = Family::V4;
@@ -220,7 +221,8 @@ fn ports_come_round_without_timestamps(data_path: DataPath) -> Result<()> {
     ports_come_round(data_path, false)
 }
 
-/// The backend's machine remembers each connection for a minute (TIME-WAIT): a new one from the same port must look newer.
+/// The backend's machine remembers each connection for a minute (TIME-WAIT): a new one from the same port must appear
+/// newer.
 fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
     const CONNECTIONS: u32 = 500;
     // Less than a minimal retransmission timeout (200 ms). Pauses of the machine are subtracted.
@@ -253,7 +255,7 @@ fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
             }
         }
     }
-    // The scheduler may hold one up, on a machine that does other things too.
+    // On a busy machine, the scheduler may delay one of them.
     ensure!(stalls.len() <= 2, "of {CONNECTIONS} connections these stalled: {stalls:?}");
     ensure!(stage.dial_counter(DialCounter::Challenged)? == 0, "the backend took a new connection for an old one");
     ensure!(!stage.steers() || stage.dial_counter(DialCounter::TakenOver)? > 0, "no port came round");

@@ -1,4 +1,4 @@
-//! How connections end: half-closes in both orders, both ends at once, resets from either side.
+//! Ends of connections: half-closes in both orders, simultaneous closes, resets from either side.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,7 +21,7 @@ on_both_data_paths! {
     the_client_ends_right_after_its_hello,
 }
 
-/// Connections of each kind: a mistake that depends on the sequence numbers shows in some.
+/// Connections of each kind: an error that depends on sequence numbers shows in some of them.
 const TIMES: u64 = 20;
 
 fn half_closes_in_both_orders(data_path: DataPath) -> Result<()> {
@@ -46,7 +46,7 @@ fn half_closes(stage: &Stage) -> Result<()> {
             let mut received = String::new();
             second.read_to_string(&mut received)?;
             ensure!(received == "the last word", "{received:?} arrived");
-            // The other direction is still open, for long.
+            // The other direction stays open for long.
             let answer = vec![0x5a; 300_000];
             let mut received = Vec::new();
             thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn half_closes(stage: &Stage) -> Result<()> {
     stage.all_ended()
 }
 
-/// FINs and their acknowledgements that pass each other in the router, each on a CPU of its own.
+/// FINs and their acknowledgements that cross in the router, each on a CPU of its own.
 fn both_ends_at_once(data_path: DataPath) -> Result<()> {
     const CONNECTIONS: usize = 1500;
     let stage = Stage::new(data_path, Setup::new(Family::V4))?;
@@ -85,7 +85,7 @@ fn both_ends_at_once(data_path: DataPath) -> Result<()> {
     stage.all_ended()
 }
 
-/// Ends a stream, and reads to the other's end.
+/// Half-closes a stream, and reads until the peer closes it.
 fn end_of(mut stream: TcpStream) -> Result<()> {
     stream.shutdown(Shutdown::Write)?;
     ensure!(stream::read_once(&mut stream)? == 0, "bytes that nobody sent");
@@ -125,7 +125,7 @@ fn reset(stream: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// The peer sees the end: the kernel forwards a RST as it is, the relay may close in an orderly way.
+/// The peer observes the end: the kernel forwards a RST unchanged, while the relay may close with a FIN.
 fn ended(stage: &Stage, mut stream: TcpStream) -> Result<()> {
     match stream::read_once(&mut stream) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),

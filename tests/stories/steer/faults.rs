@@ -1,4 +1,4 @@
-//! Loss, duplication, delay and reordering, at every stage of a connection and on either link.
+//! Loss, duplication, delay and reordering at every stage of a connection, on either link.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -19,10 +19,10 @@ on_both_data_paths! {
     noise_on_both_links_changes_no_byte,
 }
 
-/// Frames of each direction that are singled out: past the handshake, the hello, the dial and the first answers.
+/// Frames of each direction that faults apply to: handshake, hello, dial and the first responses.
 const EARLY: u32 = 8;
 
-/// What befalls each of them, one in each connection.
+/// Faults that each of them meets, one per connection.
 const FATES: [Fate; 4] = [
     Fate::Lost,
     Fate::Twice(Duration::from_millis(3)),
@@ -30,13 +30,13 @@ const FATES: [Fate; 4] = [
     Fate::Late(Duration::from_millis(30)),
 ];
 
-/// Connections that it takes to try them all.
+/// Number of connections to try them all.
 const TRIES: u32 = 2 * EARLY * FATES.len() as u32;
 
 /// Bytes each way.
 const LENGTH: u64 = 40_000;
 
-/// In connection *n* frame *n* mod [`EARLY`] of one direction meets one of the fates; all else passes.
+/// In connection *n*, frame *n* mod [`EARLY`] of one direction meets one of the faults; all other frames pass.
 fn one_each() -> Plan {
     Box::new(|frame| {
         let (forward, rest) = (frame.connection % 2 == 0, frame.connection / 2);
@@ -69,18 +69,18 @@ fn each_early_frame_to_and_from_the_backend_once_lost_doubled_and_late(data_path
     Ok(())
 }
 
-/// The stack is right about both; the program has code for each.
+/// The stack is correct for both families; the program has code for each.
 fn families(data_path: DataPath) -> &'static [Family] {
     if data_path == DataPath::Kernel { &[Family::V4, Family::V6] } else { &[Family::V4] }
 }
 
-/// Connections side by side, so that they wait for one another's retransmissions no longer than for their own.
+/// Concurrent connections, so that their retransmission timers run in parallel.
 fn every_fate(stage: &Stage, relayed: Relayed) -> Result<()> {
     exchange_at_once(connect_at_once(stage, TRIES, relayed)?, LENGTH)?;
     stage.all_ended()
 }
 
-/// Which connections the agent may carry though the kernel could dial.
+/// Connections that the agent may carry although the kernel could dial.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Relayed {
     None,
@@ -102,7 +102,7 @@ fn exchange_at_once(pairs: Vec<(u32, Pair)>, length: u64) -> Result<()> {
     })
 }
 
-/// Connects so many clients at once; each connection with its number.
+/// Connects this many clients concurrently; returns each connection with its number.
 fn connect_at_once(stage: &Stage, count: u32, relayed: Relayed) -> Result<Vec<(u32, Pair)>> {
     thread::scope(|scope| {
         let clients: Vec<_> = (0..count)
@@ -136,10 +136,10 @@ fn connect_at_once(stage: &Stage, count: u32, relayed: Relayed) -> Result<Vec<(u
     })
 }
 
-/// The next connection at the backend: its number, with the hello before that.
+/// The next connection at the backend: its number, and the hello before it.
 fn numbered(listener: &TcpListener) -> Result<(u32, (Vec<u8>, TcpStream))> {
     let mut origin = stream::accept(listener)?;
-    // A TLS record: 5 bytes of header, its length in the last two (RFC 8446 §5.1).
+    // A TLS record: 5 bytes of header, the last two of which are its length (RFC 8446 §5.1).
     let mut hello = vec![0; 5];
     origin.read_exact(&mut hello)?;
     let length = usize::from(u16::from_be_bytes([hello[3], hello[4]]));

@@ -1,4 +1,4 @@
-//! Maps that are full, and handshakes that were forgotten: the relay takes the connection, and not a byte is lost.
+//! Full maps and removed handshakes: the relay serves the connection, and no byte is lost.
 
 use std::io::Write;
 
@@ -16,8 +16,8 @@ const LENGTH: u64 = 200_000;
 /// How a client sends its hello.
 const CUTS: [usize; 3] = [0, 100, 1000];
 
-/// Connects while the agent is stopped, so that maps are not swept: the kernel decides on their current content. Then
-/// the agent resumes and serves the connection, and the kernel does not.
+/// Connects while the agent is stopped, so that maps are not swept: the kernel decides by their current content. Then
+/// the agent resumes and serves the connection.
 fn relayed(stage: &Stage, hello: &[u8], cut: usize, between: impl FnOnce() -> Result<()>) -> Result<()> {
     let (first, second) = hello.split_at(cut);
     let mut client = stream::open(&stage.client, stage.address)?;

@@ -1,4 +1,4 @@
-//! How a hello may come: in one segment or several, cut anywhere, merged with what follows.
+//! Deliveries of a hello: in one or several segments, split anywhere, merged with the bytes after it.
 
 use std::io::{Read, Write};
 
@@ -20,7 +20,7 @@ on_both_data_paths! {
 fn a_short_hello_cut_at_every_byte(data_path: DataPath) -> Result<()> {
     let hello = short_hello(HOST)?;
     ensure!(hello.len() < 600, "{} bytes are not short", hello.len());
-    // Cut at 0: in one segment.
+    // Split at 0: in one segment.
     cuts(&Stage::new(data_path, Setup::new(Family::V4))?, &hello, 1)
 }
 
@@ -65,7 +65,7 @@ fn a_long_hello_cut_into_three(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// The program holds back as many segments as a first window of ten may have, less what follows the hello.
+/// The program holds back as many segments as a first window of ten contains, less those after the hello.
 fn a_long_hello_cut_into_many(data_path: DataPath) -> Result<()> {
     const MOST: usize = 8;
     let hello = client_hello(HOST)?;

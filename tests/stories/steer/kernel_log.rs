@@ -1,4 +1,4 @@
-//! `sluice run --kernel-log`: what the kernel program logs of a connection, and when it does not.
+//! `sluice run --kernel-log`: the log lines of the kernel program about a connection, and their absence.
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,12 +16,12 @@ fn setup(log: &'static str) -> Setup {
     Setup { log: Some(log), arguments: vec!["--kernel-log".to_owned()], ..Setup::new(Family::V4) }
 }
 
-/// Lines of the kernel program so far.
+/// Lines logged by the kernel program so far.
 fn lines(stage: &Stage) -> Vec<String> {
     stage.sluice.output().into_iter().filter(|line| line.contains(" sluice::kernel: ")).collect()
 }
 
-/// Waits for a line with all of these parts.
+/// Waits for a line that contains all of these parts.
 fn logged(stage: &Stage, parts: &[&str]) -> Result<()> {
     let is_there = || lines(stage).iter().any(|line| parts.iter().all(|part| line.contains(part)));
     wait::wait_until("the line is logged", wait::PATIENCE, is_there)
@@ -73,7 +73,7 @@ fn nothing_is_logged(stage: &Stage) -> Result<()> {
     })
 }
 
-/// The ring goes with its agent: connections go on, and the next agent's programs log into their own.
+/// The ring is removed with its agent: connections continue, and the next agent's programs log into their own.
 #[test]
 fn the_next_agent_goes_on_to_log() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, Setup { kept: true, ..setup(ALL) })?;

@@ -1,4 +1,4 @@
-//! After the last connection nothing is left of any, however each ended.
+//! After the last connection no state of any is left, however each ended.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -20,7 +20,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     let nobody = SocketAddr::new(Family::V4.address(BACK, 99), BACKEND_PORT);
     let stage = Stage::new(DataPath::Kernel, Setup { other: Some((SILENT, nobody)), ..Setup::new(Family::V4) })?;
     stage.silence(nobody)?;
-    // Dials without an answer: of clients that wait, and of one that is gone.
+    // Dials without a response: of waiting clients, and of a disconnected one.
     let mut waiting = Vec::new();
     for _ in 0..3 {
         let mut client = stream::open(&stage.client, stage.address)?;
@@ -29,7 +29,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     }
     waiting.pop();
     for seed in 0..10 {
-        // Orderly ends, in both orders.
+        // FINs in both orders.
         stage.connect()?.exchange(seed, 10_000, 10_000)?;
         for client_first in [true, false] {
             let Pair { client, origin } = stage.connect()?;
@@ -50,8 +50,8 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
                 other => bail!("instead of a reset: {other:?}"),
             }
         }
-        // A client that goes in the middle of its hello, orderly and not; one that says nothing; one that is decided
-        // about and has no route.
+        // A client that disconnects in the middle of its hello, by FIN and by RST; a silent one; and one whose host has
+        // no route.
         let hello = client_hello(HOST)?;
         for orderly in [true, false] {
             let mut client = stream::open(&stage.client, stage.address)?;
@@ -68,7 +68,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
         // An alert, or a reset.
         let _ = client.read_to_end(&mut answer);
     }
-    // The stage itself: there is something that must go.
+    // A check of the stage itself: there is state to remove.
     ensure!(Flows::of(&stage.sluice)?.count()? > 0, "nothing lingers, though connections have just ended");
     stage.nothing_is_left()?;
     // A waiting client gets a RST when it retransmits.

@@ -1,4 +1,4 @@
-//! A receiver that reads nothing stops the sender, and nothing piles up in the router.
+//! A receiver that does not read stops the sender, and the router buffers a bounded amount.
 
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ fn stalled(data_path: DataPath, family: Family) -> Result<()> {
             Ok::<_, anyhow::Error>((joined(sender)?, received, stalled, most))
         })?;
         ensure!(received == (LENGTH, sent), "something else arrived");
-        // The sender's buffer and the receiver's; a relay has two more, and a pipe.
+        // The sender's buffer and the receiver's; a relay adds two buffers and a pipe.
         let places = if stage.steers() { 2 } else { 5 };
         ensure!(stalled <= places * BUFFER, "{} KiB were taken though nobody read", stalled / 1024);
         let grown = most.saturating_sub(before);
@@ -74,7 +74,7 @@ fn stalled(data_path: DataPath, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// Waits until nothing more is taken from the sender for half a second.
+/// Waits until the sender has been blocked for half a second.
 fn stalls(written: &AtomicU64) -> Result<()> {
     let mut last = (0, Instant::now());
     wait::wait_until("the sender is stopped", wait::PATIENCE, || {

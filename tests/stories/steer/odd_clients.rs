@@ -1,5 +1,5 @@
-//! Ends that behave as no stack does: sequence numbers and timestamps about to wrap, repeated and overlapping segments,
-//! small windows. The client or the backend is raw, the other end is a stack, which drops invalid packets.
+//! Ends that no stack behaves like: sequence numbers and timestamps about to wrap, repeated and overlapping segments,
+//! small windows. The client or the backend is raw; the other end is a stack, which drops invalid packets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -32,19 +32,19 @@ on_both_data_paths! {
     a_forged_reset_ends_no_connection_whose_client_only_acknowledges,
 }
 
-/// Bytes each way: enough for numbers a few packets before their wrap to wrap, either of the two ends' own.
+/// Bytes each way: enough for sequence numbers of either end to wrap.
 const LENGTH: usize = 60_000;
-/// Maximum time until a silent client is disconnected: the time-out of the stack, then that of the proxy.
+/// Maximum time until a silent client is disconnected: the stack's time-out, then the proxy's.
 const GIVEN_UP: Duration = Duration::from_secs(30);
 /// Payload of a raw end's segments.
 const SEGMENT: usize = 1200;
 
-/// Initial sequence numbers: one before the wrap, within the hello, a few segments after it; and half-way, where the
-/// sign of differences turns.
+/// Initial sequence numbers: one before the wrap, within the hello, and a few segments after it; and half-way, where
+/// the sign of differences changes.
 const ISNS: [u32; 6] =
     [u32::MAX, u32::MAX - 1, u32::MAX - 100, u32::MAX - 1500, u32::MAX - 20_000, i32::MAX as u32 - 700];
 
-/// Every nature that wraps somewhere, with different windows.
+/// Every nature with a wrap at some point, with different windows.
 fn natures() -> impl Iterator<Item = Nature> {
     let clocks = [Some(u32::MAX), Some(u32::MAX - 3), Some(i32::MAX as u32 - 2), None];
     let shifts = [Some(0), Some(3), Some(14), None];
@@ -68,7 +68,7 @@ fn client(stage: &Stage, port: u16, nature: Nature) -> Result<End> {
     End::connect(&place, stage.address, nature)
 }
 
-/// All bytes of a stream of this length.
+/// The content of a stream of this length.
 fn content(seed: u64, length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream::Content::of(seed, length as u64).send(&mut bytes, length as u64, |_| ())?;
@@ -93,16 +93,16 @@ fn wrapping_clients(data_path: DataPath, family: Family) -> Result<()> {
     stage.all_ended()
 }
 
-/// Who must have dialed.
+/// Expected dialer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dialer {
-    /// Who the data path says.
+    /// The one of the data path.
     Certain,
-    /// Either.
+    /// Any.
     Any,
 }
 
-/// A raw client sends its hello in a way of its own; then bytes both ways, and an end.
+/// A raw client sends its hello in the given way; then bytes each way, and a close.
 fn talk(
     stage: &Stage,
     mut end: End,
@@ -155,7 +155,7 @@ fn wrapping_backends(data_path: DataPath, family: Family) -> Result<()> {
     stage.all_ended()
 }
 
-/// A stack's client and a raw backend.
+/// A client with a stack and a raw backend.
 fn backend(stage: &Stage, address: SocketAddr, nature: Nature) -> Result<()> {
     let place = Place { at: (&stage.backend, "eth0"), gateway: (&stage.router, "back"), address };
     let mut end = End::listen(&place, nature)?;
@@ -186,7 +186,7 @@ fn backend(stage: &Stage, address: SocketAddr, nature: Nature) -> Result<()> {
     })
 }
 
-/// How a client sends its hello.
+/// The way in which a client sends its hello.
 type Way<'h> = &'h dyn Fn(&mut End) -> Result<()>;
 
 fn hellos_whose_segments_are_repeated(data_path: DataPath) -> Result<()> {
@@ -275,7 +275,7 @@ fn hellos_that_are_damaged_on_their_way(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
-/// On the kernel's path the stack waits with its socket for the first bytes (`TCP_DEFER_ACCEPT`), but not for ever.
+/// On the kernel's path the stack delays its socket until the first bytes arrive (`TCP_DEFER_ACCEPT`), with a time-out.
 fn a_client_that_says_nothing_is_given_up(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, Setup::new(Family::V4))?;
     let mut client = stream::open(&stage.client, stage.address)?;
@@ -315,7 +315,7 @@ fn a_forged_fin_of_the_past_ends_nothing(data_path: DataPath) -> Result<()> {
     stage.all_ended()
 }
 
-/// The client and its connection's endpoint are gone, with no word to the router; the same port of the client begins anew.
+/// The client and the connection's endpoint vanish without notifying the router; then the same client port is reused.
 fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(data_path: DataPath) -> Result<()> {
     for family in [Family::V4, Family::V6] {
         let stage = Stage::new(data_path, Setup::new(family))?;
@@ -347,13 +347,13 @@ fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(d
         let origin = stream::accept_with(&stage.listener, &hello)?;
         stage.check_port(origin.peer_addr()?.port())?;
         Pair { client, origin }.exchange(1, 20_000, 20_000)?;
-        // Its third SYN comes after 3 s.
+        // Its third SYN is sent after 3 s.
         ensure!(begun.elapsed() < Duration::from_secs(8), "it took {:?}", begun.elapsed());
     }
     Ok(())
 }
 
-/// A connection of the client from a port of its choice.
+/// A connection of the client from this port.
 fn connect_from(stage: &Stage, from: SocketAddr) -> Result<TcpStream> {
     stage.client.run(|| {
         let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;

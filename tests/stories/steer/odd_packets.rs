@@ -1,4 +1,4 @@
-//! Packets of a connection that begin to be odd when it is established: IP options, extension headers, fragments.
+//! Packets of an established connection that become unusual: IP options, extension headers, fragments.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -27,10 +27,10 @@ on_both_data_paths! {
 
 /// Bytes each way.
 const LENGTH: u64 = 300_000;
-/// Bytes of a fragment: hellos fit, segments with data do not.
+/// Size of a fragment in bytes: hellos fit, segments with data do not.
 const PART: u32 = 600;
 
-/// Sets an option of IP on a connection (ip(7), ipv6(7)).
+/// Sets an IP option on a connection (ip(7), ipv6(7)).
 fn set(stream: &TcpStream, level: i32, name: i32, value: &[u8]) -> Result<()> {
     let length = libc::socklen_t::try_from(value.len())?;
     // SAFETY: the value has that many bytes, and the kernel only reads them.
@@ -72,10 +72,10 @@ fn options_that_begin_in_mid_connection(data_path: DataPath) -> Result<()> {
 }
 
 fn extension_headers_that_begin_in_mid_connection(data_path: DataPath) -> Result<()> {
-    // Of 16 bytes: an experimental option that is to be gone past (RFC 4727 §2.2), and padding.
+    // 16 bytes: an experimental option that is to be skipped (RFC 4727 §2.2), and padding.
     let options = [0, 1, 0x1e, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0];
-    // Less than a segment: Linux leaves the headers of an accepted connection out of the segment size, and never sends
-    // full ones.
+    // Less than a segment: Linux does not include the headers in the segment size of an accepted connection, and never
+    // sends full segments.
     odd(data_path, Family::V6, 1000, |stream| {
         set(stream, libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS, &options)?;
         set(stream, libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS, &options)
@@ -103,7 +103,7 @@ fn in_fragments(data_path: DataPath, family: Family) -> Result<()> {
         stage.all_ended()?;
         let given_up = stage.dial_counter(DialCounter::Fragmented)?;
         ensure!(given_up == 0, "{given_up} connections were given up");
-        // Sent in parts, and carried in parts.
+        // Sent and carried in fragments.
         let parts = |wire: &Option<Wire>| wire.as_ref().map_or(0, Wire::faults);
         let parts = parts(&stage.wires.0) + parts(&stage.wires.1);
         ensure!(parts > 100, "only {parts} packets were in fragments");
@@ -119,8 +119,8 @@ fn fragments_that_come_in_the_wrong_order_over_ipv6(data_path: DataPath) -> Resu
     in_the_wrong_order(data_path, Family::V6)
 }
 
-/// The last fragment always comes first: its connection is unknown before the first fragment arrives. The relay's host
-/// reassembles them. A connection in the kernel ends with a RST for both ends, and the client's next ones are relayed.
+/// The last fragment comes first: its connection is unknown until the first fragment arrives. The relay's host
+/// reassembles them. A connection in the kernel is reset at both ends, and the client's next ones are relayed.
 fn in_the_wrong_order(data_path: DataPath, family: Family) -> Result<()> {
     let setup = Setup { front: Some(fragmenting(PART, true)), ..Setup::new(family) };
     let stage = Stage::new(data_path, setup)?;
@@ -145,7 +145,7 @@ fn in_the_wrong_order(data_path: DataPath, family: Family) -> Result<()> {
     let origin = stream::accept_with(&stage.listener, &hello)?;
     ensure!(stage.passed_up()?.get("fragments") == Some(&1), "the next one is relayed: {:?}", stage.passed_up()?);
     Pair { client, origin }.exchange(2, LENGTH, LENGTH)?;
-    // A hello alone is in no fragments.
+    // The hello itself is not fragmented.
     let last = Instant::now();
     while let Err(error) = stage.connect_in(&[&hello]) {
         ensure!(last.elapsed() < AGAIN_WITHIN, "not steered within {AGAIN_WITHIN:?}: {error:#}");

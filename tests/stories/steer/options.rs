@@ -29,12 +29,12 @@ fn timestamps_sack_and_scaling_on_and_off_at_each_machine_over_ipv6(data_path: D
     combinations(data_path, Family::V6, 5)
 }
 
-/// Three machines, three settings: 512 combinations, of which each `step`th is tried.
+/// Three machines, three settings: 512 combinations; tries each `step`th of them.
 fn combinations(data_path: DataPath, family: Family, step: usize) -> Result<()> {
     let stage = Stage::new(data_path, Setup::new(family))?;
     let machines = [("client", &stage.client), ("router", &stage.router), ("backend", &stage.backend)];
     let bits = machines.len() * SETTINGS.len();
-    // Settings are written when they change: that costs more than a connection.
+    // Settings are written only when they change: writing costs more than a connection.
     let mut last = None;
     for combination in (0_u32..1 << bits).step_by(step) {
         let mut told = Vec::new();
@@ -85,7 +85,7 @@ fn every_window_shift_on_either_side(data_path: DataPath) -> Result<()> {
     stage.all_ended()
 }
 
-/// The window shift that a machine's end of a connection announced, from `ss`; `of` is its local or its remote address.
+/// The window shift that a machine announced on a connection, from `ss`; `of` is its local or its remote address.
 fn told_shift(machine: &Netns, of: SocketAddr) -> Result<u8> {
     let (address, port) = (of.ip(), of.port());
     let filter = format!("( src {address}:{port} or dst {address}:{port} )");

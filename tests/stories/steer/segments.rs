@@ -1,4 +1,4 @@
-//! Sizes of segments: MTUs that differ, offloads on and off, loopback's large packets.
+//! Segment sizes: different MTUs, offloads on and off, large packets of loopback.
 
 use anyhow::{Context, Result, ensure};
 use router_common::maps::names;
@@ -59,7 +59,7 @@ fn links_without_offloads_over_ipv6(data_path: DataPath) -> Result<()> {
 fn without_offloads(data_path: DataPath, family: Family) -> Result<()> {
     let stage = Stage::new(data_path, Setup { offloads: false, ..Setup::new(family) })?;
     stage.connect()?.exchange(8, LENGTH, LENGTH)?;
-    // And where only one interface has none.
+    // And where only one interface lacks offloads.
     for interface in ["client", "front", "back", "backend"] {
         let stage = Stage::new(data_path, Setup::new(family))?;
         match interface {
@@ -72,7 +72,7 @@ fn without_offloads(data_path: DataPath, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// Segments that a sender without offloads sends one by one, and the router's interfaces put together (GRO).
+/// Single segments of a sender without offloads, which the router's interfaces merge (GRO).
 fn packets_merged_on_the_way(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, Setup::new(Family::V4))?;
     stage.client.without_offloads("eth0")?;

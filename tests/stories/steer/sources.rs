@@ -1,4 +1,4 @@
-//! Client addresses: passed to the backend by the PROXY protocol, and rejected by an allow-list.
+//! Client addresses: passed to the backend by the PROXY protocol, and checked against an allow-list.
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -81,7 +81,7 @@ fn who_is_not_listed_is_refused_over_ipv6(data_path: DataPath) -> Result<()> {
     allow_list(data_path, Family::V6, "haproxy.router.openshift.io/ip_allowlist: \"fd81:1::2 2001:db8::/32\"")
 }
 
-/// The client's machine has two addresses, of which the list has one.
+/// The client's machine has two addresses, one of which is in the allow-list.
 fn allow_list(data_path: DataPath, family: Family, annotations: &'static str) -> Result<()> {
     let stage = Stage::new(data_path, Setup { annotations, ..Setup::new(family) })?;
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! Very many short connections to one endpoint: source ports come around again and again, at every hop.
+//! Very many short connections to one endpoint: source ports are reused again and again, at every hop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,9 +20,9 @@ use super::load::{patient, ready};
 use super::stage::{BACKEND, RAW, ROUTER, Stage};
 
 const CONNECTIONS: usize = 100_000;
-/// Connections at once.
+/// Concurrent connections.
 const CLIENTS: usize = 8;
-/// Clients that go the direct way at the same time: what stalls them too is the machine, not the router.
+/// Concurrent clients on the direct path: if they stall as well, the machine is the cause, not the router.
 const CONTROLS: usize = 4;
 /// Threads of the backend.
 const SERVERS: usize = 4;
@@ -30,11 +30,11 @@ const SERVERS: usize = 4;
 const STALL: Duration = Duration::from_millis(100);
 /// Time that fails the test: a lost SYN costs a second. A lower limit would catch pauses of the machine.
 const LOST: Duration = Duration::from_millis(900);
-/// Segments that may be sent again beyond those of the direct way: timers run out on a busy machine.
+/// Retransmitted segments allowed beyond those of the direct path: timers expire on a busy machine.
 const AGAIN: u64 = 20;
 const GOODBYE: &[u8; 8] = b"goodbye.";
 
-/// What connections took.
+/// Durations of connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Took {
     count: usize,
@@ -60,9 +60,9 @@ struct Round {
     #[expect(dead_code, reason = "printed")]
     all: Duration,
     main: Took,
-    /// Of those that went the direct way at the same time.
+    /// Those on the direct path at the same time.
     control: Took,
-    /// Segments sent again, by clients and by the backend.
+    /// Retransmitted segments, of clients and of the backend.
     again: (u64, u64),
 }
 
@@ -79,7 +79,7 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         eprintln!("round {round}: {through:?}, direct {direct:?}; ends so far: {} late, {} lost", late?, lost?);
         let bar = direct.iter().map(|round| round.main.slowest).fold(LOST.max(through.control.slowest), Duration::max);
         ensure!(through.main.slowest <= bar, "a connection stalled: {through:?}; on the direct way: {direct:?}");
-        // Whatever is lost costs a fifth of a second or more before it is sent again.
+        // A lost segment costs a fifth of a second or more until it is retransmitted.
         let again = |round: &Round| round.again.0 + round.again.1;
         let bar = direct.iter().map(again).max().unwrap_or_default() + AGAIN;
         ensure!(again(&through) <= bar, "segments were lost: {through:?}; on the direct way: {direct:?}");
@@ -100,7 +100,7 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
     Ok(())
 }
 
-/// More ends than the ring has room for, and no reader: each is counted once for its route, and either reported or
+/// More ends than the ring can hold, without a reader: each is counted once for its route, and is either reported or
 /// counted as lost.
 #[test]
 fn ends_while_the_agent_stands_still() -> Result<()> {
@@ -131,7 +131,7 @@ fn ends_while_the_agent_stands_still() -> Result<()> {
     Ok(())
 }
 
-/// Opens connections to an address until the deadline; their end is the backend.
+/// Opens connections to an address until the deadline; the backend closes them.
 fn churn(stage: &Stage, to: SocketAddr) -> Result<Round> {
     let hello = &short_hello(RAW)?;
     let (begun, over, done) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
@@ -164,7 +164,7 @@ fn churn(stage: &Stage, to: SocketAddr) -> Result<Round> {
     Ok(Round { all, main, control, again: (after.0 - before.0, after.1 - before.1) })
 }
 
-/// A client's connections, one after the other, until it is `over` or so many have `begun` at all clients.
+/// Sequential connections of a client, until it is `over` or this many have `begun` at all clients.
 fn connect_again_and_again(
     stage: &Stage,
     to: SocketAddr,
@@ -185,7 +185,7 @@ fn connect_again_and_again(
         }
         Ok(took)
     });
-    // One that failed ends all.
+    // A failed connection ends everything.
     made.inspect_err(|_| over.store(true, Ordering::Relaxed))
 }
 
@@ -200,7 +200,7 @@ fn connection(to: SocketAddr, hello: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Answers until it is done; how many connections there were.
+/// Responds until it is done; returns the number of connections.
 fn serve(listener: &TcpListener, hello: &[u8], done: &AtomicBool) -> Result<usize> {
     let mut served = 0;
     let mut received = vec![0; hello.len()];
@@ -225,7 +225,7 @@ fn serve(listener: &TcpListener, hello: &[u8], done: &AtomicBool) -> Result<usiz
 
 /// `RetransSegs` of a machine's TCP (RFC 4022, `tcpRetransSegs`).
 fn sent_again(machine: &Netns) -> Result<u64> {
-    // Of the thread, not of the process: namespaces are a thread's.
+    // Of the thread, not of the process: a namespace belongs to a thread.
     let text = machine.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/snmp")?))?;
     let mut tcp = text.lines().filter_map(|line| line.strip_prefix("Tcp: ")).map(|line| line.split(' '));
     let (mut names, mut values) = (tcp.next().context("names")?, tcp.next().context("values")?);

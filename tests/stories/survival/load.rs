@@ -1,4 +1,4 @@
-//! Transfers that go on, and new connections at a steady rate.
+//! Continuous transfers, and new connections at a steady rate.
 
 mod https;
 
@@ -21,14 +21,14 @@ use super::pace;
 use super::stage::{RAW, ROUTER, Stage};
 use https::Https;
 
-/// Transfers that go on all the time, half of them to the client.
+/// Continuous transfers, half of them to the client.
 pub const TRANSFERS: usize = 200;
 
-/// Clients that make new connections, so many at once at most.
+/// Clients that open new connections: the maximum number of concurrent ones.
 const CLIENTS: u64 = 16;
 /// Bytes of one write. Odd, so that lost or duplicated bytes show.
 const PIECE: u64 = 65_521;
-/// How often a transfer moves a piece.
+/// Interval at which a transfer moves a piece.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Bytes of a download; nginx sends two megabytes a second.
 const DOWNLOAD: u64 = 10 << 20;
@@ -41,11 +41,11 @@ const SHORT: u8 = b's';
 /// New connections.
 #[derive(Clone, Copy)]
 pub struct Newcomers {
-    /// Through the passthrough route, a second.
+    /// Per second, through the passthrough route.
     pub passthrough: u64,
     /// Connections per second with TLS terminated by the router.
     pub terminated: u64,
-    /// Downloads over TLS that ends at the router, at once.
+    /// Concurrent downloads with terminated TLS.
     pub downloads: u64,
 }
 
@@ -55,26 +55,26 @@ pub struct Load<'s> {
     newcomers: Newcomers,
     https: Https,
     hellos: [Vec<u8>; 2],
-    /// Checksum of the downloads.
+    /// Checksum of the downloaded file.
     sent: Checksum,
     stop: AtomicBool,
     /// All clients have ended.
     done: AtomicBool,
     failure: Mutex<Option<anyhow::Error>>,
-    /// Of the passthrough route.
+    /// Client addresses of the passthrough route.
     clients: Mutex<Vec<SocketAddr>>,
     served: AtomicU64,
     slowest: Mutex<Duration>,
-    /// Bytes that have arrived, by transfer.
+    /// Bytes received, by transfer.
     moved: Vec<AtomicU64>,
     /// Bytes and checksum at each end, by transfer.
     sums: Mutex<HashMap<u64, Vec<(u64, Checksum)>>>,
-    /// The number of the download that each client is in the middle of; 0 between two.
+    /// The number of each client's current download; 0 between two.
     downloading: Vec<AtomicU64>,
 }
 
 impl<'s> Load<'s> {
-    /// A load that has not begun.
+    /// A load that has not started.
     ///
     /// # Errors
     /// When its files cannot be made.
@@ -127,7 +127,7 @@ impl<'s> Load<'s> {
                 client.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
             }
             self.done.store(true, Ordering::Relaxed);
-            // What broke the load says more than that the story waited for it in vain.
+            // The error of the load is more useful than the story's time-out.
             self.check().and(told)
         })?;
         self.check()?;
@@ -140,7 +140,7 @@ impl<'s> Load<'s> {
         Ok(())
     }
 
-    /// Waits for so many new connections of all kinds.
+    /// Waits for this many new connections of all kinds.
     ///
     /// # Errors
     /// When the load has failed.
@@ -158,23 +158,23 @@ impl<'s> Load<'s> {
         locked(&self.failure).take().map_or(Ok(()), Err)
     }
 
-    /// New connections that have been served.
+    /// Number of new connections that have been served.
     pub fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// Bytes that have arrived, by transfer.
+    /// Bytes received, by transfer.
     pub fn moved(&self) -> Vec<u64> {
         self.moved.iter().map(|moved| moved.load(Ordering::Relaxed)).collect()
     }
 
-    /// The downloads that are going on, by client.
+    /// The current downloads, by client.
     pub fn downloading(&self) -> Vec<Option<u64>> {
         let number = |number: &AtomicU64| Some(number.load(Ordering::Relaxed)).filter(|number| *number > 0);
         self.downloading.iter().map(number).collect()
     }
 
-    /// The addresses of all clients of the passthrough route, one for each connection.
+    /// The client addresses of all connections through the passthrough route.
     pub fn clients(&self) -> Vec<SocketAddr> {
         locked(&self.clients).clone()
     }
@@ -199,7 +199,7 @@ impl<'s> Load<'s> {
         let mut stream = TcpStream::connect_timeout(&ROUTER, PATIENCE).context("connecting")?;
         locked(&self.clients).push(stream.local_addr()?);
         patient(&stream)?;
-        // One short segment; a long hello at once, which offload may keep in one packet; one in two packets.
+        // One short segment; a long hello in one write, which offload may keep in one packet; one in two packets.
         let (hello, cut) = match number % 3 {
             0 => (&self.hellos[0], 0),
             1 => (&self.hellos[1], 0),
@@ -221,14 +221,14 @@ impl<'s> Load<'s> {
         })
     }
 
-    /// Pieces until the load is stopped, then the end.
+    /// Sends pieces until the load is stopped, then half-closes.
     fn send(&self, mut to: &TcpStream, id: u64) -> Result<()> {
         let mut piece = Vec::new();
         Content::of(id, PIECE).send(&mut piece, PIECE, |_| ())?;
         let (mut hash, mut count) = (Sha256::new(), 0_u64);
         let begin = Instant::now();
         for number in 1_u32.. {
-            // No piece is like another.
+            // Each piece is different.
             piece[..4].copy_from_slice(&number.to_be_bytes());
             to.write_all(&piece).with_context(|| format!("after {count} bytes"))?;
             hash.update(&piece);
@@ -256,7 +256,7 @@ impl<'s> Load<'s> {
         locked(&self.sums).entry(id).or_default().push(sum);
     }
 
-    /// New connections, each at its time: of `CLIENTS` clients, this one opens those whose number has this remainder.
+    /// New connections, each at its time: this one of `CLIENTS` clients opens those whose number has this remainder.
     fn newcomers(&self, begin: Instant, client: u64) -> Result<()> {
         let Newcomers { passthrough, terminated, .. } = self.newcomers;
         let rate = passthrough + terminated;
@@ -269,7 +269,7 @@ impl<'s> Load<'s> {
                     break;
                 }
                 let start = Instant::now();
-                // Spread evenly over each second's.
+                // Spread evenly over each second.
                 let result = if number * terminated % rate < terminated {
                     self.https.get("/", &mut Vec::new(), || ()).context("terminated")
                 } else {
@@ -287,7 +287,7 @@ impl<'s> Load<'s> {
         })
     }
 
-    /// A question and its answer; odd numbers are ended by the backend.
+    /// A request and its response; the backend closes those with odd numbers.
     fn short(&self, number: u64) -> Result<()> {
         let mut stream = self.connect(number, SHORT)?;
         let mut answer = [0; 8];
@@ -318,7 +318,7 @@ impl<'s> Load<'s> {
         })
     }
 
-    /// The backend, until all clients have ended.
+    /// The backend, which runs until all clients have ended.
     fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Result<()> {
         let listener = &self.stage.listener;
         while !self.done.load(Ordering::Relaxed) {
@@ -371,7 +371,7 @@ impl Read for Counted<'_> {
     }
 }
 
-/// No operation may take for ever, and none is to wait for more to send.
+/// Sets time-outs, and disables Nagle's algorithm.
 pub(super) fn patient(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -379,7 +379,7 @@ pub(super) fn patient(stream: &TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Whether a connection waits at a listener, now or within this time.
+/// True if a connection waits at a listener, now or within this time.
 pub(super) fn ready(listener: &TcpListener, within: Duration) -> Result<bool> {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
     Ok(poll(&mut fds, Some(&Timespec::try_from(within)?))? > 0)

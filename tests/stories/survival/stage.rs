@@ -1,4 +1,4 @@
-//! A kept router between clients and backends, each a machine of its own.
+//! A kept router between clients and backends, each on a machine of its own.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,9 +20,9 @@ use tests::wait::{self, PATIENCE};
 pub const RAW: &str = "raw.apps.localhost";
 /// Host of the route with TLS terminated by the router.
 pub const EDGE: &str = "edge.apps.localhost";
-/// Where clients connect.
+/// Address to which clients connect.
 pub const ROUTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 82, 1, 1)), 8443);
-/// Where the backend of the passthrough route listens.
+/// Address of the passthrough route's backend.
 pub const BACKEND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 82, 2, 2)), 9000);
 
 /// A kept router with the kernel's data path; the routes of the quickstart, and a passthrough route to [`BACKEND`].
@@ -31,11 +31,11 @@ pub struct Stage {
     pub sluice: Sluice,
     /// Backends of the quickstart.
     pub nginx: Nginx,
-    /// Of [`BACKEND`].
+    /// Listener of [`BACKEND`].
     pub listener: TcpListener,
-    /// The machine of clients.
+    /// The clients' machine.
     pub client: Netns,
-    /// The machine of the backends.
+    /// The backends' machine.
     pub backend: Netns,
     _router: Netns,
     stack_ports: RangeInclusive<u16>,
@@ -43,7 +43,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts everything. The machines reach one another directly too.
+    /// Starts everything. The machines also reach each other directly.
     ///
     /// # Errors
     /// When something does not start.
@@ -77,7 +77,7 @@ impl Stage {
         Ok(*agent)
     }
 
-    /// How many agents have become ready.
+    /// Number of agents that have become ready.
     pub fn readies(&self) -> usize {
         self.sluice.output().iter().filter(|line| *line == "sluice: ready").count()
     }
@@ -92,7 +92,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Connections that the kernel carries, as the agent counts them.
+    /// Number of connections that the kernel carries, by the agent's count.
     ///
     /// # Errors
     /// When the agent does not say.
@@ -102,13 +102,13 @@ impl Stage {
         Ok(usize::try_from(count)?)
     }
 
-    /// Whether the kernel program has dialed from this port of the router's: the stack takes others.
+    /// True if the kernel program dialed from this port of the router: the stack uses others.
     pub fn dialed(&self, port: u16) -> bool {
         !self.stack_ports.contains(&port)
     }
 
     /// Waits until the access log has a line for each of these connections, by the client's address, and checks that
-    /// there are no others; that the kernel has carried all of them, and counted them for their route.
+    /// there are no others, that the kernel carried all of them, and that it counted them for their route.
     ///
     /// # Errors
     /// When more than `lost` lines are missing, or there are others.
@@ -151,7 +151,7 @@ impl Stage {
         Ok(stats.as_array().context("a list")?.iter().filter_map(|row| row[field].as_u64()).sum())
     }
 
-    /// Clients of the kernel's lines in the access log.
+    /// Client addresses of the kernel's lines in the access log.
     pub fn lines(&self) -> Vec<String> {
         let output = self.sluice.output();
         let lines = output.iter().filter(|line| line.contains(" access: ") && line.contains("datapath=\"kernel\""));

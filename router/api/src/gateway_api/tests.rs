@@ -1,4 +1,4 @@
-//! Gateway API objects: what comes out of good ones.
+//! Gateway API objects: the results of valid manifests.
 
 mod properties;
 mod unsupported;

@@ -1,4 +1,4 @@
-//! Manifests: defaults, hosts, and what is refused with which words.
+//! Manifests: defaults, hosts, and rejections with their messages.
 
 use router_table::policy::header_actions::HeaderChange;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn route_of(value: Value) -> Arc<Route> {
     }
 }
 
-/// The only refusal of a route with this spec.
+/// The only error of a route with this spec.
 fn refusal(spec: Value) -> String {
     let refusals = refusals(route("shop/cart", 1, spec));
     let [only] = refusals.as_slice() else { panic!("{refusals:?}") };
@@ -94,7 +94,7 @@ fn hosts_are_checked_as_a_whole_and_by_label() {
     for fine in ["www.example.test", "1.2.3.4", "1.abc.test.com.2", "host", &format!("{}.test", "a".repeat(63))] {
         route_of(route("a/b", 1, json!({ "host": fine })));
     }
-    // The annotation lifts the check of labels, and nothing else.
+    // The annotation disables the check of labels, and no other check.
     let mut annotated = route("a/b", 1, json!({ "host": long_label }));
     annotated["metadata"]["annotations"] = json!({ "route.openshift.io/allow-non-dns-compliant-host": "true" });
     route_of(annotated.clone());

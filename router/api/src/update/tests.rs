@@ -1,4 +1,4 @@
-//! Pairs of versions, as the API server takes or refuses them.
+//! Pairs of versions that the API server accepts or rejects.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::immutable::check_update;
 use crate::parse::Outcome;
 use crate::testing::{controller, good, route};
 
-/// The new version after the old one: the object, or its errors.
+/// The new version as an update of the old one: the object, or its errors.
 fn updated(old: Value, new: Value) -> Result<Object, Vec<String>> {
     let parsed = parse_update(new, &good(old), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
     match parsed.outcome {
@@ -49,7 +49,7 @@ fn a_generated_host_survives_another_cluster_domain() {
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
     let Outcome::Good(object) = parsed.outcome else { panic!() };
     assert_eq!(host_of(&object), "b-a.apps.localhost");
-    // The same once more: it stays known as generated.
+    // A second update: the host still counts as generated.
     let again = parse_update(route("a/b", 1, json!({})), &object, Origin::default(), &moved, &mut MaterialCache::new());
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
     let Outcome::Good(Object::Route(route)) = again.outcome else { panic!() };
@@ -63,7 +63,7 @@ fn wildcard_policy_is_immutable() {
                     the route and create it anew";
     assert_eq!(updated(of("None"), of("Subdomain")).unwrap_err(), [expected]);
     updated(of("Subdomain"), of("Subdomain")).unwrap();
-    // Left out is None.
+    // An omitted policy is None.
     updated(of("None"), route("a/b", 1, json!({ "host": "h.test" }))).unwrap();
 }
 
@@ -72,7 +72,7 @@ fn labels_are_checked_where_a_host_becomes_bad() {
     let long = format!("{}.test", "a".repeat(64));
     let mut stored = route("a/b", 1, json!({ "host": long }));
     stored["metadata"]["annotations"] = json!({ "route.openshift.io/allow-non-dns-compliant-host": "true" });
-    // The annotation may go, and the host may change to another bad one: it was bad before.
+    // The annotation may be removed, and the host may change to another invalid one: it was invalid before.
     updated(stored.clone(), route("a/b", 1, json!({ "host": long }))).unwrap();
     updated(stored, route("a/b", 1, json!({ "host": format!("b.{long}") }))).unwrap();
     let fine = route("a/b", 1, json!({ "host": "h.test" }));
@@ -85,7 +85,7 @@ fn the_domain_of_a_controller_is_immutable() {
     let errors = updated(of("a.test"), of("b.test")).unwrap_err();
     assert!(errors[0].starts_with("spec.domain: Invalid value: \"b.test\": field is immutable"), "{errors:?}");
     updated(of("a.test"), of("a.test")).unwrap();
-    // As long as the effective domain is the same, it may be written out; left out, the old one stays.
+    // The effective domain may be written out if it is the same; an omitted one stays.
     let domain_of = |object: Object| match object {
         Object::IngressController(controller) => controller.domain.clone(),
         other => panic!("no controller: {other:?}"),
@@ -98,7 +98,7 @@ fn the_domain_of_a_controller_is_immutable() {
     assert_eq!(updated(controller("c", json!({})), of("b.test")).unwrap_err().len(), 1);
 }
 
-/// Whether the new version must be read again as an update of the old one.
+/// True if the new version must be parsed again as an update of the old one.
 fn is_reread(old: Value, new: Value) -> bool {
     reread_good(&good(new), &good(old), &Defaults::default()).is_some()
 }

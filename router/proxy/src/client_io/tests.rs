@@ -1,4 +1,4 @@
-//! What is written, and in which order.
+//! Written bytes, and their order.
 
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
@@ -9,7 +9,7 @@ use super::*;
 
 const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
 
-/// A stream whose client takes five bytes at a time, with one interim response that waits.
+/// A stream whose client takes five bytes at a time, with one pending interim response.
 fn with_hints() -> (ClientIo<DuplexStream>, DuplexStream) {
     let clock = Arc::new(ConnectionState::default());
     let turn = clock.interim.begin();
@@ -42,11 +42,11 @@ async fn a_flush_writes_interim_responses_and_says_so() {
 async fn nothing_comes_between_the_bytes_of_an_interim_response() {
     let (mut io, client) = with_hints();
     let mut cx = Context::from_waker(noop_waker_ref());
-    // What hyper had before goes first.
+    // Earlier bytes of hyper go first.
     assert!(matches!(Pin::new(&mut io).poll_write(&mut cx, b"0\r"), Poll::Ready(Ok(2))));
     assert!(Pin::new(&mut io).poll_flush(&mut cx).is_pending());
     assert!(io.clock.interim.is_unwritten() && io.interim == Bytes::from_static(&HINTS[3..]));
-    // It has begun now.
+    // The interim response has begun.
     assert!(Pin::new(&mut io).poll_write(&mut cx, b"HTTP/1.1 100").is_pending());
     assert!(Pin::new(&mut io).poll_write_vectored(&mut cx, &[io::IoSlice::new(b"HTTP/1.1 100")]).is_pending());
     let reading = tokio::spawn(read_all(client));
@@ -69,7 +69,7 @@ async fn who_floods_is_told_behind_the_frame_that_has_begun() {
     let flooding = tokio::spawn(async move { writer.write_all(&flood).await });
     let mut bytes = [0; 64];
     let mut rest = &frame[5..];
-    // As hyper does it: it reads as long as there is something, then it writes what it has.
+    // As in hyper: it reads as long as there is data, then it writes.
     let poll = |cx: &mut Context<'_>| {
         while let Poll::Ready(read) = Pin::new(&mut io).poll_read(cx, &mut ReadBuf::new(&mut bytes)) {
             if let Err(error) = read {
@@ -86,7 +86,7 @@ async fn who_floods_is_told_behind_the_frame_that_has_begun() {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        // There is nothing else, but hyper does not know that it is over.
+        // There is nothing more to write, but hyper does not know that the connection is over.
         Pin::new(&mut io).poll_write(cx, b"\0").map(Result::unwrap_err)
     };
     let poll = std::future::poll_fn(poll);
@@ -99,6 +99,6 @@ async fn who_floods_is_told_behind_the_frame_that_has_begun() {
     assert_eq!(error.to_string(), "too many frames unrelated to requests");
     assert!(clock.is_cut_off());
     assert_eq!(received, [&frame[..], &cut_off::goaway(0)].concat());
-    // What it went on to send was taken: closing on that would lose the frame.
+    // The client's further bytes were read: closing with unread bytes would lose the frame.
     flooding.await.unwrap().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The memory of a connection.
+//! The size of a connection's task.
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -8,7 +8,7 @@ use crate::Proxy;
 use crate::capacity::Capacity;
 use crate::context::ProxyConfig;
 
-/// Thousands of clients may stall in their hellos, and relayed connections may stay for days.
+/// Thousands of clients may stall in their hellos, and relayed connections may last for days.
 #[tokio::test]
 async fn a_waiting_connection_is_small() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a connection, or none, tells of an endpoint.
+//! Results of connecting to an endpoint.
 
 use tokio::net::TcpListener;
 
@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[tokio::test]
 async fn an_address_that_refuses_comes_to_rest_and_one_that_accepts_does_not() {
     let health = Health::default();
-    // Bound and not listening: nobody else can get the port.
+    // Bound and not listening: no other process can get the port.
     let bound = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     bound.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let endpoint = Endpoint { address: bound.local_addr().unwrap().as_socket().unwrap(), target: None, h2c: false };

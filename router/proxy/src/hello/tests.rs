@@ -1,11 +1,11 @@
-//! How a connection may end before its hello is complete.
+//! Connections that end before their hello is complete.
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// A client that sends the begin of a hello, and then ends the connection in its way.
+/// A client that sends the beginning of a hello and ends the connection in the given way.
 async fn ended(end: impl FnOnce(TcpStream)) -> HelloFailure {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

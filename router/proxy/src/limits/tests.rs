@@ -1,4 +1,4 @@
-//! Which attempts are admitted, and which addresses stay known.
+//! Admitted attempts, and addresses that stay known.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn as_many_at_the_same_time_as_the_limit_for_each_address() {
     let first = stage.admit(&two, client(1), 0.0).unwrap();
     let _second = stage.admit(&two, client(1), 0.0).unwrap().unwrap();
     assert_eq!(stage.admit(&two, client(1), 0.0).unwrap_err(), TooMany);
-    // However the address is written; another one has its own.
+    // In any form of the address; another address has its own limit.
     assert!(stage.admit(&two, "::ffff:192.0.2.1".parse().unwrap(), 0.0).is_err());
     assert!(stage.admit(&two, client(2), 0.0).is_ok());
     assert!(stage.admit(&two, "2001:db8::1".parse().unwrap(), 0.0).is_ok());
@@ -80,7 +80,7 @@ fn memory_is_bounded_and_those_who_are_there_stay_known() {
     assert!((0..16).all(|number| stage.admit(&one, address(number), 0.002).is_err()), "none was forgotten");
     drop(held);
     let _others: Vec<_> = (10_000..11_000).map(|number| stage.admit(&one, address(number), 60.0).unwrap()).collect();
-    // All full of those who are there: the next one is let through and not counted.
+    // All known addresses are at their limit: the next one is admitted and not counted.
     assert!(stage.known() <= 128);
     assert!((20_000..20_100).all(|number| stage.admit(&one, address(number), 60.1).unwrap().is_none()));
 }
@@ -115,7 +115,7 @@ fn an_eviction_looks_up_a_bounded_number_of_entries() {
     stage.admit(&one, address(5_000), 2.0).unwrap();
     assert_eq!((hand(), stage.known()), (MAX_LOOKUPS, 1_000));
     assert!(!stage.0.by_address.contains_key(&address(20)) && stage.0.by_address.contains_key(&address(5_000)));
-    // Nothing was seen again since the hand passed: the next one takes a single look-up.
+    // No entry was referenced again since the hand passed: the next one takes a single look-up.
     stage.0.ring.lock().unwrap().hand = 0;
     stage.admit(&one, address(5_001), 2.0).unwrap();
     assert_eq!(hand(), 1);
@@ -168,7 +168,7 @@ fn threads_together_keep_to_the_limit() {
 }
 
 proptest! {
-    /// Never more than twice the limit in any window, whatever the times; and one within its rate is never refused.
+    /// No window has more than twice the limit, whatever the times; and an attempt within the rate is never rejected.
     #[test]
     fn windows_hold(gaps in prop::collection::vec(0..4_000_u64, 1..200), limit in 1..20_u32) {
         let (mut window, mut now, mut admitted) = (Window::default(), 0, Vec::new());

@@ -13,7 +13,7 @@ fn a_deferred_connection_is_accepted_with_its_first_bytes() {
     socket.listen(BACKLOG).unwrap();
     socket.set_nonblocking(true).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
-    // The kernel has answered both when they are connected; only the second one sends something.
+    // The kernel has accepted both; only the second one sends data.
     let _silent = TcpStream::connect(address).unwrap();
     let mut speaking = TcpStream::connect(address).unwrap();
     assert_eq!(socket.accept().unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -1,4 +1,4 @@
-//! Headers of both versions, cut anywhere, and what is none.
+//! Headers of both versions, split anywhere, and bytes that are no header.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// A header of version 2: command, family and protocol, what follows the length.
+/// A header of version 2: command, family and protocol, and the bytes after the length.
 fn v2(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
     [V2, &[0x20 | command, family], &(body.len() as u16).to_be_bytes(), body].concat()
 }
@@ -34,7 +34,7 @@ fn headers_name_the_client() {
         (v2(1, 0x11, &with_tlv), ends("192.0.2.7:4660", "198.51.100.1:443")),
         (v2(1, 0x21, &six), ends("[2001:db8::7]:4660", "[2001:db8::1]:443")),
         (v2(1, 0x21, &mapped), ends("192.0.2.7:4660", "198.51.100.1:443")),
-        // Of a datagram protocol: nobody whom a TCP connection can have come from.
+        // A datagram protocol cannot be that of a TCP connection.
         (v2(1, 0x12, &four()), None),
         (v2(0, 0, &[]), None),
         (v2(0, 0x11, &four()), None),

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(woken(), [1, 0, 1]);
     }
 
-    /// Whoever has registered and then sees nothing is woken, whatever the two threads' timing.
+    /// A task that registers and then sees no event is woken, whatever the timing of the two threads.
     #[test]
     fn no_wake_up_is_lost() {
         for _ in 0..2000 {

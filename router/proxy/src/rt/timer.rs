@@ -154,7 +154,7 @@ mod tests {
             tokio::time::timeout(LONG / 2, waited).await.expect("an end");
             assert!(begun.elapsed() >= wanted);
             drop(timer);
-            // One that was given up long before its end.
+            // A timer that is dropped long before its deadline.
             let mut timer = timers.lend();
             let until = Instant::now() + LONG;
             assert!(poll_fn(|cx| Poll::Ready(timer.poll_until(cx, until))).await.is_pending());
@@ -167,7 +167,7 @@ mod tests {
         let own = TaskTimer::default();
         let (begun, wanted) = (Instant::now(), Duration::from_millis(20));
         for task in 0..4_u32 {
-            // The same task twice, then others; a timer that is lent does not keep others waiting.
+            // The same task twice, then others; a lent timer does not block others.
             let mut timer = own.lend();
             let mut second = own.lend();
             let until = begun + wanted * (task + 1);
@@ -190,13 +190,13 @@ mod tests {
     async fn whoever_asked_last_is_woken() {
         let (mut timer, limit) = (Timer::default(), Duration::from_millis(50));
         let begun = Instant::now();
-        // Somebody else, twice.
+        // Another task's waker, twice.
         let mut cx = Context::from_waker(Waker::noop());
         assert!(timer.poll(&mut cx, limit).is_pending());
         assert!(timer.poll(&mut cx, limit).is_pending());
         tokio::time::timeout(LONG, poll_fn(|cx| timer.poll(cx, limit))).await.expect("an end");
         assert!(begun.elapsed() >= limit);
-        // It goes off while nobody looks.
+        // The timer fires while nothing polls it.
         timer.stop();
         assert!(timer.poll(&mut cx, limit).is_pending());
         tokio::time::sleep(2 * limit).await;

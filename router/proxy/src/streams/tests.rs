@@ -31,7 +31,7 @@ async fn a_body_in_parts_is_the_same_body() {
     assert_eq!(collected.to_bytes().len(), PART + 1);
 }
 
-/// A task that asks such a body for a frame and then waits for ever; ready when it has ended.
+/// A task that polls such a body for a frame and then waits forever; ready when it has ended.
 fn waiting<B: Body<Data = Bytes> + Unpin + Send + 'static>(body: B) -> oneshot::Receiver<()> {
     let (ended, end) = oneshot::channel();
     let mut body = InParts::of(body);

@@ -1,17 +1,18 @@
-//! Which endpoint: the rules of `haproxy.router.openshift.io/balance`, stickiness before them, limits and rests beside.
+//! Chooses endpoints by `haproxy.router.openshift.io/balance`, after affinity, within limits, and avoiding ejected
+//! ones.
 //!
 //! * random: by chance and weight, the default of a route with one service;
-//! * roundrobin: in turn, each as often as its weight says, the default with more services;
-//! * leastconn: fewest requests or connections for its weight;
-//! * source, and hash for rules: the endpoint that scores highest with the client's address, or with what is hashed of
-//!   the request ([`hashing`](super::hashing)).
+//! * roundrobin: in turn, in proportion to the weights, the default with several services;
+//! * leastconn: the fewest requests or connections in proportion to the weight;
+//! * source, and hash for rules: the endpoint with the highest score for the client's address, or for the hashed parts
+//!   of the request ([`hashing`](super::hashing)).
 //!
-//! Endpoints that rest (`health`) are chosen only when no other is left, and then not waited for for long: nothing is won
-//! by not trying, nor by waiting.
+//! Ejected endpoints (`health`) are chosen only if no other is left, with a short connect timeout: neither skipping
+//! them nor waiting for them would help.
 //!
-//! Services of rules keep their shares: first it is found out whose turn it is, then the service's endpoints are chosen
-//! between. A backend that cannot be used has its share of failures, and one without endpoints too. Where endpoints
-//! rest, or were tried in vain, those of other services step in as for Routes.
+//! Services of rules keep their shares: first a service is drawn, then one of its endpoints. An unusable backend, or
+//! one without endpoints, answers its share with failures. If all endpoints of a service are ejected, or were tried in
+//! vain, those of other services take over, as for Routes.
 
 mod draw;
 
@@ -30,99 +31,100 @@ use super::private::Bound;
 use super::tag::Tag;
 use super::target::Target;
 
-/// Most endpoints that are tried for one connection or request.
+/// Maximum number of endpoints tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
-/// How long all tries together may take to connect to endpoints that rest, of which no other is left: nobody waits for
-/// what is known to be down, and still everybody finds out that it is back.
+/// Total time for connecting to ejected endpoints when no other is left: clients do not wait for endpoints known to be
+/// down, and still notice when one is back.
 const LAST_RESORT: Duration = Duration::from_millis(100);
 
 /// An endpoint to try.
 #[derive(Debug)]
 pub struct Pick<'r> {
-    /// Which.
+    /// The endpoint.
     pub target: Target<'r>,
-    /// Counts for it, where something is counted; to be kept as long as the endpoint is used.
+    /// Its permit, if requests are counted; to be kept as long as the endpoint is used.
     pub place: Option<Permit>,
-    /// The cookie that makes the client stay, if it has not sent that one.
+    /// The cookie that binds the client to the endpoint, unless the client sent it.
     pub set_cookie: Option<HeaderValue>,
 }
 
 /// Why there is no endpoint to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEndpoint {
-    /// The route has none, or the service has none whose share it is.
+    /// The route has no endpoints, or the service drawn has none.
     #[error("no usable endpoint")]
     NoEndpoints,
-    /// It is the share of a backend that cannot be used, and answered with this status.
+    /// The backend drawn is unusable; the response has this status.
     #[error("the backend cannot be used")]
     Failing(u16),
-    /// All have as many requests as they may have, and none ended in time.
+    /// All endpoints are at their limit, and no request ended in time.
     #[error("every endpoint has as many requests as it may have")]
     Busy,
-    /// All were tried, or [`MAX_ATTEMPTS`].
+    /// All endpoints were tried, or [`MAX_ATTEMPTS`] of them.
     #[error("no other endpoint is left to try")]
     Tried,
 }
 
-/// The endpoints to try for one request or connection, one after the other, none twice.
+/// The endpoints to try for one request or connection, in order, each once.
 #[derive(Debug)]
 pub struct Choice<'r> {
     route: &'r ResolvedRoute,
     cluster: &'r Cluster,
     plan: &'r Plan,
-    /// What endpoints are scored with, by rules that do so.
+    /// The key by which endpoints are scored, for rules that hash.
     key: Option<Key>,
     sticky: Option<Tag>,
     /// The endpoint that the client's connection is bound to.
     bound: Option<Bound>,
-    /// Whose share it is, for rules.
+    /// The service drawn, for rules.
     share: Option<Share>,
     tried: [usize; MAX_ATTEMPTS],
     attempts: usize,
-    /// Not this one, as long as there are others.
+    /// The endpoint to try last.
     avoid: Option<usize>,
-    /// Whether none but such as rest, or are ill, were left to try.
+    /// True if only ejected or unhealthy endpoints were left to try.
     last_resort: bool,
 }
 
 impl<'r> Choice<'r> {
-    /// The next endpoint. When all that are left have as many requests as they may have, it waits for one of these to
-    /// end, `patience` at most.
+    /// The next endpoint. If all remaining ones are at their limit, waits for one of their requests to end, for at most
+    /// `patience`.
     ///
-    /// # Errors
+    /// Why no endpoint is left.
     /// Why there is none.
     pub async fn next(&mut self, balancer: &Balancer, patience: Duration) -> Result<Pick<'r>, NoEndpoint> {
         match self.look(&balancer.health) {
             Found::Free(index, place) => self.pick(index, place),
             Found::Nobody(why) => Err(why),
-            // Boxed: it is rare, and every request would carry the room for it.
+            // Boxed because it is rare: otherwise every request would reserve memory for it.
             Found::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
         }
     }
 
-    /// The client's connection is bound to this endpoint: it is tried first, and again.
+    /// Binds the client's connection to this endpoint: it is tried first, also when the request is sent again.
     pub fn bind(&mut self, bound: Option<Bound>) {
         self.bound = bound;
     }
 
-    /// For a request that is sent again: all endpoints may be tried anew, the last one only if it stands alone.
+    /// Starts over for a request that is sent again: all endpoints may be tried again, the last one only if no other is
+    /// left.
     pub fn again(&mut self) {
         self.avoid = self.attempts.checked_sub(1).and_then(|last| self.tried.get(last)).copied();
         self.attempts = 0;
     }
 
-    /// How long connecting to the endpoint that is tried may take when all tries together have this long: half of it, as
-    /// long as there are others.
+    /// Time-out for connecting to the current endpoint, if `left` is the time for all attempts: half of it, as long as
+    /// there are other endpoints.
     pub fn patience(&self, left: Duration) -> Duration {
         let most = MAX_ATTEMPTS.min(self.plan.members().len());
         if self.last_resort {
-            // No more than a few.
+            // At most `MAX_ATTEMPTS` endpoints.
             return left.min(LAST_RESORT / (most as u32).max(1));
         }
         if self.attempts < most { left / 2 } else { left }
     }
 
-    /// Whether the endpoint that is tried rests, or is ill, as do all others: it has little time to connect.
+    /// True if the current endpoint is ejected or unhealthy, as are all others: its connect time-out is short.
     pub fn is_last_resort(&self) -> bool {
         self.last_resort
     }
@@ -135,7 +137,7 @@ impl<'r> Choice<'r> {
     ) -> Result<Pick<'r>, NoEndpoint> {
         loop {
             let place = line.enter().ok_or(NoEndpoint::Busy)?;
-            // What became free before this is handed to nobody.
+            // A permit released before `enter` is not handed to this waiter.
             match self.look(&balancer.health) {
                 Found::Free(index, place) => return self.pick(index, place),
                 Found::Nobody(why) => return Err(why),
@@ -143,7 +145,7 @@ impl<'r> Choice<'r> {
             }
             match tokio::time::timeout_at(deadline, place).await {
                 Ok(Ok(place)) => return self.pick_handed(place),
-                // Whoever cannot go on with the endpoint of its session for this long may as well go elsewhere.
+                // The endpoint of the client's session stayed at its limit for this long: try the others.
                 Err(_) if self.sticky.take().is_some() => {}
                 Ok(Err(_)) | Err(_) => return Err(NoEndpoint::Busy),
             }
@@ -171,7 +173,7 @@ impl<'r> Choice<'r> {
             let named = self.plan.kept().iter().position(|member| member.tag == tag);
             match named.filter(|index| self.may_connect(view.as_ref(), *index)) {
                 Some(index) => return self.take(index).unwrap_or_else(Found::Full),
-                // It has gone or rests: the client gets another one, and a cookie that says so.
+                // It was removed or is ejected: the client gets another endpoint and its cookie.
                 None => self.sticky = None,
             }
         }
@@ -188,7 +190,7 @@ impl<'r> Choice<'r> {
             if let Some(found) = self.take_one(share, is_well, |index| self.may_connect(view.as_ref(), index)) {
                 return found;
             }
-            // Other services have no part in it before all of this one's endpoints rest.
+            // Other services take over only when all endpoints of this one are ejected.
             if self.avoid.take().is_some() {
                 return self.look(health);
             }
@@ -228,14 +230,14 @@ impl<'r> Choice<'r> {
         self.plan.target(index, self.cluster)
     }
 
-    /// One of those that pass, by the route's rule, unless all of them are full; `None` when none passes.
+    /// One of the passing members, by the route's rule, unless all of them are full; `None` if none passes.
     fn take_one(
         &self,
         share: Option<Share>,
         passes: impl Fn(usize) -> bool,
         may_connect: impl Fn(usize) -> bool,
     ) -> Option<Found<'r>> {
-        // Somebody else may be quicker with one that was free, or on trial; then it passes no more.
+        // Another request may take a free member first, or its probe; then it no longer passes.
         for _ in 0..=self.plan.members().len() {
             let drawn = self.plan.draw(self.key, share, |index| passes(index) && !self.plan.is_full(index));
             let Some(index) = drawn else { break };
@@ -256,7 +258,7 @@ impl<'r> Choice<'r> {
         }
     }
 
-    /// A place that somebody left to this one.
+    /// Picks the member of a permit that another request handed over.
     fn pick_handed(&mut self, place: Permit) -> Result<Pick<'r>, NoEndpoint> {
         let is_it = |member: &Member| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
         match self.plan.kept().iter().position(is_it).filter(|index| !self.was_tried(*index)) {
@@ -283,16 +285,16 @@ impl<'r> Choice<'r> {
 }
 
 enum Found<'r> {
-    /// This member is to be tried.
+    /// Try this member.
     Free(usize, Option<Permit>),
-    /// Those that could be tried have as many requests as they may have; here is where to wait.
+    /// All candidates are at their limit; wait here.
     Full(&'r WaitQueue),
     Nobody(NoEndpoint),
 }
 
 impl Plan {
-    /// The endpoints to try for the cluster of this plan, the route's or one of its mirrors'. Whoever has the same `key`
-    /// gets the same one, where that is the rule; `sticky` is what a cookie says that names an endpoint.
+    /// The endpoints to try for the cluster of this plan: the route's or a mirror's. With rules that hash, equal keys
+    /// get the same endpoint; `sticky` is the endpoint that the client's cookie names.
     pub fn choose<'r>(
         &'r self,
         route: &'r ResolvedRoute,

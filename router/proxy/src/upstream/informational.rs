@@ -102,7 +102,7 @@ mod tests {
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nLink: </b>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
                             HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nHTTP/1.1 103 Not a head\r\n\r\nHTTP";
 
-    /// What is told of an answer that comes in these parts.
+    /// The interim responses found in a response that arrives in these parts.
     fn told(tap: &mut InterimParser, parts: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         for (number, part) in parts.iter().enumerate() {
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(told(&mut tap, &[answer.as_bytes()]), [""; 0], "{}", &answer[..20.min(answer.len())]);
         }
-        // The next answer begins anew.
+        // The next response starts with a clean state.
         assert_eq!(told(&mut tap, &[ANSWER]).len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! What choosing needs to know of a route, worked out once per version of it and of its endpoints.
+//! What balancing needs to know about a route, computed once for each version of the route and of its endpoints.
 
 mod extra;
 
@@ -48,13 +48,13 @@ impl Prepared {
     }
 }
 
-/// Members that stand beside each other and have the same weight: those of one service.
+/// Consecutive members of equal weight: the endpoints of one service.
 #[derive(Debug)]
 pub struct Span {
     endpoints: Arc<[Endpoint]>,
     first: u32,
     members: u32,
-    /// Share of each of its endpoints; 0: only for clients whose cookie names one.
+    /// Weight of each of its endpoints; 0: only for clients whose cookie names one.
     weight: u32,
     /// The service's weight.
     share: u32,
@@ -63,17 +63,17 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether it has any members.
+    /// True if it has no members.
     pub fn is_empty(&self) -> bool {
         self.members == 0
     }
 
-    /// Whether this member is one of its own.
+    /// True if it contains this member.
     pub fn has(&self, member: usize) -> bool {
         self.number_of(member).is_some()
     }
 
-    /// Which of its own this member is.
+    /// Position of a member in this span.
     fn number_of(&self, member: usize) -> Option<usize> {
         member.checked_sub(self.first as usize).filter(|number| *number < self.members as usize)
     }
@@ -84,40 +84,42 @@ impl Span {
     }
 }
 
-/// Whose share a connection or request of a rule is.
+/// The service drawn for a connection or request of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// The service, as a number.
+    /// Index of the service.
     service: usize,
-    /// The member whose turn it is, where that is the rule.
+    /// The member whose turn it is, for balancing rules with turns.
     pub member: Option<usize>,
 }
 
-/// How a route's endpoints are chosen. Endpoints are known by number, service by service: its *members*.
+/// How a route's endpoints are chosen. Endpoints are numbered, service by service: the *members*.
 ///
-/// Of most routes this is all, in one line of a processor's cache: what 100,000 hosts have does not fit into it, and
-/// each line of a route that a request reads costs as much as a hundred instructions.
+/// Most routes need nothing else, and it fits one cache line of the processor: the plans of 100,000 hosts do not fit
+/// into the cache, and each line of a route that a request reads costs as much as a hundred instructions.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Plan {
     /// One for each service.
     spans: OneOrMany<Span>,
-    /// There if the route asks for it.
+    /// Present if the route needs it.
     extra: Option<Box<Extra>>,
-    /// Sum of all weights: how many tickets there are.
+    /// Sum of all weights: the number of tickets.
     total: u32,
-    /// The rule.
+    /// The balancing rule.
     pub balance: Balance,
-    /// Services keep their shares, whatever becomes of their endpoints: a rule's, and there are several or it fails.
+    /// True if services keep their shares whatever the state of their endpoints: for rules with several services, or
+    /// with one that fails.
     pub by_share: bool,
-    /// Whether some service has its own work on requests' headers.
+    /// True if a service modifies the headers of requests.
     pub modifies_requests: bool,
 }
 
 const _: () = assert!(size_of::<Plan>() == 64);
 
 impl Plan {
-    /// The plan of a route for the endpoints that its services have in this table; `state` gives what outlives it.
+    /// The plan of a route for the endpoints of its services in this table; `state` returns the state that outlives the
+    /// plan.
     pub fn new(route: &ResolvedRoute, endpoints: &Endpoints, state: impl FnOnce() -> Arc<RouteState>) -> Self {
         let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| Mirrored {
             plan: Plan::of(route, (&mirror.cluster, endpoints), &RoutePolicy::default(), Arc::default),
@@ -177,7 +179,7 @@ impl Plan {
         let total = spans.iter().map(|span| span.members * span.weight).sum();
         let modifies =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
-        // A Route's service without endpoints has no turn: the others have its share.
+        // A Route's service without endpoints gets no turn: the others take its share.
         let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
         let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
         let is_scored = balances.iter().any(|balance| matches!(balance, Balance::Source | Balance::Hash));
@@ -189,7 +191,7 @@ impl Plan {
         Plan { spans, extra, total, balance, by_share, modifies_requests: services.iter().any(modifies) }
     }
 
-    /// Whose share the next connection or request is, which has this key; `None` where endpoints alone are chosen between.
+    /// The service for the next connection or request, given its key; `None` if only endpoints are chosen.
     pub fn next_share(&self, key: Option<Key>) -> Option<Share> {
         if !self.by_share {
             return None;
@@ -207,18 +209,17 @@ impl Plan {
         Some(Share { member: endpoint.filter(|_| in_turn), ..share })
     }
 
-    /// How an endpoint of a share is chosen, or of all.
+    /// The balancing rule for the endpoints of a share, or for all endpoints.
     pub fn balance_of(&self, share: Option<Share>) -> Balance {
         let own = share.and_then(|share| self.extra.as_ref()?.balances.as_ref()?.get(share.service));
         own.copied().unwrap_or(self.balance)
     }
 
-    /// What endpoints are scored with for a request that is about to be sent, where that is the rule, and the cookie that
-    /// its client needs.
+    /// The key by which endpoints are scored for a request, if the rule hashes, and the cookie to set for its client.
     pub fn key(&self, route: &ResolvedRoute, request: &Hashed<'_>) -> (Option<Key>, Option<HeaderValue>) {
         match self.balance {
             Balance::Source => (Some(Key::of_client(request.client)), None),
-            // Without looking at the route's policy, which may be in no cache.
+            // Avoids reading the route's policy, which may not be in the cache.
             _ if self.extra.is_none() => (None, None),
             _ => request.key(&route.policy.hash, self.cookie()),
         }
@@ -229,7 +230,7 @@ impl Plan {
         self.spans.get(share.service)
     }
 
-    /// The plan of nothing.
+    /// A plan without members.
     pub fn none() -> Self {
         Plan {
             spans: OneOrMany::default(),
@@ -251,12 +252,12 @@ impl Plan {
         self.spans.iter().flat_map(|span| span.all().map(|member| (member, span.weight)))
     }
 
-    /// The share of a member; 0: only for clients whose cookie names it.
+    /// Weight of a member; 0: only for clients whose cookie names it.
     pub fn weight(&self, member: usize) -> u32 {
         self.spans.iter().find(|span| span.has(member)).map_or(0, |span| span.weight)
     }
 
-    /// The endpoint that a member is, in the cluster that the plan was made from.
+    /// The endpoint of a member, in the cluster that the plan was made from.
     pub fn target<'r>(&'r self, member: usize, cluster: &'r Cluster) -> Option<Target<'r>> {
         let mut of_services = self.spans.iter().zip(&cluster.services);
         let of_member = |(span, service): (&'r Span, &'r ServiceEndpoints)| {
@@ -266,29 +267,29 @@ impl Plan {
         Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
     }
 
-    /// What is kept of each member, if anything is.
+    /// State of each member; empty if the plan needs none.
     pub fn kept(&self) -> &[Member] {
         self.extra.as_ref().map_or(&[], |extra| &extra.members)
     }
 
-    /// What is counted, if the rule or a limit needs it.
+    /// Counters, if the rule or a limit needs them.
     pub fn state(&self) -> Option<&RouteState> {
         self.extra.as_ref()?.state.as_deref()
     }
 
-    /// Whose turn it is when, if the rule needs it.
+    /// Round-robin turns, if the rule needs them.
     pub fn turns(&self) -> Option<&Turns> {
         Some(&self.extra.as_ref()?.turns)
     }
 
-    /// The number of the next request among those of which a mirror gets a part. Requests of all workers count, and of
-    /// all versions of the route; those of rules whose mirrors get all requests do not.
+    /// Number of the next request to be sampled for mirrors that receive a part of the requests. Requests of all
+    /// workers count, and of all versions of the route; requests of rules whose mirrors receive all requests do not.
     pub fn next_mirror_turn(&self) -> u64 {
         let counted = self.extra.as_ref().and_then(|extra| extra.mirror_turns.as_ref());
         counted.map_or(0, |state| state.mirrored.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How the endpoints of mirrors are chosen.
+    /// Plans for the endpoints of mirrors.
     pub fn mirrors(&self) -> &[Mirrored] {
         self.extra.as_ref().map_or(&[], |extra| &extra.mirrors)
     }
@@ -297,8 +298,8 @@ impl Plan {
         self.extra.as_ref()?.cookie.as_ref()
     }
 
-    /// Lets a client's connection or request through, if it keeps to the route's limits; what is returned is to be kept
-    /// as long as it is under way.
+    /// Admits a client's connection or request within the route's limits. The caller keeps the returned value until the
+    /// connection or request ends.
     ///
     /// # Errors
     /// [`TooMany`].
@@ -309,12 +310,12 @@ impl Plan {
         }
     }
 
-    /// How many tickets there are; each member has as many as its weight.
+    /// The number of tickets; each member has as many as its weight.
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// The member that a ticket belongs to.
+    /// The member with this ticket.
     pub fn holder(&self, mut ticket: u32) -> Option<usize> {
         for span in &self.spans {
             let tickets = span.members * span.weight;
@@ -326,20 +327,20 @@ impl Plan {
         None
     }
 
-    /// Takes the route's cookie out of a request, if it names an endpoint, which the client should stay with.
+    /// Removes the route's cookie from a request if it stands for an endpoint; returns the tag of that endpoint.
     pub fn take_cookie(&self, headers: &mut HeaderMap) -> Option<Tag> {
         self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?.take(headers)
     }
 
-    /// The cookie that makes a client stay with a member; `None` for a route without affinity, or with one that goes by
-    /// the client's name.
+    /// The cookie that binds a client to a member; `None` for a route without affinity, or whose cookie identifies the
+    /// client.
     pub fn cookie_for(&self, member: usize) -> Option<HeaderValue> {
         let cookie = self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?;
         let member = self.kept().get(member)?;
         member.cookie.get_or_init(|| cookie.value(member.tag)).clone()
     }
 
-    /// Puts the cookie of [`Plan::cookie_for`] or [`Plan::key`] into a response, when one is due.
+    /// Sets the cookie of [`Plan::cookie_for`] or [`Plan::key`] in a response, if there is one.
     pub fn set_cookie(&self, headers: &mut HeaderMap, value: Option<HeaderValue>) {
         if let Some(cookie) = self.cookie() {
             cookie.set(headers, value);
@@ -347,7 +348,7 @@ impl Plan {
     }
 }
 
-/// A service's endpoints, unless it cannot be used.
+/// A service's endpoints; none if the service is unusable.
 fn usable(endpoints: &Endpoints, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
     let key = service.key.as_ref().filter(|_| service.failure().is_none());
     key.and_then(|key| endpoints.list(key)).map(Arc::clone).unwrap_or_default()

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Fields of one name stay in their order; the order of names is that of the map they came from.
+        /// Fields of one name keep their order; the order of names is that of the original map.
         #[test]
         fn a_request_comes_back_as_it_was(
             target in "/[a-z]{0,9}(\\?[a-z=]{0,5})?|https://shop[.]test:8443/[a-z]{0,9}",

@@ -1,4 +1,4 @@
-//! Routes, and routers that have them, for tests.
+//! Routes, and routers that serve them, for tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
     }
 }
 
-/// The same as it is made of a rule; each service may have a status that it fails with.
+/// The same for a rule; each service may have a status with which it fails.
 pub fn rule(services: &[(u32, &[u16], Option<u16>)], policy: RoutePolicy) -> ResolvedRoute {
     let services = services.iter().enumerate().map(|(index, (weight, ports, failure))| ServiceEndpoints {
         service: format!("service-{index}").into(),
@@ -103,7 +103,7 @@ pub fn plan(balancer: &Balancer, route: &ResolvedRoute) -> Arc<Plan> {
     balancer.plan(route)
 }
 
-/// A key says itself which ports its endpoints have.
+/// A key that encodes the ports of its endpoints.
 fn key(service: usize, ports: &[u16]) -> Arc<EndpointsKey> {
     let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
     let ports = PortChoice::Target(Some(ports.join(" ").into()));

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::rt::task_waker::Count;
 
-    /// The waker that a task beneath a sleeper gets.
+    /// The waker that a task inside `sleeper` gets.
     fn waker(count: &Arc<Count>) -> Waker {
         let got = Mutex::new(None);
         let task = poll_fn(|cx| {
@@ -142,7 +142,7 @@ mod tests {
         during(|| wakes(&[&task])).1.forget();
         during(|| wakes(&[])).1.wake();
         assert_eq!(woken(), (0, 0));
-        // Of two, one alone can be kept.
+        // At most one wake-up can be suppressed.
         during(|| wakes(&[&task, &second])).1.forget();
         assert_eq!(woken(), (1, 0));
         task.wake();

@@ -1,4 +1,4 @@
-//! Workers and their ends.
+//! Workers and their shutdown.
 
 use std::future::pending;
 
@@ -76,7 +76,7 @@ async fn a_stop_waits_for_tasks_to_be_gone() {
     tokio::time::timeout(PATIENCE, workers.stop()).await.expect("the thread ends");
     gone.try_recv().expect("the task was dropped before");
     assert_eq!(workers.connections(), 0);
-    // Again there is nothing to do.
+    // A second stop has no effect.
     workers.stop().await;
 }
 

@@ -15,18 +15,17 @@ type Place = (Arc<str>, Arc<Entry>);
 #[derive(Debug, Default)]
 pub struct Index {
     places: BTreeMap<ObjectRef, Vec<Place>>,
-    /// Objects that more than one place has.
+    /// Objects with more than one place.
     contested: BTreeSet<ObjectRef>,
 }
 
 impl Index {
-    /// The place that counts.
+    /// The place that counts: the first one.
     pub fn owner(&self, object: &ObjectRef) -> Option<Place> {
         self.places.get(object).and_then(|places| places.first()).cloned()
     }
 
-    /// Puts the entries of a file in the place of those it had. Gives the objects that this concerns: entries that are
-    /// the same before and after do not.
+    /// Replaces the entries of a file. Returns the objects whose entries changed.
     pub fn replace<'e>(
         &mut self,
         file: &Arc<str>,
@@ -62,7 +61,7 @@ impl Index {
         touched
     }
 
-    /// One problem for every place that does not count.
+    /// A diagnostic for every place that does not count.
     pub fn duplicates(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         for object in &self.contested {

@@ -1,4 +1,4 @@
-//! Reading files that others may be writing.
+//! Reads files that other processes may be writing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,22 +8,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::source::manifests::Reader;
 use crate::source::walk::Stamp;
 
-/// Coarsest grain of file times: a file that changed this recently may change again without showing it.
+/// Coarsest resolution of file times: a file changed more recently than this may change again with equal times.
 const TIME_GRAIN: Duration = Duration::from_millis(50);
-/// Largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 64 << 20;
-/// How often a file that changes while it is read is tried again at once.
+/// Maximum number of attempts to read a file that changes while it is read.
 const READ_ATTEMPTS: usize = 3;
 
-/// The text of a file, and how the file looked when it was read.
+/// The text of a file, and its stamp when it was read.
 pub struct FileText {
     /// The text.
     pub text: String,
     /// Its [`Reader::digest`].
     pub digest: (u64, usize),
-    /// How the file looked.
+    /// The stamp when it was read.
     pub stamp: Stamp,
-    /// Whether it looked the same before and after.
+    /// True if the stamp was the same before and after reading.
     is_settled: bool,
 }
 
@@ -34,19 +34,19 @@ impl FileText {
         Ok(FileText { digest: reader.digest(&text), text, stamp, is_settled })
     }
 
-    /// Whether the file must be read again although its stamp stays the same.
+    /// True if the file must be read again although its stamp is the same.
     pub fn is_unsettled(&self) -> bool {
         !self.is_settled || is_recent(&self.stamp, TIME_GRAIN)
     }
 }
 
-/// Reads a file between two looks at it. The last value says whether both looks saw the same.
+/// Reads a file and its stamp before and after. The last value is true if both stamps are equal.
 fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
     let mut attempts = READ_ATTEMPTS;
     loop {
         let mut file = File::open(path)?;
         let before = Stamp::of(&file.metadata()?);
-        // One byte more, so that the end is seen without more room.
+        // One more byte, so that reading detects the end without growing the buffer.
         let mut bytes = Vec::with_capacity(usize::try_from(before.size().min(MAX_FILE)).unwrap_or_default() + 1);
         let read = Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         if read as u64 > MAX_FILE {
@@ -64,7 +64,7 @@ fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
     }
 }
 
-/// Whether the file changed less than this long ago, or in the future.
+/// True if the file changed within this time, or in the (near) future.
 pub fn is_recent(stamp: &Stamp, span: Duration) -> bool {
     let (seconds, nanoseconds) = stamp.latest();
     let (Ok(seconds), Ok(nanoseconds)) = (u64::try_from(seconds), u32::try_from(nanoseconds)) else { return false };

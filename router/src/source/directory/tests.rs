@@ -1,4 +1,4 @@
-//! Folders read once and again, without notifications.
+//! Folders scanned once and again, without notifications.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,7 +24,7 @@ fn open(folder: &Path) -> (Directory, Snapshot) {
     Directory::open(folder, Defaults::default()).unwrap()
 }
 
-/// Hosts of the routes in force, by name; `!` marks those whose newest version is refused.
+/// Hosts of the routes in force, by name; `!` marks routes whose newest version is rejected.
 fn hosts(snapshot: &Snapshot) -> Vec<String> {
     let slots = snapshot.resources.routes.slots();
     slots
@@ -116,7 +116,7 @@ fn what_is_to_be_rendered_first_is_told_how() {
         let told = told("route.yaml", &route("a", host));
         assert!(told.iter().any(|told| *told == format!("route.yaml:7:{}: {template}", if host.starts_with('"') { 10 } else { 9 })), "{told:?}");
     }
-    // Text in braces that is served unchanged is no template.
+    // A manifest may contain text in braces, and is then no template.
     let annotated = route("a", "a.test").replace("metadata:\n", "metadata:\n  annotations: {x: \"{{ y }}\"}\n");
     assert_eq!(told("route.yaml", &annotated), Vec::<String>::new());
     let old = "apiVersion: v1\nkind: Route\nmetadata: {name: x}\n";
@@ -199,7 +199,7 @@ fn a_change_within_the_clocks_grain_is_seen() {
     let state = directory.files.get_mut("a.yaml").unwrap();
     assert!(state.unsettled, "a file that was written just now must be read again");
     fs::write(&path, route("a", "two.test")).unwrap();
-    // As if the second write had left size and times as they were.
+    // As if the second write had changed neither size nor times.
     state.stamp = Stamp::of(&fs::metadata(&path).unwrap());
     assert_eq!(hosts(&directory.rescan(&Scope::Everything).unwrap()), ["a=two.test"]);
 }
@@ -271,7 +271,7 @@ fn a_file_that_cannot_be_read_keeps_what_it_held() {
     let path = folder.path().join("a.yaml");
     fs::write(&path, route("a", "a.test")).unwrap();
     let (mut directory, _) = open(folder.path());
-    // Not by permissions, which do not stop root.
+    // Permissions would not stop root.
     fs::write(&path, b"\xff\xfe broken").unwrap();
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
     assert_eq!(hosts(&snapshot), ["a=a.test"]);
@@ -290,7 +290,7 @@ fn a_subfolder_that_cannot_be_read_keeps_what_it_held() {
     let (mut directory, _) = open(folder.path());
     fs::set_permissions(&sub, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&sub).is_ok() {
-        // Permissions do not stop root; how the walk reports such a folder has a test of its own.
+        // Permissions do not stop root; another test covers how the walk reports such a folder.
         directory.listing.unreadable.insert("sub".into(), "Permission denied".to_owned());
         assert!(directory.listing.is_unknown("sub/a.yaml") && !directory.listing.is_unknown("subway.yaml"));
     } else {

@@ -10,20 +10,20 @@ use serde_saphyr::granit_parser::{Event, Marker, Span};
 use super::scalar::{self, Scalar};
 use crate::source::document::tree::{Document, Fault, Mark, Place, children};
 
-/// Deepest nesting, aliases expanded. Kubernetes' objects stay below 20; callers recurse over trees.
+/// Maximum nesting, with aliases expanded. Objects of Kubernetes stay below 20; callers recurse over trees.
 pub const MAX_DEPTH: usize = 64;
-/// Most nodes of one document, aliases expanded: what stops "a billion laughs".
+/// Maximum number of nodes of one document, with aliases expanded: stops "a billion laughs".
 const MAX_NODES: usize = 1_000_000;
-/// Most bytes of scalars that aliases may add to one document.
+/// Maximum number of bytes of scalars that aliases may add to one document.
 const MAX_ALIAS_BYTES: usize = 4 << 20;
-/// Members that a mapping has room for at first.
+/// Initial capacity of a mapping, in members.
 const USUAL_MEMBERS: usize = 4;
-/// Places that a document has room for at first.
+/// Initial capacity of a document, in places.
 const USUAL_PLACES: usize = 32;
-/// The key of mappings whose members are taken over.
+/// The key of merged mappings.
 const MERGE: &str = "<<";
 
-/// Takes the events of one chunk of text.
+/// Consumes the events of one chunk of text.
 pub struct Builder<'t> {
     lines_before: u32,
     documents: Vec<Document<'t>>,
@@ -36,12 +36,12 @@ pub struct Builder<'t> {
     alias_bytes: usize,
 }
 
-/// A list or mapping that has not ended.
+/// An open list or mapping.
 struct Frame<'t> {
     at: Mark,
     anchor: usize,
     height: usize,
-    /// Its own place, and those of what is in it.
+    /// Index of its own place; those of its content follow.
     start: usize,
     content: Content<'t>,
 }
@@ -54,13 +54,13 @@ enum Content<'t> {
 #[derive(Default)]
 struct Members<'t> {
     map: Map<String, Value>,
-    /// The key whose value is not there yet; taken when the value begins.
+    /// The key of the next value; taken when the value begins.
     key: Option<(Cow<'t, str>, Mark)>,
-    /// Whether a value comes next, and not a key.
+    /// True if the next event is a value and not a key.
     wants_value: bool,
-    /// Keys that were there before.
+    /// Duplicate keys.
     again: Vec<(String, Mark)>,
-    /// Mappings, or lists of them, to take members over from.
+    /// Mappings, or lists of them, to merge.
     merged: Vec<(Value, Vec<Place<'t>>)>,
 }
 
@@ -72,7 +72,7 @@ struct Anchored<'t> {
 }
 
 impl<'t> Builder<'t> {
-    /// For a chunk that begins after this many lines of its file.
+    /// A builder for a chunk that begins after this many lines of its file.
     pub fn new(lines_before: u32) -> Self {
         Builder {
             lines_before,
@@ -87,7 +87,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// The place in the file of a place in the chunk.
+    /// Converts a place in the chunk to the place in the file.
     pub fn mark(&self, marker: &Marker) -> Mark {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Mark {
@@ -96,10 +96,10 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Takes the next event.
+    /// Consumes the next event.
     ///
     /// # Errors
-    /// The document breaks a budget; nothing of the chunk can be used.
+    /// The document exceeds a limit; the entire chunk is unusable.
     pub fn take(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
         let at = self.mark(&span.start);
         match event {
@@ -172,12 +172,12 @@ impl<'t> Builder<'t> {
         self.end(value, frame.start, frame.anchor, frame.height + 1, frame.at)
     }
 
-    /// The members of a mapping, once it is complete. Notes keys that are given twice; the first of each is kept.
+    /// The members of a completed mapping. Reports duplicate keys; the first of each counts.
     fn members(&mut self, members: Members<'t>, start: usize) -> Map<String, Value> {
         let Members { mut map, again, merged, .. } = members;
         for (key, at) in again {
             let own = self.places.get(start..).unwrap_or_default();
-            // The mapping's own place does not know its length yet.
+            // The mapping's own place does not have its length yet.
             let first = children(own).filter_map(<[_]>::first).find(|place| place.key == key);
             let line = first.map_or(at.line, |place| place.key_at.line);
             let message = format!("key {key:?} is given twice, first in line {line}; remove one");
@@ -196,7 +196,7 @@ impl<'t> Builder<'t> {
         map
     }
 
-    /// Puts the members of a mapping into another one that is being built, where that has not its own.
+    /// Adds the members of a merged mapping that the mapping under construction does not define itself.
     fn inherit(&mut self, map: &mut Map<String, Value>, value: Value, places: &[Place<'t>]) {
         let Value::Object(inherited) = value else { return };
         for ((key, value), places) in inherited.into_iter().zip(children(places)) {
@@ -238,7 +238,7 @@ impl<'t> Builder<'t> {
         self.end(value, start, 0, height, at)
     }
 
-    /// Notes where a value begins.
+    /// Records where a value begins.
     fn begin(&mut self, at: Mark, is_scalar: bool) -> usize {
         let start = self.places.len();
         let key = match self.stack.last_mut() {
@@ -252,7 +252,7 @@ impl<'t> Builder<'t> {
         start
     }
 
-    /// Puts a value that is complete where it belongs. Its places are those from `start` on.
+    /// Adds a completed value to its list, mapping or document. Its places begin at `start`.
     fn end(&mut self, value: Value, start: usize, anchor: usize, height: usize, at: Mark) -> Result<(), Fault> {
         let len = self.places.len() - start;
         let Some(place) = self.places.get_mut(start) else { return Ok(()) };

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{ScalarStyle, Tag};
 
-/// What a scalar is.
+/// A resolved scalar.
 pub enum Scalar<'t> {
     /// The text itself.
     Text(Cow<'t, str>),
@@ -15,7 +15,7 @@ pub enum Scalar<'t> {
 }
 
 impl<'t> Scalar<'t> {
-    /// As a value.
+    /// The scalar as a value.
     pub fn into_value(self) -> Value {
         match self {
             Scalar::Text(text) => Value::String(text.into_owned()),
@@ -23,7 +23,7 @@ impl<'t> Scalar<'t> {
         }
     }
 
-    /// As a key.
+    /// The scalar as a key.
     pub fn into_key(self) -> Cow<'t, str> {
         match self {
             Scalar::Text(text) => text,
@@ -33,10 +33,10 @@ impl<'t> Scalar<'t> {
     }
 }
 
-/// Reads a scalar.
+/// Resolves a scalar.
 ///
 /// # Errors
-/// A tag that manifests cannot have, or a number that kubectl reads otherwise, in words.
+/// As text: a tag that is not allowed in manifests, or a number that kubectl reads differently.
 pub fn resolve<'t>(text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar<'t>, String> {
     let quoted = !matches!(style, ScalarStyle::Plain);
     match tag {
@@ -66,7 +66,7 @@ fn plain(text: Cow<'_, str>) -> Result<Scalar<'_>, String> {
     }
 }
 
-/// The whole number that kubectl reads: octal after a leading zero, binary after `0b`, `_` between digits.
+/// The integer that kubectl reads: octal after a leading zero, binary after `0b`, `_` between digits.
 fn kubectls(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.starts_with(|c: char| c.is_ascii_digit()) {
@@ -76,7 +76,7 @@ fn kubectls(text: &str) -> Option<i64> {
     let prefixes = [("0b", 2), ("0o", 8), ("0x", 16), ("0", 8)];
     let with_prefix = prefixes.iter().find_map(|(prefix, radix)| Some((digits.strip_prefix(prefix)?, *radix)));
     let (digits, radix) = with_prefix.filter(|(rest, _)| !rest.is_empty()).unwrap_or((&digits, 10));
-    // No sign of its own: there was one, or none.
+    // The sign was stripped above; a second one is invalid.
     let sign = if text.starts_with('-') { "-" } else { "" };
     i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().filter(|_| !digits.starts_with(['+', '-']))
 }
@@ -96,7 +96,7 @@ fn number(text: &str) -> Option<Number> {
         let whole = plus_free.parse::<i64>().map(Number::from).or_else(|_| plus_free.parse::<u64>().map(Number::from));
         return whole.ok().or_else(|| plus_free.parse::<f64>().ok().and_then(Number::from_f64));
     }
-    // Rust reads more than YAML writes (`1_000` it does not, `infinity` it does): digits, one dot, an exponent.
+    // Rust's `parse` accepts texts that YAML does not, such as `infinity`: allow digits, dots and exponents only.
     let is_float = unsigned.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
         && unsigned.bytes().any(|byte| byte.is_ascii_digit());
     is_float.then(|| plus_free.parse::<f64>().ok().and_then(Number::from_f64)).flatten()

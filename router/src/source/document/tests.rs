@@ -1,4 +1,4 @@
-//! Texts to trees: places, budgets, JSON, broken documents.
+//! Texts to trees: places, limits, JSON, syntax errors.
 
 use router_model::field::FieldPath;
 use serde_json::json;
@@ -55,7 +55,7 @@ fn numbers_that_kubectl_reads_otherwise_are_refused_with_what_to_write() {
         assert_eq!((fault.at.line, &*fault.message), (2, &*expected));
         assert_eq!(value(&format!("['{text}', \"{text}\", !!str {text}]")), json!([text, text, text]));
     }
-    // Numbers to both, and to both none.
+    // Equal numbers for both, or no number for either.
     let same = "[0, 00, 007, 08, 089, 100, -1, 0o17, 0x1f, 0b, 0x, 0b2, 9223372036854775808, 1.0, 2024-01-02, 1h]";
     let Value::Array(same) = value(same) else { panic!("a list") };
     assert_eq!(same[..9], [0, 0, 7, 8, 89, 100, -1, 15, 31].map(Value::from));

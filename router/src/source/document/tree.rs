@@ -1,11 +1,11 @@
-//! Values with the line and column where each part of them begins.
+//! Values with the line and column of each of their parts.
 
 use std::borrow::Cow;
 
 use router_model::field::{FieldPath, Step};
 use serde_json::Value;
 
-/// A place in a text: line and column, from 1.
+/// A place in a text: line and column, one-based.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// Line.
@@ -14,45 +14,45 @@ pub struct Mark {
     pub column: u32,
 }
 
-/// Where a value begins, and each value in it, in the order of the value: itself first. Never empty where it was read.
-/// Values without places of their own stand where the innermost one around them does.
+/// The places of a value and of each value in it, in the value's order, its own first. Never empty for a parsed value.
+/// Values without a place have that of the innermost value around them.
 pub type Places<'t> = [Place<'t>];
 
 /// Content of a node.
 #[derive(Clone, Debug)]
 pub struct Place<'t> {
-    /// Its key, where it is a member of a mapping.
+    /// Its key, if it is a member of a mapping.
     pub key: Cow<'t, str>,
-    /// Where its key stands; the value itself, where it has none.
+    /// Place of its key; of the value itself if it has no key.
     pub key_at: Mark,
-    /// Where to look for it: a scalar and an item where they begin, another member where its key stands.
+    /// The place to report: of the value for scalars and list items, of the key for other members.
     pub at: Mark,
-    /// How many places are its own: this one, and those of the values in it.
+    /// Number of places of the value: its own, and those of the values in it.
     pub len: usize,
 }
 
-/// A fault at a place of a text.
+/// A fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The place.
     pub at: Mark,
-    /// What.
+    /// The message.
     pub message: String,
 }
 
 /// One document of a text.
 #[derive(Debug)]
 pub struct Document<'t> {
-    /// Its value; null when the document is empty.
+    /// Its value; null if the document is empty.
     pub value: Value,
-    /// Where that stands.
+    /// Places of the value.
     pub places: Vec<Place<'t>>,
-    /// What makes it unusable although it could be read, such as a key that is given twice.
+    /// Faults that make a parsed document unusable, such as a duplicate key.
     pub faults: Vec<Fault>,
 }
 
 impl Document<'_> {
-    /// A value without places: all of it stands where the text begins.
+    /// A value without places: all of it has the place of the text's beginning.
     pub(super) fn of_value(value: Value) -> Self {
         let at = Mark { line: 1, column: 1 };
         Document { value, places: vec![Place { key: "".into(), key_at: at, at, len: 1 }], faults: Vec::new() }
@@ -74,12 +74,12 @@ pub fn member<'p, 't>(places: &'p Places<'t>, key: &str) -> Option<&'p Places<'t
     children(places).find(|child| child.first().is_some_and(|place| place.key == key))
 }
 
-/// Where a value begins.
+/// The place of a value.
 pub fn begin(places: &Places<'_>) -> Mark {
     places.first().map(|place| place.at).unwrap_or_default()
 }
 
-/// Where the value at a path begins, or the key of the innermost mapping around it that is there.
+/// The place of the value at a path, or of the innermost existing mapping around it.
 pub fn locate(places: &Places<'_>, path: &FieldPath) -> Mark {
     let mut places = places;
     for step in path.steps() {

@@ -1,4 +1,4 @@
-//! Folders followed through everything that editors, deployments and mounts do to them.
+//! Watched folders under all operations of editors, deployments and mounts.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// How long a change may take on a loaded machine. The promise is one second; a test must not fail for a slow disk.
+/// Time-out for a change on a loaded machine. Sluice promises one second; a test must not fail because of a slow disk.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Followed {
@@ -24,7 +24,7 @@ fn follow_folder(folder: &Path) -> Followed {
 }
 
 impl Followed {
-    /// Waits until the routes in force have exactly these hosts; `!` marks a refused newer version.
+    /// Waits until the routes in force have exactly these hosts; `!` marks a rejected newer version.
     async fn until(&mut self, expected: &[&str]) -> Snapshot {
         let hosts = |snapshot: &Snapshot| -> Vec<String> {
             let slots = snapshot.resources.routes.slots();
@@ -140,7 +140,7 @@ async fn a_folder_that_vanishes_and_returns_is_followed_again() {
     let mut followed = follow_folder(&folder);
     followed.until(&["one.test"]).await;
 
-    // Moved away whole: a look while it is being emptied would find its objects deleted, as they are.
+    // Moved as a whole: a scan during a recursive removal would correctly see the objects as deleted.
     fs::rename(&folder, parent.path().join("elsewhere")).unwrap();
     let told = followed.receiver.wait_for(|snapshot| !snapshot.diagnostics.is_empty());
     let snapshot = tokio::time::timeout(DEADLINE, told).await.expect("told in time").unwrap().clone();

@@ -1,4 +1,4 @@
-//! `Cookie` and `RequestHash`: who stays with which endpoint.
+//! `Cookie` and `RequestHash`: affinity of clients to endpoints.
 
 use super::*;
 
@@ -31,14 +31,14 @@ async fn a_cookie_keeps_a_client_with_its_endpoint() {
     let (home, cookie) = (who(&first).to_owned(), set(&first).expect("a cookie"));
     let (name, value) = cookie.split_once('=').unwrap();
     assert_eq!((name, value.len()), (COOKIE, 32), "{}", first.head);
-    // A cookie of the session, for all of the host, as Envoy sets it.
+    // A session cookie for all paths of the host, as in Envoy.
     assert!(first.field("set-cookie").unwrap().ends_with("; Path=/; HttpOnly"), "{}", first.head);
     for _ in 0..20 {
         let again = asked_with(&world, "cookie.test", "/", &cookie).await;
         assert_eq!((who(&again), set(&again)), (&*home, None));
         assert!(again.body.contains(&format!("\ncookie: a=1; {cookie}; b=2\n")), "{}", again.body);
     }
-    // Whoever has none gets one of his own, and they are spread.
+    // Each client without a cookie gets its own, and clients are spread over the endpoints.
     let mut homes = Counts::new();
     let mut clients = BTreeMap::new();
     for _ in 0..80 {
@@ -47,12 +47,12 @@ async fn a_cookie_keeps_a_client_with_its_endpoint() {
         clients.insert(set(&answer).unwrap(), who(&answer).to_owned());
     }
     assert!(homes.len() == 4 && clients.len() == 80 && homes.values().all(|count| *count >= 5), "{homes:?}");
-    // Another proxy, without state, has the same opinion of each: after a restart, on another node.
+    // Another proxy, without state, maps each cookie to the same endpoint: after a restart, on another node.
     let other = World::of(objects(&endpoints)).await;
     for (cookie, home) in &clients {
         assert_eq!(who(&asked_with(&other, "cookie.test", "/", cookie).await), home);
     }
-    // One that goes gives its clients away, and the others keep theirs.
+    // Clients of a removed endpoint move, and all others stay.
     world.become_of(objects(&endpoints[1..]));
     crate::tables::eventually("three endpoints", async || {
         let lost = clients.iter().find(|(_, home)| **home == "one").unwrap();
@@ -81,7 +81,7 @@ async fn several_services_have_their_share_of_clients() {
         assert_eq!((who(&again), set(&again)), (who(&answer), None));
         *counts.entry(who(&answer).to_owned()).or_default() += 1;
     }
-    // 90, 90 and 20 are expected; each by five standard deviations.
+    // Expected: 90, 90 and 20, each within five standard deviations.
     let within = |name: &str, range: std::ops::Range<usize>| range.contains(counts.get(name).unwrap_or(&0));
     assert!(within("one", 55..126) && within("two", 55..126) && within("three", 2..42), "{counts:?}");
 }
@@ -211,16 +211,16 @@ async fn requests_with_the_same_hash_go_to_the_same_endpoint() {
     for (value, home) in &users {
         assert_eq!(by(&world, value, "").await, *home);
         assert_eq!(by(&other, value, "").await, *home, "the same after a restart");
-        // It ends with the field, if there is one.
+        // A terminal field decides alone, if it is present.
         assert_eq!(by(&world, value, "whatever").await, *home);
         assert_eq!(by(&world, "", value).await, shards[value]);
     }
-    // Three endpoints: whom the fourth one had moves, and nobody else.
+    // With three endpoints, only the clients of the fourth one move.
     let fewer = World::of(objects(&endpoints[..3])).await;
     for (value, home) in &users {
         assert_eq!(by(&fewer, value, "").await == *home, home != "four");
     }
-    // With nothing to hash, endpoints are chosen by chance.
+    // Without a value to hash, endpoints are chosen at random.
     let mut by_chance = std::collections::BTreeSet::new();
     for _ in 0..60 {
         by_chance.insert(by(&world, "", "").await);

@@ -1,4 +1,4 @@
-//! `timeoutPolicy`: how long whom may be silent, and how long idle connections are kept.
+//! `timeoutPolicy`: time-outs for responses and silence, and the lifetime of idle connections.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::log;
 use crate::recorder::Recorder;
 use crate::tables::{PATIENCE, eventually};
 
-/// Less than what the router gives anybody by default.
+/// Less than the router's default time-outs.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A router that gives clients and endpoints this long.
+/// A router with this time-out for clients and endpoints.
 fn router(patience: &str) -> Value {
     let tuning = json!({ "clientTimeout": patience, "serverTimeout": patience, "tunnelTimeout": patience });
     json!({
@@ -28,7 +28,7 @@ fn with(policy: Value) -> Value {
     json!({ "services": to(&["app"]), "timeoutPolicy": policy })
 }
 
-/// Takes requests and never answers.
+/// Accepts requests and never responds.
 async fn silent() -> SocketAddr {
     backends::serve(|mut stream| async move {
         let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -36,7 +36,7 @@ async fn silent() -> SocketAddr {
     .await
 }
 
-/// Answers in parts, with this long before each.
+/// Responds in parts, with this delay before each.
 async fn slow(pause: Duration) -> SocketAddr {
     backends::serve(move |mut stream| async move {
         while stream.read(&mut [0; 1024]).await.unwrap_or(0) > 0 {
@@ -57,7 +57,7 @@ async fn whoever_is_silent_for_longer_than_idle_ends_the_request() {
     assert_eq!(ask(&world, "proxy-idle.test", "/", &[]).await.status, 504);
     assert!((Duration::from_millis(200)..SOON).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     assert_eq!(log::line("host", "proxy-idle.test").await["flags"], "UT");
-    // A client that does not go on with its content.
+    // A client that stops sending its content.
     let (begun, mut stream) = (Instant::now(), TcpStream::connect(world.rig.http).await.unwrap());
     let head = "POST / HTTP/1.1\r\nHost: proxy-idle.test\r\nContent-Length: 10\r\n\r\nabc";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -82,7 +82,7 @@ async fn idle_gives_more_time_than_the_router_does_and_infinity_all_of_it() {
     }
     assert_eq!(ask(&world, "proxy-untimed.test", "/", &[]).await.status, 504);
     assert_eq!(world.setting("http://all.test/", "idle timeout").unwrap(), "none");
-    // Nor is the client cut off.
+    // The client is not disconnected either.
     let mut stream = TcpStream::connect(world.rig.http).await.unwrap();
     stream
         .write_all(b"POST / HTTP/1.1\r\nHost: more.test\r\nContent-Length: 4\r\nConnection: close\r\n\r\n")
@@ -104,7 +104,7 @@ async fn what_moves_is_not_idle_and_the_response_timeout_stands_beside() {
     let objects = [vec![proxy("proxy-busy", with(busy)), proxy("whole", with(whole))], service("app", &[endpoint])];
     let world = World::of(objects.concat()).await;
     assert_eq!(ask(&world, "proxy-busy.test", "/", &[]).await.body, "abcd");
-    // It has begun, and breaks off.
+    // The response has begun and is cut off.
     let mut stream = TcpStream::connect(world.rig.http).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: whole.test\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
@@ -180,12 +180,12 @@ async fn idle_connections_are_kept_for_as_long_as_the_route_says() {
     let (first, kept) = (over("proxy-short.test").await, over("long.test").await);
     assert_ne!(first, kept, "what is kept for a different time is not mixed");
     assert_eq!((over("proxy-short.test").await, over("long.test").await), (first, kept));
-    // Closed when its time is over, though nobody asks for it,
+    // Closed when its time expires, without any request,
     let begun = Instant::now();
     eventually("the end of the idle connection", async || recorder.has_ended(first)).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(over("proxy-short.test").await != first);
-    // while another one outlives the next sweeps.
+    // while the other one stays open.
     assert!(!recorder.has_ended(kept));
     assert_eq!(over("long.test").await, kept);
     assert_eq!(world.setting("http://proxy-short.test/", "idle connection timeout").unwrap(), "300ms");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// A request, and what guardian calls it.
+/// A request and guardian's classification.
 #[derive(Deserialize)]
 pub struct Case {
     pub name: String,
@@ -17,7 +17,7 @@ pub struct Case {
     expected: Expected,
 }
 
-/// A line of its head.
+/// A field line of the head.
 #[derive(Deserialize)]
 pub struct Field {
     pub name: String,
@@ -42,13 +42,13 @@ impl Case {
         self.expected.tier
     }
 
-    /// Without `Host`, which is ours.
+    /// All fields except `Host`, which the test sets.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.headers.iter().flatten().filter(|field| !field.name.eq_ignore_ascii_case("host"))
     }
 
-    /// The head for this host, as guardian's own tests write it: in UTF-8, and, where there are such, with the characters
-    /// of Latin-1 as single bytes.
+    /// The head for this host, as in guardian's own tests: in UTF-8, and, if it contains characters of Latin-1, also
+    /// with these as single bytes.
     pub fn heads(&self, host: &str) -> Vec<Vec<u8>> {
         let mut text = format!("{} {} {}\r\nHost: {host}\r\n", self.method, self.uri, self.version);
         for Field { name, value } in self.fields() {
@@ -60,7 +60,7 @@ impl Case {
         [Some(utf8.clone()), latin.filter(|latin| *latin != utf8)].into_iter().flatten().collect()
     }
 
-    /// The content that its head announces, to whoever is lenient, and how that goes over the wire.
+    /// The content that the head announces to a lenient parser, and the same as sent on the wire.
     pub fn content(&self) -> (String, String) {
         let announced = |wanted: &str| {
             let letters =
@@ -76,7 +76,7 @@ impl Case {
     }
 }
 
-/// All of them.
+/// All cases.
 pub fn all() -> Vec<Case> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(package().join("tests"))
         .expect("the package's tests")
@@ -102,7 +102,7 @@ pub fn all() -> Vec<Case> {
     cases.map(read).collect()
 }
 
-/// What guardian's own tests do to texts beyond YAML: a backslash stands before what means itself, or for a blank.
+/// Resolves escapes of guardian's own tests beyond YAML: a backslash before a literal character, or for white space.
 fn unescaped(text: &str) -> String {
     let mut letters = text.chars();
     let mut read = String::new();
@@ -119,9 +119,9 @@ fn unescaped(text: &str) -> String {
     read
 }
 
-/// Where cargo has put the package.
+/// Folder of the package, as fetched by cargo.
 fn package() -> PathBuf {
-    // Of other platforms' packages cargo may have fetched none.
+    // cargo may not have fetched packages of other platforms.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", &platform])

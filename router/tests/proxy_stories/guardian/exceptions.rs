@@ -1,14 +1,14 @@
-//! What guardian lets pass and Sluice refuses.
+//! Requests that guardian accepts and Sluice rejects.
 
 use super::cases::{Case, Tier};
 
-/// One of them.
+/// An exception.
 pub struct Exception {
     pub tier: Tier,
-    /// Of the case.
+    /// Name of the case.
     pub name: &'static str,
     pub status: u16,
-    /// Row of docs/hostile-input.md that it falls under, or what the RFC says.
+    /// The row of docs/hostile-input.md that covers it, or the rule of the RFC.
     pub why: &'static str,
 }
 
@@ -28,7 +28,7 @@ const TARGET: &str = "RFC 9112 §3.2: no request target (non-ASCII, `#`); 400";
 const LINE: &str = "RFC 9112 §3.2: an invalid request line is answered, not corrected";
 const OLD: &str = "HTTP/0.9 has no fields, and no `Host`";
 
-/// All of them.
+/// All exceptions.
 pub const ALL: &[Exception] = &[
     compliant("Different Transfer-Encoding headers", 400, TWO_LINES),
     compliant("Multiple transfer encoding headers in a single request OK", 400, TWO_LINES),

@@ -1,4 +1,4 @@
-//! ClientHellos, well-formed and not, from what a real client writes.
+//! Well-formed and malformed ClientHellos, derived from those of a real client.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rustls_pki_types::ServerName;
 
 use crate::client;
 
-/// Most bytes of a record (RFC 8446 §5.1).
+/// Maximum size of a record (RFC 8446 §5.1).
 pub const RECORD: usize = 1 << 14;
 
-/// The handshake message of a TLS 1.2 client, without server_name: a server shows such a client its certificate in the
-/// clear.
+/// The handshake message of a TLS 1.2 client, without server_name: servers send such a client their certificate
+/// unencrypted.
 pub fn bare() -> Vec<u8> {
     message(&TLS12, None)
 }
@@ -54,7 +54,7 @@ pub fn hello(extensions: &[Vec<u8>]) -> Vec<u8> {
     message
 }
 
-/// A message that asks for a name.
+/// A message with this server name.
 pub fn named(name: &[u8]) -> Vec<u8> {
     hello(&[sni(&[(0, name)])])
 }
@@ -64,7 +64,7 @@ pub fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
     [&kind.to_be_bytes(), &u16::try_from(content.len()).unwrap().to_be_bytes(), content].concat()
 }
 
-/// So many bytes that say nothing (RFC 7685).
+/// A padding extension of this length (RFC 7685).
 pub fn padding(length: usize) -> Vec<u8> {
     extension(21, &vec![0; length])
 }

@@ -1,16 +1,16 @@
-//! The rows: what a client begins with, and what must come of it.
+//! The rows: the first bytes of a client, and the expected fate of the connection.
 
 use super::Fate::{self, Alert, Closed, Hidden, Served};
 use super::build::{RECORD, bare, extension, hello, named, padding, post_quantum, record, records, sni};
 
-/// How a client may begin.
+/// First bytes of a client.
 pub struct Row {
     pub name: &'static str,
-    /// Sent one after the other.
+    /// Sent one after another.
     pub pieces: Vec<Vec<u8>>,
-    /// Where TLS is passed through.
+    /// Fate if TLS is passed through.
     pub passed: Fate,
-    /// Where it is terminated.
+    /// Fate if TLS is terminated.
     pub terminated: Fate,
 }
 
@@ -22,12 +22,12 @@ fn in_records(name: &'static str, message: &[u8], fate: Fate) -> Row {
     row(name, records(message, RECORD), fate)
 }
 
-/// All of them.
+/// All rows.
 pub fn all() -> Vec<Row> {
     [names(), framing(), no_names(), malformed(), records_of_others(), other_bytes()].into_iter().flatten().collect()
 }
 
-/// A name is one name, however it is written.
+/// Spellings of a name are equivalent.
 fn names() -> Vec<Row> {
     vec![
         in_records("plain", &named(b"a.test"), Served('A')),
@@ -44,7 +44,7 @@ fn names() -> Vec<Row> {
     ]
 }
 
-/// Neither segments nor records nor what else is in a hello change whom it is for.
+/// Segments, records and other extensions do not affect the name.
 fn framing() -> Vec<Row> {
     let message = named(b"a.test");
     let whole = records(&message, RECORD);
@@ -80,10 +80,10 @@ fn framing() -> Vec<Row> {
     ]
 }
 
-/// Without a name that could be looked up the router's own certificate is shown, as OpenShift's does.
+/// Without a usable name, the router presents its own certificate, as OpenShift's router does.
 fn no_names() -> Vec<Row> {
     let unknown_type = |name, entries: &[(u8, &[u8])]| Row {
-        // Rustls takes a list without a host_name for a broken one.
+        // Rustls rejects a list without a host_name.
         terminated: Alert(47),
         passed: Alert(47),
         ..in_records(name, &hello(&[sni(entries)]), Served('D'))
@@ -145,7 +145,7 @@ fn records_of_others() -> Vec<Row> {
     ]
 }
 
-/// Closed at once: nobody waits for these to become a hello.
+/// Closed at once: these cannot become a hello.
 fn other_bytes() -> Vec<Row> {
     vec![
         row("SSLv2", vec![0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10], Closed),

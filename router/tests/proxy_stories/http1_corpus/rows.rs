@@ -1,26 +1,26 @@
 //! The rows.
 
-/// A request that readers disagree about.
+/// A request that parsers interpret differently.
 pub struct Row {
     pub name: &'static str,
     pub bytes: Vec<u8>,
-    /// Of the responses, in order.
+    /// Status of each response, in order.
     pub statuses: &'static [u16],
-    /// What reaches the backends: `A GET /`.
+    /// Requests that reach the backends, e.g. `A GET /`.
     pub reached: &'static [&'static str],
     pub then: Then,
 }
 
-/// What becomes of the request behind it.
+/// Fate of the request after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It is served.
     GoesOn,
-    /// The connection is closed, and it is not read.
+    /// The connection is closed; the request is not read.
     Closes,
-    /// As `Closes`; what is refused is the content, whose head may have been forwarded.
+    /// As `Closes`; the content is rejected, after its head may have been forwarded.
     BreaksOff,
-    /// There is none: the client sends nothing more, and waits.
+    /// There is no such request: the client waits and sends nothing more.
     Silence,
 }
 
@@ -35,7 +35,7 @@ fn served(name: &'static str, bytes: impl Into<Vec<u8>>, reached: &'static [&'st
     Row { name, bytes: bytes.into(), statuses, reached, then: GoesOn }
 }
 
-/// It is served, and nothing behind it is.
+/// It is served, and no request after it.
 fn last(name: &'static str, bytes: impl Into<Vec<u8>>, reached: &'static [&'static str]) -> Row {
     Row { reached, ..row(name, bytes, &[200], Closes) }
 }
@@ -54,12 +54,12 @@ fn chunked(content: &str) -> String {
     post("Transfer-Encoding: chunked\r\n", content)
 }
 
-/// `GET /` with this as the Host line's value.
+/// `GET /` with this value of Host.
 fn host(value: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {value}\r\n\r\n")
 }
 
-/// All of them.
+/// All rows.
 pub fn all() -> Vec<Row> {
     [framing(), chunks(), lengths(), hosts(), fields(), lines(), sizes(), others()].into_iter().flatten().collect()
 }

@@ -2,20 +2,20 @@
 
 use super::field;
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With this status.
+    /// A response with this status.
     Answered(u16),
-    /// Its stream is reset, with this code.
+    /// A reset of its stream with this code.
     Reset(u32),
-    /// The whole connection ends.
+    /// The end of the connection.
     Ended,
 }
 
 use Outcome::{Answered, Ended, Reset};
 
-/// PROTOCOL_ERROR (RFC 9113 §7): what a malformed request is answered with (§8.1.1).
+/// PROTOCOL_ERROR (RFC 9113 §7), the response to a malformed request (§8.1.1).
 const MALFORMED: Outcome = Reset(1);
 
 /// A request.
@@ -25,9 +25,9 @@ pub struct Row {
     pub content: &'static [u8],
     pub trailers: Vec<u8>,
     pub outcome: Outcome,
-    /// What reaches a backend: `A GET /`.
+    /// The request that reaches a backend: `A GET /`.
     pub reached: Option<&'static str>,
-    /// What must not be in its fields.
+    /// Texts that its fields must not contain.
     pub gone: &'static [&'static str],
 }
 
@@ -54,7 +54,7 @@ fn get(name: &str, value: &str) -> Vec<u8> {
     request("GET", "a.test", "/", &[(name, value)])
 }
 
-/// `POST /` for a.test with this length.
+/// `POST /` for a.test with this Content-Length.
 fn post(length: &str) -> Vec<u8> {
     request("POST", "a.test", "/", &[("content-length", length)])
 }
@@ -63,7 +63,7 @@ fn with_content(row: Row) -> Row {
     Row { content: b"hello", ..row }
 }
 
-/// All of them.
+/// All rows.
 pub fn all() -> Vec<Row> {
     [connection(), lengths(), names_and_values(), pseudo(), targets(), hosts(), trailers()]
         .into_iter()
@@ -71,7 +71,7 @@ pub fn all() -> Vec<Row> {
         .collect()
 }
 
-/// Fields of a connection of HTTP/1.1 have no meaning here (RFC 9113 §8.2.2).
+/// Connection-specific fields of HTTP/1.1 have no meaning here (RFC 9113 §8.2.2).
 fn connection() -> Vec<Row> {
     vec![
         with_content(row(
@@ -109,12 +109,12 @@ fn lengths() -> Vec<Row> {
     ]
 }
 
-/// Content of a method that mostly has none.
+/// Content of a method that usually has none.
 pub fn content_of_a_get() -> Row {
     with_content(served("content of a GET", request("GET", "a.test", "/", &[]), "A GET /"))
 }
 
-/// h2 ends the whole connection of whoever writes what no field can have (RFC 9113 §5.4.2 lets it).
+/// h2 ends the entire connection for characters that no field may contain, as RFC 9113 §5.4.2 allows.
 fn names_and_values() -> Vec<Row> {
     let hidden = "x\r\n\r\nGET /hidden HTTP/1.1\r\nHost: b.test\r\n\r\n";
     vec![
@@ -172,7 +172,7 @@ fn targets() -> Vec<Row> {
         row("space in :path", target("/ HTTP/1.1"), MALFORMED),
         row("NUL in :path", target("/\0"), MALFORMED),
         row("%00 in :path", target("/%00"), Answered(400)),
-        // The reader of URIs cuts it off, before anybody asks for the path.
+        // The URI parser drops it before the path is read.
         served("fragment in :path", target("/#x"), "A GET /"),
         row(":path without slash", target("x"), MALFORMED),
         row("absolute :path", target("http://b.test/"), MALFORMED),
@@ -213,7 +213,7 @@ fn hosts() -> Vec<Row> {
     ]
 }
 
-/// Which trailers an endpoint gets is another story's; none changes what the message is.
+/// Another story covers which trailers are forwarded; none changes the meaning of the message.
 fn trailers() -> Vec<Row> {
     let trailing = |name, trailer: (&str, &str), outcome| {
         let row = row(name, request("POST", "a.test", "/", &[("trailer", "x, host")]), outcome);
@@ -223,7 +223,7 @@ fn trailers() -> Vec<Row> {
     vec![
         passed(trailing("trailer", ("x", "1"), Answered(200))),
         Row { gone: &["b.test"], ..passed(trailing("host as a trailer", ("host", "b.test"), Answered(200))) },
-        // h2 reads past it.
+        // h2 skips it.
         passed(trailing("pseudo-header as a trailer", (":path", "/x"), Answered(200))),
         trailing("CRLF in a trailer", ("x", "1\r\n\r\nGET /hidden HTTP/1.1\r\n"), Ended),
     ]

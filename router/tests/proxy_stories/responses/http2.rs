@@ -1,4 +1,4 @@
-//! What endpoints answer in HTTP/2, frame by frame.
+//! Responses of HTTP/2 endpoints, frame by frame.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ const NO_ERROR: u32 = 0;
 const PROTOCOL_ERROR: u32 = 1;
 const CANCEL: u32 = 8;
 
-/// The first stream's response with these fields, and its end with this content.
+/// The response on the first stream with these fields and this content, and the end of the stream.
 fn answer(fields: &[(&str, &str)], content: &str) -> Vec<u8> {
     let block: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
     let head = frame(HEADERS, END_HEADERS, 1, &block);
@@ -45,7 +45,7 @@ fn go_away(reason: u32) -> Vec<u8> {
     frame(GOAWAY, 0, 0, &[1_u32.to_be_bytes(), reason.to_be_bytes()].concat())
 }
 
-/// An endpoint that answers the first request of every connection with these bytes.
+/// An endpoint that responds to the first request of every connection with these bytes.
 async fn endpoint(bytes: Vec<u8>, ends: bool) -> SocketAddr {
     backends::serve(move |mut stream: TcpStream| {
         let bytes = bytes.clone();
@@ -67,11 +67,11 @@ async fn endpoint(bytes: Vec<u8>, ends: bool) -> SocketAddr {
 
 const OK: (&str, &str) = (":status", "200");
 const INVALID: (&str, &str) = ("HTTP/1.1 502 Bad Gateway", "backend-invalid");
-/// Nothing, or the beginning of a response.
+/// No response, or an incomplete one.
 const CUT: &str = "";
 const CLOSED: (&str, &str) = ("HTTP/1.1 502 Bad Gateway", "backend-closed");
 
-/// What the endpoint does, its bytes, whether it ends there, and the response's first line and cause.
+/// The endpoint's behaviour, its bytes, whether it closes the connection, and the response's first line and cause.
 type Row<'a> = (&'a str, Vec<u8>, bool, (&'a str, &'a str));
 
 #[tokio::test]

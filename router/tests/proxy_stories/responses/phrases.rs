@@ -1,4 +1,4 @@
-//! Reason phrases beside those of plain answers: of interim responses, switches, answers after a retry and error pages.
+//! Reason phrases in other places: interim responses, protocol switches, responses after a retry, and error pages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::ask;
 use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client};
 
-/// Gives one answer after the other, over and over, and counts them.
+/// Gives the responses in turn, over and over, and counts them.
 async fn in_turn(answers: &'static [&'static str]) -> SocketAddr {
     let turn = Arc::new(AtomicUsize::new(0));
     backends::serve(move |mut stream| {
@@ -30,7 +30,7 @@ async fn in_turn(answers: &'static [&'static str]) -> SocketAddr {
     .await
 }
 
-/// The status lines of all that a client gets.
+/// The status lines of everything that a client receives.
 fn lines(text: &str) -> Vec<&str> {
     text.split("\r\n").filter(|line| line.starts_with("HTTP/")).collect()
 }
@@ -40,7 +40,7 @@ async fn interim_responses_have_the_endpoints() {
     let answers = &[
         "HTTP/1.1 103 Soon\r\nLink: </a>\r\n\r\nHTTP/1.1 102 \r\n\r\nHTTP/1.1 199 Odd\r\n\r\nHTTP/1.1 198\r\n\r\n\
          HTTP/1.1 200 Done\r\nContent-Length: 0\r\n\r\n",
-        // The beginning of none, which is no HTTP.
+        // The beginning of an invalid response.
         "HTTP/1.1 103 a\x01b\r\n\r\nHTTP/1.1 200 Done\r\nContent-Length: 0\r\n\r\n",
     ];
     let rig = Rig::serve(&[Route::new("interim.phrase.test", "").to(in_turn(answers).await)]).await;

@@ -1,24 +1,24 @@
 //! The rows.
 
-/// What an endpoint answers.
+/// A response of an endpoint.
 pub struct Row {
     pub name: &'static str,
-    /// The request's.
+    /// Method of the request.
     pub method: &'static str,
     pub bytes: Vec<u8>,
     pub then: Then,
-    /// Whether the endpoint ends its connection behind it.
+    /// True if the endpoint closes its connection after it.
     pub closes: bool,
 }
 
-/// What becomes of it.
+/// Expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// The client gets this status line, and this content.
+    /// The client gets this status line and this content.
     Passes(&'static str, &'static str),
-    /// The client gets 502, for this cause.
+    /// The client gets 502 with this cause.
     Refused(&'static str),
-    /// The client gets the head and what was good of the content; then its connection ends, for this cause.
+    /// The client gets the head and the valid part of the content; then its connection ends, with this cause.
     BreaksOff(&'static str),
 }
 
@@ -28,7 +28,7 @@ fn row(name: &'static str, bytes: impl Into<Vec<u8>>, then: Then) -> Row {
     Row { name, method: "GET", bytes: bytes.into(), then, closes: false }
 }
 
-/// The answer to a HEAD.
+/// A response to HEAD.
 fn head(name: &'static str, bytes: impl Into<Vec<u8>>, then: Then) -> Row {
     Row { method: "HEAD", ..row(name, bytes, then) }
 }
@@ -42,7 +42,7 @@ fn ok(fields: impl AsRef<[u8]>, content: &str) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\n", fields.as_ref(), b"\r\n", content.as_bytes()].concat()
 }
 
-/// A whole answer with this status line.
+/// A complete response with this status line.
 fn line(line: impl AsRef<[u8]>) -> Vec<u8> {
     [line.as_ref(), b"\r\nContent-Length: 2\r\n\r\nhi"].concat()
 }

@@ -1,4 +1,4 @@
-//! An endpoint that speaks HTTP/2, and does what its requests' paths say.
+//! An endpoint that speaks HTTP/2 and behaves as the paths of requests demand.
 
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -16,23 +16,23 @@ use tokio::time::timeout;
 use crate::backends;
 use crate::tables::PATIENCE;
 
-/// The endpoint, and what it has seen.
+/// The endpoint and its counters.
 #[derive(Clone, Default)]
 pub struct Endpoint {
-    /// That were made to it.
+    /// Connections to it.
     pub connections: Arc<AtomicUsize>,
-    /// Requests that have come.
+    /// Requests received.
     pub asked: Arc<watch::Sender<usize>>,
-    /// Small frames that were sent.
+    /// Small frames sent.
     pub ticks: Arc<watch::Sender<usize>>,
-    /// Bytes that have come and are not read.
+    /// Bytes received and not read.
     pub unread: Arc<watch::Sender<usize>>,
-    /// Lets those go on that are held.
+    /// Releases held requests.
     pub released: Arc<watch::Sender<bool>>,
 }
 
 impl Endpoint {
-    /// Serves; where it does.
+    /// Starts the endpoint; returns its address.
     pub async fn serve(&self, builder: fn() -> Builder) -> SocketAddr {
         let endpoint = self.clone();
         backends::serve(move |stream| {
@@ -55,12 +55,12 @@ impl Endpoint {
         let mut body = request.into_body();
         let ok = Response::new(());
         match &*path {
-            // Answers, and takes no more of the content, without a word.
+            // Responds and takes no more content, without a reset.
             "/early" => {
                 let _ = respond.send_response(ok, true);
                 pending::<()>().await;
             }
-            // Takes no content, and tells how much has come.
+            // Takes no content, and reports how much has arrived.
             "/unread" => loop {
                 let came = body.flow_control().used_capacity();
                 self.unread.send_replace(came);
@@ -69,7 +69,7 @@ impl Endpoint {
             "/half" => {
                 let Ok(mut out) = respond.send_response(ok, false) else { return };
                 let _ = out.send_data(Bytes::from_static(b"half"), false);
-                // When it is on its way.
+                // Once it is sent.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 out.send_reset(h2::Reason::CANCEL);
             }
@@ -114,7 +114,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits for so many requests.
+    /// Waits for this number of requests.
     pub async fn until_asked(&self, times: usize) {
         let mut asked = self.asked.subscribe();
         timeout(PATIENCE, asked.wait_for(|asked| *asked >= times)).await.expect("requests").unwrap();

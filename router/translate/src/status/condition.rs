@@ -43,12 +43,12 @@ impl Condition {
     }
 }
 
-/// The condition of an object whose newest version is refused, and that has no earlier one.
+/// The condition of an object whose newest version is rejected and that has no accepted version.
 pub fn invalid_manifest(refused: &Refused) -> Condition {
     Condition::new("Admitted", false, RejectReason::InvalidManifest.as_str(), refused.problem.clone())
 }
 
-/// The condition of an object whose newest version is refused while an earlier one is in force.
+/// The condition of an object whose newest version is rejected while an earlier one is in force.
 pub fn last_good_serves(refused: &Refused) -> Condition {
     let message = format!("{}; the last good version goes on serving", refused.problem);
     Condition::new("ManifestValid", false, "InvalidManifest", message)

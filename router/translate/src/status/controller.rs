@@ -8,22 +8,22 @@ use crate::status::condition::Condition;
 /// Status of an IngressController.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerStatus {
-    /// Effective domain; empty when the manifest is refused.
+    /// Effective domain; empty if the manifest is rejected.
     pub domain: String,
-    /// Ports for HTTP and HTTPS; `None` when the manifest is refused.
+    /// Ports for HTTP and HTTPS; `None` if the manifest is rejected.
     pub ports: Option<(u16, u16)>,
     /// Effective `routeAdmission`: namespace ownership and wildcard policy.
     pub route_admission: Option<(&'static str, &'static str)>,
-    /// `spec.namespaceSelector`, repeated.
+    /// Copy of `spec.namespaceSelector`.
     pub namespace_selector: Option<Value>,
-    /// `spec.routeSelector`, repeated.
+    /// Copy of `spec.routeSelector`.
     pub route_selector: Option<Value>,
-    /// Admitted, Available, Degraded, and ManifestValid when a newer version is refused.
+    /// Admitted, Available, Degraded, and ManifestValid if a newer version is rejected.
     pub conditions: Vec<Condition>,
 }
 
 impl ControllerStatus {
-    /// The status of a controller whose manifest is good; conditions follow.
+    /// The status of a controller with a valid manifest; the caller adds the conditions.
     pub fn new(controller: &IngressController, domain: String, ports: (u16, u16)) -> Self {
         let manifest = controller.manifest.value();
         let spec = |name: &str| manifest.pointer(&format!("/spec/{name}")).cloned();
@@ -37,7 +37,7 @@ impl ControllerStatus {
         }
     }
 
-    /// The status of a controller that has no good version.
+    /// The status of a controller without an accepted version.
     pub fn refused(condition: Condition) -> Self {
         ControllerStatus {
             domain: String::new(),

@@ -1,11 +1,11 @@
-//! A host that is taken, and by whom: one value, and one wording of it, for all APIs.
+//! Conflicts on hosts: one value and one wording for all APIs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use router_model::kind::Kind;
 use router_model::object::{Created, ObjectRef, Seniority};
 
-/// Who has a host that objects of another API ask for, and since when.
+/// The owner of a host that objects of another API claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostOwner {
     /// The object.
@@ -15,47 +15,47 @@ pub struct HostOwner {
 }
 
 impl HostOwner {
-    /// The conflict with an object that asks for the host and was created later.
+    /// The conflict with an object that claims the host and was created later.
     pub fn conflict(&self, host: String, loser: ObjectRef, created: Created) -> HostConflict {
         let held = Held::Host(self.created.seniority(created));
         HostConflict { host, winner: self.object.clone(), loser, held }
     }
 }
 
-/// A host that an object asks for and another one has.
+/// A host that an object claims and another one owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConflict {
-    /// The host that is asked for.
+    /// The claimed host.
     pub host: String,
-    /// The object in whose favour the conflict is decided. For operators: it may be in a foreign namespace, and a status
-    /// names it by [`HostConflict::message`] only.
+    /// The object that owns the host. For operators: it may be in a foreign namespace, and a status names it by
+    /// [`HostConflict::message`] only.
     pub winner: ObjectRef,
-    /// The object that was compared with it: the oldest one of its API that asks for the host.
+    /// The object that was compared with it: the oldest one of its API that claims the host.
     pub loser: ObjectRef,
-    /// What the winner has.
+    /// What the winner owns.
     pub held: Held,
 }
 
-/// What the winner of a conflict has.
+/// What the winner of a conflict owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// The host itself, and why it comes first.
+    /// The host itself, and why it takes precedence.
     Host(Seniority),
     /// The host or one beside it, on a router that admits wildcards (docs/openshift.md#wildcard-claims).
     HostOfDomain,
-    /// The wildcard of this domain, which the host is in.
+    /// The wildcard of this domain, which covers the host.
     Wildcard(String),
 }
 
 impl HostConflict {
-    /// The conflict as the status of `reader` says it. An object of another namespace than the reader's is not named.
+    /// The message for the status of `reader`. It does not name an object of another namespace than the reader's.
     /// Between Routes the wording is that of OpenShift's router, which tools search for (docs/openshift.md#reasons).
     pub fn message(&self, reader: &ObjectRef) -> String {
         let (before, after) = self.words(reader);
         format!("{before} {}{after}", self.host)
     }
 
-    /// What stands before the host and behind it.
+    /// The words before the host and after it.
     fn words(&self, reader: &ObjectRef) -> (String, String) {
         let winner = name(&self.winner, reader);
         if self.winner.key.namespace != reader.key.namespace {
@@ -76,7 +76,7 @@ impl HostConflict {
     }
 }
 
-/// The conflicts of one reader; hosts of which the same is said share a message.
+/// The messages for one reader; hosts with equal words share a message.
 pub fn messages(conflicts: &[HostConflict], reader: &ObjectRef) -> Vec<String> {
     let mut hosts: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
     for conflict in conflicts {
@@ -88,9 +88,9 @@ pub fn messages(conflicts: &[HostConflict], reader: &ObjectRef) -> Vec<String> {
     hosts.into_iter().map(message).collect()
 }
 
-/// An object as the status of `reader` may name it: one of another namespace by its kind only.
+/// An object as the status of `reader` may name it: an object of another namespace by its kind only.
 pub fn name(object: &ObjectRef, reader: &ObjectRef) -> String {
-    // OpenShift's router writes of Routes to Routes.
+    // OpenShift's router writes this word in messages about Routes to Routes.
     let kind = if (object.kind, reader.kind) == (Kind::Route, Kind::Route) { "route" } else { object.kind.name() };
     if object.key.namespace == reader.key.namespace {
         return format!("{kind} {}", object.key.name);

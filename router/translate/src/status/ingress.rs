@@ -1,5 +1,5 @@
-//! `status.ingress[]` of a Route in little room: nearly every Route is admitted by one router, and what that router
-//! says is the same for all of them but for the host.
+//! `status.ingress[]` of Routes in compact form: one router admits nearly every Route, and its entries differ in the
+//! host only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct RouterIdentity {
     pub name: RouterName,
     /// `routerCanonicalHostname`.
     pub canonical_hostname: Arc<str>,
-    /// The conditions of a route that is served and about which there is nothing more to say.
+    /// The conditions of a route that is served without further remarks.
     pub admitted: Arc<[Condition]>,
 }
 
@@ -41,7 +41,7 @@ pub struct Ingress(Stored);
 
 #[derive(Clone)]
 enum Stored {
-    /// One router serves the host, and that is all.
+    /// One router serves the host, without further remarks.
     Admitted {
         host: Arc<str>,
         router: Arc<RouterIdentity>,
@@ -50,12 +50,12 @@ enum Stored {
 }
 
 impl Ingress {
-    /// The one entry of a route without wildcard that a router serves.
+    /// The only entry of a route without wildcard, by the router that serves it.
     pub fn admitted(host: Arc<str>, router: Arc<RouterIdentity>) -> Self {
         Ingress(Stored::Admitted { host, router })
     }
 
-    /// These entries.
+    /// The given entries.
     pub fn new(entries: Vec<IngressEntry>) -> Self {
         Ingress(Stored::Entries(entries.into()))
     }
@@ -70,7 +70,7 @@ impl Ingress {
         }
     }
 
-    /// Whether there is none: no router selects the route.
+    /// True if there are no entries: no router selects the route.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Stored::Entries(entries) if entries.is_empty())
     }
@@ -113,7 +113,7 @@ pub struct IngressEntry {
     pub router_canonical_hostname: Arc<str>,
     /// `None` or `Subdomain`.
     pub wildcard_policy: &'static str,
-    /// Admitted, and ManifestValid when a newer version is refused.
+    /// Admitted, and ManifestValid if a newer version is rejected.
     pub conditions: Arc<[Condition]>,
 }
 

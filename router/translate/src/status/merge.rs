@@ -1,10 +1,10 @@
-//! From what is ours in a status, and from what it was before, to the status that is stored (docs/openshift.md#status;
-//! Gateway API: a controller writes the entries and conditions that are its own).
+//! Merges our part of a status into the stored one (docs/openshift.md#status; Gateway API: a controller writes only its
+//! own entries and conditions).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// What tells entries of a list apart, in any kind's status.
+/// The keys that identify an entry of a list, in any kind's status.
 const KEYS: &[&str] = &[
     "parentRef",
     "routeRef",
@@ -22,23 +22,24 @@ const KEYS: &[&str] = &[
 const CONDITIONS: &str = "conditions";
 const TIME: &str = "lastTransitionTime";
 
-/// Which entries of a status's lists are ours. The others stay as they are.
+/// The entries of a status's lists that are ours. Other entries do not change.
 #[derive(Clone, Copy)]
 pub struct Ownership<'o> {
     /// Lists that we share with other controllers, at the top of the status.
     pub lists: &'static [&'static str],
     /// The member of their entries that names the owner.
     pub owner: &'static str,
-    /// Whether an owner is us. An entry without an owner is not ours.
+    /// True if the owner is this controller. An entry without an owner is not ours.
     pub is_ours: &'o dyn Fn(&str) -> bool,
-    /// Types of our conditions, wherever the status has conditions.
+    /// Types of our conditions, in every list of conditions.
     pub conditions: &'static [&'static str],
 }
 
-/// Merges `ours`, a status without times, into a status. `current` is the status with the entries of others, `written`
-/// what was written last, with the times of our conditions; both may be the same value. Entries of others keep content and
-/// order. Ours take the place of those with the same keys, or come last; ours that are not in `ours` are removed.
-/// `lastTransitionTime` of our conditions is that of `written` unless their status flips, which happens `now`.
+/// Merges `ours`, a status without times, into a status. `current` is the status with the entries of other controllers;
+/// `written` is the last status that we wrote, with the times of our conditions; both may be the same value. Entries of
+/// other controllers keep content and order. Each of our entries replaces the one with the same keys, or is appended;
+/// entries of ours that are missing from `ours` are removed. A condition of ours keeps the `lastTransitionTime` of
+/// `written` unless its status changes; then it is `now`.
 pub fn merge(
     ours: &Value,
     owned: &Ownership<'_>,
@@ -51,7 +52,7 @@ pub fn merge(
     Merge { owned, now }.object(status, &lists, ours, current, written)
 }
 
-/// Whether two statuses are the same but for `lastTransitionTime`.
+/// True if two statuses differ in `lastTransitionTime` only.
 pub fn same_but_times(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -70,7 +71,7 @@ struct Merge<'m> {
 }
 
 impl Merge<'_> {
-    /// `merged` with our members; of `lists`, the entries of others stay.
+    /// `merged` with our members; `lists` keep the entries of other controllers.
     fn object(
         &self,
         mut merged: Map<String, Value>,
@@ -96,7 +97,7 @@ impl Merge<'_> {
         Value::Object(merged)
     }
 
-    /// A value that is ours but for conditions that others have put in.
+    /// A value of ours; it keeps conditions that other controllers have added.
     fn value(&self, ours: &Value, current: Option<&Value>, written: Option<&Value>) -> Value {
         match ours {
             Value::Array(entries) => {
@@ -107,7 +108,7 @@ impl Merge<'_> {
         }
     }
 
-    /// A list with entries of others.
+    /// A list that may have entries of other controllers.
     fn list(&self, name: &str, ours: &[Value], current: Option<&Value>, written: Option<&Value>) -> Value {
         let entry = |ours: &Value| match name {
             CONDITIONS => self.condition(ours, find(written, ours)),
@@ -135,7 +136,7 @@ impl Merge<'_> {
         }
     }
 
-    /// A condition with the time since which it has its status.
+    /// A condition with the time of its last transition.
     fn condition(&self, ours: &Value, written: Option<&Value>) -> Value {
         let since = written
             .filter(|written| written.get("status") == ours.get("status"))
@@ -156,7 +157,7 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The entry of a list that is about the same thing.
+/// The entry of a list with the same keys.
 fn find<'v>(list: Option<&'v Value>, entry: &Value) -> Option<&'v Value> {
     items(list).find(|other| is_same(other, entry))
 }

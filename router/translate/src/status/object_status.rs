@@ -1,4 +1,4 @@
-//! The status of an object, and what it says in short about each parent.
+//! The status of an object, with a summary for each parent.
 
 use router_model::object::ObjectRef;
 use serde_json::Value;
@@ -6,31 +6,31 @@ use serde_json::Value;
 /// The status of an object of another kind than Route and IngressController.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectStatus {
-    /// Its `status`, without times of transitions: only what is ours. Of lists that have other controllers' entries
-    /// (`parents`, `ancestors`), only our own.
+    /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`,
+    /// `ancestors`) contain only ours.
     pub status: Value,
-    /// For lists of objects: the same in short, for each router or parent.
+    /// Summary of the status for lists of objects: one row for each router or parent.
     pub rows: Vec<ParentStatus>,
 }
 
-/// What becomes of an object at one of its parents (Gateway API: `RouteParentStatus`).
+/// Result for an object at one of its parents (Gateway API: `RouteParentStatus`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParentStatus {
-    /// The router, or what the object attaches to, e.g. `Gateway shop/public#web`.
+    /// The router, or the parent, e.g. `Gateway shop/public#web`.
     pub parent: String,
-    /// Hosts that are wanted there; `*` for every host.
+    /// Hosts that the object claims there; `*` for every host.
     pub hosts: Vec<String>,
-    /// Whether it is served there, at least in part.
+    /// True if it is served there, at least in part.
     pub admitted: bool,
-    /// Reason and message of the condition that says so.
+    /// Reason of the condition that decides `admitted`.
     pub reason: String,
-    /// See `reason`.
+    /// Message of the same condition.
     pub message: String,
-    /// Objects that stand in its way (for operators: may name foreign namespaces).
+    /// Objects that own its hosts (for operators: may name foreign namespaces).
     pub winners: Vec<ObjectRef>,
 }
 
-/// What conditions anywhere in a status say is wrong, though the object may be served: type, reason and message.
+/// Problems that conditions anywhere in a status report, though the object may be served: type, reason and message.
 pub fn faults(status: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     collect_faults(status, &mut faults);
@@ -38,7 +38,7 @@ pub fn faults(status: &Value) -> Vec<String> {
 }
 
 pub(crate) fn collect_faults(status: &Value, faults: &mut Vec<String>) {
-    // Type, and the status that says so. What is not accepted stands in the rows.
+    // Type, and the status that reports a problem. The rows cover objects that are not accepted.
     const BAD: [(&str, &str); 6] = [
         ("Conflicted", "True"),
         ("NotSupported", "True"),

@@ -1,4 +1,4 @@
-//! Merging, with statuses of all shapes: what others wrote stays, and what is merged twice is written once.
+//! Merging statuses of all shapes: entries of other controllers do not change, and a second merge changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const LISTS: [&str; 2] = ["parents", "ancestors"];
 const OWNED: Ownership<'_> =
     Ownership { lists: &LISTS, owner: "controllerName", is_ours: &|name| name == "ours", conditions: &["A", "B"] };
 
-/// A time that no merge gives.
+/// A time that no merge sets.
 const THEN: &str = "2020-02-02T02:02:02Z";
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 const LATER: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -42,7 +42,7 @@ fn conditions(kinds: &'static [&'static str], timed: bool) -> impl Strategy<Valu
     })
 }
 
-/// An entry of a shared list; keys may be the same.
+/// An entry of a shared list; keys may repeat.
 fn entry(owners: &'static [&'static str], kinds: &'static [&'static str], timed: bool) -> impl Strategy<Value = Value> {
     (prop::sample::select(owners), 0..3_u8, conditions(kinds, timed), 0..2_u8).prop_map(|(owner, name, conditions, extra)| {
         json!({ "parentRef": { "name": name }, "controllerName": owner, "conditions": conditions, "extra": extra })
@@ -72,7 +72,7 @@ fn status(
     })
 }
 
-/// What a controller says: entries of its own only, with different keys, and without times.
+/// The status of a controller: only its own entries, with distinct keys and without times.
 fn ours() -> impl Strategy<Value = Value> {
     status(&["ours"], &["A", "B"], false).prop_map(|mut status| {
         for list in LISTS.into_iter().chain(["listeners"]) {
@@ -108,7 +108,7 @@ fn others<'v>(status: &'v Value, list: &str) -> Vec<&'v Value> {
     items(status, list).filter(|entry| !is_ours(list, entry)).collect()
 }
 
-/// The status and its entries of ours, each with the list and its keys: whatever has conditions of ours.
+/// The status itself and our entries, each with its list and keys: everything that may have conditions of ours.
 fn holders(status: &Value) -> Vec<(String, &Value)> {
     let entries = LISTS.into_iter().chain(["listeners"]).flat_map(|list| {
         let own = items(status, list).filter(move |entry| is_ours(list, entry));
@@ -117,7 +117,7 @@ fn holders(status: &Value) -> Vec<(String, &Value)> {
     entries.chain([(String::new(), status)]).collect()
 }
 
-/// Status and time of each condition of ours, by where it is.
+/// Status and time of each of our conditions, by place.
 fn transitions(status: &Value) -> BTreeMap<String, (&Value, &Value)> {
     let conditions = holders(status).into_iter().flat_map(|(place, holder)| {
         let own = items(holder, "conditions").filter(|condition| is_ours("conditions", condition));
@@ -126,7 +126,7 @@ fn transitions(status: &Value) -> BTreeMap<String, (&Value, &Value)> {
     conditions.collect()
 }
 
-/// What is ours in a status, without times.
+/// Our part of a status, without times.
 fn own_part(status: &Value) -> Value {
     match status {
         Value::Object(members) => {
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(merged.get("custom"), current.get("custom").or(ours.get("custom")));
         let before = holders(&current);
         for (place, holder) in holders(&merged) {
-            // Of several entries with one key, one counts.
+            // If several entries share a key, only one is merged.
             if let [(_, before)] = before.iter().filter(|(other, _)| *other == place).collect::<Vec<_>>()[..] {
                 prop_assert_eq!(others(holder, "conditions"), others(before, "conditions"), "{}", place);
             }
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn what_is_merged_again_is_not_written_again(ours in ours(), current in current()) {
         let first = merge(&ours, &OWNED, Some(&current), None, NOW);
-        // In a folder, the manifest stays as it was; in a cluster, it has what was written.
+        // A folder's manifest does not change; a cluster's object has the status that was written.
         for current in [&current, &first] {
             prop_assert_eq!(&merge(&ours, &OWNED, Some(current), Some(&first), LATER), &first);
         }

@@ -6,18 +6,18 @@ use router_model::object::ObjectRef;
 
 use crate::status::host_conflict::HostConflict;
 
-/// A route that a router refuses.
+/// The rejection of a route by a router.
 #[derive(Clone, Debug)]
 pub struct Rejection {
     /// `reason` of its Admitted condition.
     pub reason: RejectReason,
     /// `message` of its Admitted condition.
     pub message: String,
-    /// The older object that stands in the way. For operators only: statuses never name a foreign namespace.
+    /// The older object that owns the host. For operators only: statuses never name a foreign namespace.
     pub winner: Option<ObjectRef>,
 }
 
-/// Why a route is refused, as the condition's reason spells it (docs/openshift.md#reasons).
+/// Why a route is rejected; the condition's reason (docs/openshift.md#reasons).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectReason {
     /// The router admits no wildcard routes, or does not serve the host's domain.
@@ -26,20 +26,20 @@ pub enum RejectReason {
     NoHostValue,
     /// The effective host is not a valid host name.
     InvalidHost,
-    /// An older route, or an older object of another kind, stands in the way.
+    /// An older route, or an older object of another kind, has claimed the host.
     HostAlreadyClaimed,
-    /// Certificate, key or CA of the route are no good.
+    /// Certificate, key or CA of the route are invalid.
     ExtendedValidationFailed,
-    /// `externalCertificate` names a Secret that is not there.
+    /// `externalCertificate` names a Secret that does not exist.
     ExternalCertificateGetFailed,
     /// `externalCertificate` names a Secret that cannot be used.
     ExternalCertificateValidationFailed,
-    /// The manifest is refused, and there is no earlier version.
+    /// The manifest is rejected, and there is no accepted version.
     InvalidManifest,
 }
 
 impl RejectReason {
-    /// As the condition writes it.
+    /// The reason as the condition spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
             RejectReason::RouteNotAdmitted => "RouteNotAdmitted",

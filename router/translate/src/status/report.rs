@@ -19,16 +19,16 @@ use crate::status::object_status::ObjectStatus;
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusReport {
-    /// `status.ingress[]` of every Route, in order of router; empty for a route that no router selects.
+    /// `status.ingress[]` of every Route, in order of router; empty if no router selects the route.
     pub routes: Sorted<ObjectKey, Ingress>,
     /// Status of every IngressController.
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
-    /// The routers that entries are written for.
+    /// The routers whose entries are ours.
     pub routers: BTreeSet<RouterName>,
-    /// What objects of other kinds are told.
+    /// Status of objects of other kinds.
     pub others: Sorted<ObjectRef, Arc<ObjectStatus>>,
-    /// Routes that an older object keeps from being served, or from some of their requests. For operators: unlike the
-    /// statuses, this names routes of other namespaces.
+    /// Routes that lost all or some of their requests to an older object. For operators: unlike the statuses, this
+    /// names routes of other namespaces.
     pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
 }
 
@@ -53,7 +53,7 @@ const OF_OTHERS: [&str; 14] = [
 ];
 
 impl StatusReport {
-    /// The `status` that is to be stored for an object ([`merge`]); `None` if nothing is reported of it.
+    /// The `status` to be stored for an object ([`merge`]); `None` if the report has none.
     pub fn merged(
         &self,
         object: &ObjectRef,
@@ -91,9 +91,9 @@ impl StatusReport {
 pub struct Conflict {
     /// The router.
     pub router: RouterName,
-    /// What the loser wanted: its effective host there.
+    /// The loser's effective host on the router.
     pub host: String,
-    /// Who has it.
+    /// The owner of the host.
     pub winner: ObjectRef,
     /// `reason` of the loser's Admitted condition.
     pub reason: String,

@@ -30,7 +30,7 @@ fn time(day: u8) -> Timestamp {
     format!("2024-01-{day:02}T00:00:00.9Z").parse().unwrap()
 }
 
-/// The status of a Route of which our routers, `ours` and `gone`, say this.
+/// The status of a Route for which our routers, `ours` and `gone`, report this.
 fn merge_route(before: Option<&Value>, entries: &[IngressEntry], day: u8) -> Value {
     let object = ObjectRef { kind: Kind::Route, key: ObjectKey::new("shop", "cart") };
     let report = StatusReport {
@@ -99,7 +99,7 @@ fn entries_of_our_routers_that_are_gone_are_removed() {
     let before = merge_route(None, &both, 1);
     let after = merge_route(Some(&before), &both[1..], 2);
     assert_eq!(after, json!({ "ingress": [before["ingress"][1]] }));
-    // A router has one entry; further ones of its name are left over from elsewhere.
+    // A router has one entry; further entries with its name are stale.
     let twice = json!({ "ingress": [before["ingress"][1], before["ingress"][1]] });
     assert_eq!(merge_route(Some(&twice), &both[1..], 2), after);
     assert_eq!((merge_route(None, &[], 2), merge_route(Some(&after), &[], 2)), (json!({}), json!({})));

@@ -1,12 +1,12 @@
-//! The requests of a story as questions for `explain`.
+//! The requests of a story as queries for `explain`.
 
 use router_translate::explain::query::Query;
 
 use crate::story::Story;
 
-/// What happens in a story, as far as it matters here.
+/// A step of a story that matters here.
 pub enum Step {
-    /// Something is asked.
+    /// A query.
     Ask(Query),
     /// `$ apply NAME`.
     Apply(String),
@@ -34,7 +34,7 @@ pub fn steps(story: &Story) -> Vec<Step> {
     steps
 }
 
-/// The words of a command without how often it is given; placeholders are whole.
+/// The words of a command without its repeat count; a placeholder is one word.
 fn words(line: &str) -> Vec<String> {
     const BLANK: char = '\u{1}';
     let (mut guarded, mut rest) = (String::new(), line);
@@ -51,7 +51,7 @@ fn words(line: &str) -> Vec<String> {
     words.into_iter().map(|word| word.replace(BLANK, " ")).collect()
 }
 
-/// What curl is told to ask for; `None`: nothing that can be explained.
+/// The request of a curl command; `None` if it cannot be explained.
 fn curl(arguments: &[&str]) -> Option<Query> {
     let (mut url, mut method, mut fields, mut from) = ("", None, Vec::new(), None);
     let (mut has_data, mut is_get) = (false, false);
@@ -104,7 +104,7 @@ fn handshake(arguments: &[&str]) -> Option<Query> {
     Query::parse(&format!("{}:{port}", value("-servername")?)).ok()
 }
 
-/// What lines that are sent as they are ask for.
+/// The request in lines that are sent verbatim.
 fn request(scheme: &str, port: &str, lines: &[&str]) -> Option<Query> {
     let lines = if lines.first()?.starts_with("PROXY ") { &lines[1..] } else { lines };
     let mut words = lines.first()?.split(' ');

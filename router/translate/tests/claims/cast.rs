@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 pub struct Member {
     name: String,
     address: SocketAddr,
-    /// Namespace, name and port.
+    /// Namespace, name and port of the Service.
     service: Option<(String, String, u16)>,
     app_protocol: Option<String>,
 }
 
-/// Reads the lines of `backends` sections.
+/// Parses the lines of `backends` sections.
 pub fn members<'l>(lines: impl Iterator<Item = &'l String>) -> Vec<Member> {
     let lines = lines.map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.zip(1..).map(|(line, number)| member(line, SocketAddr::from(([10, 1, 0, number], 3000)))).collect()
@@ -36,7 +36,7 @@ fn member(line: &str, address: SocketAddr) -> Member {
     member
 }
 
-/// `address NAME` and `port NAME`.
+/// Resolves `address NAME` and `port NAME`.
 pub fn place(members: &[Member], what: &str) -> Option<String> {
     let (what, name) = what.split_once(' ')?;
     let member = members.iter().find(|member| member.name == name)?;
@@ -47,7 +47,7 @@ pub fn place(members: &[Member], what: &str) -> Option<String> {
     }
 }
 
-/// The manifests of the Services that backends name, each backend in an EndpointSlice of its own.
+/// The manifests of the backends' Services; each backend has an EndpointSlice of its own.
 pub fn services(members: &[Member]) -> String {
     let mut ports: BTreeMap<(&str, &str), BTreeMap<u16, Option<&str>>> = BTreeMap::new();
     let mut text = String::new();

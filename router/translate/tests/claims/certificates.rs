@@ -1,4 +1,4 @@
-//! `{{…}}` in manifests: certificates that are made for the story. What they are is told by what the story calls them.
+//! `{{…}}` in manifests: certificates generated for the story. The text of the placeholder defines the certificate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 /// The CA that clients of stories trust.
 const TRUSTED: &str = "ca";
 
-/// Certificates of a story, made when they are first asked for.
+/// Certificates of a story, generated on first use.
 #[derive(Default)]
 pub struct Certificates {
     cas: BTreeMap<String, CertifiedIssuer<'static, KeyPair>>,
@@ -66,14 +66,14 @@ impl Certificates {
         Leaf { certificate, key: key.serialize_pem() }
     }
 
-    /// The CAs of a placeholder, as `--service-ca` takes them.
+    /// The CAs of a placeholder, in the form of `--service-ca`.
     pub fn roots(&mut self, what: &str) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots.add(self.ca(what).der().clone()).unwrap();
         Arc::new(roots)
     }
 
-    /// Replaces all placeholders; `other` knows those that are no certificates.
+    /// Replaces all placeholders; `other` resolves those that are not certificates.
     pub fn fill(&mut self, text: &str, other: impl Fn(&str) -> Option<String>) -> String {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -95,11 +95,11 @@ impl Certificates {
             "key" => self.leaf(rest).key.clone(),
             other => panic!("{other:?} is no placeholder"),
         };
-        // A text in quotes can stand wherever a scalar can.
+        // A quoted text is valid wherever a scalar is.
         format!("\"{}\"", pem.replace('\n', "\\n"))
     }
 
-    /// What the story calls a certificate.
+    /// The story's name for a certificate.
     pub fn name(&self, pair: &CertifiedKey) -> String {
         let of = |certificate: &[u8]| {
             let leaf = self.leaves.iter().find(|(_, leaf)| &**leaf.certificate.der() == certificate);
@@ -111,7 +111,7 @@ impl Certificates {
         pair.cert.iter().map(|certificate| of(certificate)).collect::<Vec<_>>().join(" + ")
     }
 
-    /// What the story calls the CAs of a store.
+    /// The story's name for the CAs of a store.
     pub fn names(&self, roots: &RootCertStore) -> String {
         let subjects = roots.roots.iter().map(|anchor| String::from_utf8_lossy(&anchor.subject).into_owned());
         let name = |subject: String| {

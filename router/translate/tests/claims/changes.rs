@@ -1,4 +1,4 @@
-//! Whatever way the objects of a story come, they come to the same.
+//! The result does not depend on the order in which the objects of a story arrive.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::hosts::Hosts;
 use crate::story::{self, Story};
 use crate::world::{Read, World};
 
-/// Everything that can be seen of a translation.
+/// Everything observable in a translation.
 #[derive(PartialEq)]
 pub struct Seen {
-    /// The table, in lines.
+    /// The table, as lines.
     pub table: Vec<String>,
     pub report: StatusReport,
 }
@@ -25,7 +25,7 @@ pub fn seen(world: &World, engine: &mut Engine, resources: &Resources) -> Seen {
     Seen { table: Hosts(&world.certificates, &table.endpoints).table(&table), report }
 }
 
-/// The lines of the first that the second does not have.
+/// The lines of the first that the second lacks.
 pub fn beside<'l>(lines: &'l [String], others: &[String]) -> Vec<&'l str> {
     let mut others: Vec<&String> = others.iter().collect();
     let is_new = |line: &&String| match others.iter().position(|other| other == line) {
@@ -38,14 +38,14 @@ pub fn beside<'l>(lines: &'l [String], others: &[String]) -> Vec<&'l str> {
     lines.iter().filter(is_new).map(String::as_str).collect()
 }
 
-/// Where two outcomes differ.
+/// The first difference of two results.
 pub fn difference(found: &Seen, expected: &Seen) -> Option<String> {
     let (new, old) = (beside(&found.table, &expected.table), beside(&expected.table, &found.table));
     let (report, expected_report) = (&found.report, &expected.report);
     (found != expected).then(|| format!("found {new:#?}, expected {old:#?}, {report:?}, expected {expected_report:?}"))
 }
 
-/// A fixed order that has nothing to do with that of the manifests.
+/// A fixed order, unrelated to that of the manifests.
 fn shuffled<T>(items: Vec<T>) -> Vec<T> {
     let mut keyed: Vec<(u32, T)> = (1u32..).map(|number| number.wrapping_mul(2_654_435_769)).zip(items).collect();
     keyed.sort_by_key(|(key, _)| *key);
@@ -58,7 +58,7 @@ fn reads(world: &World, cache: &mut MaterialCache) -> Vec<Read> {
 
 fn check(story: &Story) {
     let world = World::new(story);
-    // Those of the limits have many objects that are all the same.
+    // Stories about limits have many equal objects.
     if world.manifests.len() > 60 {
         return;
     }
@@ -82,7 +82,7 @@ fn check(story: &Story) {
             read.key
         );
     }
-    // A document that stands twice in a story has the place of the first.
+    // If a document occurs twice in a story, the first one counts.
     if seen(&world, &mut engine, &resources) != expected {
         reads.iter().for_each(|read| drop(read.put_into(&mut resources)));
     }
@@ -115,7 +115,7 @@ fn the_way_to_the_objects_of_a_story_leaves_no_trace() {
     story::all().iter().for_each(check);
 }
 
-/// Hosts of sites and routes that are not the same as before.
+/// Hosts of host rules and routes that are not shared with the previous table.
 fn made_anew(before: &[Arc<RouterTable>], after: &[Arc<RouterTable>]) -> Vec<String> {
     let mut anew = Vec::new();
     for (before, after) in before.iter().zip(after) {
@@ -137,7 +137,7 @@ fn objects_that_say_the_same_leave_hosts_of_other_kinds_as_they_are() {
         let (resources, _) = world.resources(&mut cache);
         let mut engine = world.engine();
         let (before, _) = engine.apply(&resources);
-        // The same manifests, read anew: other objects, which say the same.
+        // The same manifests, parsed again: other objects with equal content.
         let (again, _) = world.resources(&mut cache);
         let (after, _) = engine.apply(&again);
         let anew = made_anew(&before.routers, &after.routers);

@@ -1,5 +1,5 @@
-//! A change of any field of an object reaches the table of an engine that is at work, as it reaches a new one's; and
-//! `goldens/fields` say what comes of it.
+//! A change of any field of an object has the same effect on a running engine as on a new one; `goldens/fields` has the
+//! effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::goldens::{compare, state};
 use crate::story;
 use crate::world::World;
 
-/// Places of scalars and lists in a manifest, as JSON pointers.
+/// JSON pointers to the scalars and lists of a manifest.
 fn places(value: &Value, at: &str, places: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -27,7 +27,7 @@ fn places(value: &Value, at: &str, places: &mut Vec<String>) {
     }
 }
 
-/// Other values in the place of one; `None`: it is left out.
+/// Replacements for a value; `None` removes it.
 fn instead(value: &Value) -> Vec<Option<Value>> {
     let mut others = vec![None];
     match value {
@@ -62,12 +62,12 @@ fn with(manifest: &Value, place: &str, other: Option<Value>) -> Option<Value> {
     Some(changed)
 }
 
-/// Members that say what an object is, and not what it asks for.
+/// Members that identify an object and do not configure it.
 const IDENTITY: [&str; 4] = ["/kind", "/apiVersion", "/metadata/name", "/metadata/namespace"];
-/// Most lines that are told of a change.
+/// Maximum number of lines for a change.
 const LINES: usize = 8;
 
-/// What a change of an object comes to, in lines.
+/// The effect of a change of an object, as lines.
 fn told(before: &[String], after: &[String]) -> Vec<String> {
     let gone = beside(before, after).into_iter().map(|line| format!("    - {}", line.trim()));
     let come = beside(after, before).into_iter().map(|line| format!("    + {}", line.trim()));
@@ -85,7 +85,7 @@ fn told(before: &[String], after: &[String]) -> Vec<String> {
 
 fn shortened(other: Option<&Value>) -> String {
     let text = other.map_or("left out".to_owned(), Value::to_string);
-    // Certificates and keys are made anew for each run.
+    // Certificates and keys are generated for each run.
     if text.contains("-----BEGIN ") {
         return "another text of PEM".to_owned();
     }
@@ -95,12 +95,12 @@ fn shortened(other: Option<&Value>) -> String {
     }
 }
 
-/// Changes each field of a kind once, in the first story that has it: what comes of it, by kind.
+/// Changes each field of a kind once, in the first story that has it. Returns the effects by kind.
 fn changes() -> BTreeMap<String, Vec<String>> {
     let (mut changed, mut goldens) = (BTreeSet::new(), BTreeMap::<String, Vec<String>>::new());
     for story in story::all() {
         let world = World::new(&story);
-        // Those of the limits have many objects that are all the same.
+        // Stories about limits have many equal objects.
         if world.manifests.len() > 60 {
             continue;
         }

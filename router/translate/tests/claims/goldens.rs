@@ -1,4 +1,4 @@
-//! One file for each story.
+//! One golden file for each story.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,10 +23,10 @@ use crate::statuses::statuses;
 use crate::story::{self, Story};
 use crate::world::World;
 
-/// Certificates are judged, and statuses written, at this time.
+/// Time at which certificates are validated and statuses written.
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// Everything that comes of a story.
+/// All results of a story.
 fn told(story: &Story) -> Vec<String> {
     let world = World::new(story);
     let mut engine = world.engine();
@@ -52,7 +52,7 @@ fn told(story: &Story) -> Vec<String> {
     lines
 }
 
-/// What the objects come to.
+/// The results for the objects.
 pub fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Vec<String>) -> Vec<String> {
     let now: Timestamp = NOW.parse().unwrap();
     let (table, report) = engine.apply(resources);
@@ -89,7 +89,7 @@ fn of_hosts(table: &RoutingTable) -> Vec<Query> {
     for router in &table.routers {
         for host in router.hosts.iter() {
             let name = host.host.to_string();
-            // Below a wildcard, one label is there, and where more are covered, two.
+            // A wildcard is tried with one label; one that covers several labels, with two.
             let name = match format!("{:?}", host.host).split('(').next() {
                 Some("Wildcard") => name.replacen('*', "any", 1),
                 Some("Suffix") => name.replacen('*', "any.other", 1),
@@ -105,7 +105,7 @@ fn of_hosts(table: &RoutingTable) -> Vec<Query> {
     queries.iter().map(|text| Query::parse(text).unwrap()).collect()
 }
 
-/// What `explain` says; of settings only those that somebody asks for.
+/// The output of `explain`, with non-default settings only.
 fn asked(world: &World, engine: &mut Engine, resources: &Resources, query: &Query) -> Vec<String> {
     let (table, report) = engine.apply(resources);
     let mut explanation = explain(facts(world, &table, &report, resources), query);
@@ -117,7 +117,7 @@ fn asked(world: &World, engine: &mut Engine, resources: &Resources, query: &Quer
     format!("explain {explanation}").lines().map(str::to_owned).collect()
 }
 
-/// Compares what was found with a golden, or writes it; where the first difference is.
+/// Compares a result with a golden, or writes it; returns the first difference.
 pub fn compare(name: &str, found: &[String]) -> Option<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/goldens").join(format!("{name}.txt"));
     let found: String = found.iter().map(|line| format!("{}\n", line.trim_end())).collect();

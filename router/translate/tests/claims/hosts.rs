@@ -1,4 +1,4 @@
-//! Routers, their hosts and their routes, as text. Every field is named, so that a new one cannot be forgotten.
+//! Routers, their hosts and their routes, as text. The code names every field, so that a new one is not forgotten.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use router_table::table::{
 use crate::certificates::Certificates;
 use crate::policies;
 
-/// Tells tables; certificates have the names that the story gives them.
+/// Prints tables; certificates have the names that the story gives them.
 #[derive(Clone, Copy)]
 pub struct Hosts<'c>(pub &'c Certificates, pub &'c Endpoints);
 
@@ -157,7 +157,7 @@ impl Hosts<'_> {
     }
 }
 
-/// What kind of match a host is.
+/// The kind of a host's match.
 fn kind(host: &impl Debug) -> String {
     let text = format!("{host:?}");
     format!("[{}]", text.split('(').next().unwrap_or_default())

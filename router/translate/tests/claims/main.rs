@@ -1,9 +1,9 @@
-//! What this crate makes of the manifests of every story in `tests/stories/claims`, and of the examples: hosts and who has
-//! them, rules, statuses, warnings, and what `explain` says of each request of the story.
+//! Translates the manifests of every story in `tests/stories/claims`, and of the examples: hosts with their owners,
+//! rules, statuses, warnings, and the output of `explain` for each request of the story.
 //!
-//! `goldens/` has a file for each, which must be matched. `UPDATE_GOLDENS=1 cargo test -p router-translate --test claims` writes
-//! them anew; read the difference. `worlds/` has further stories, which are told here alone. The others are played on the
-//! wire by the crate `tests`.
+//! The results must equal the file of the story in `goldens/`. `UPDATE_GOLDENS=1 cargo test -p router-translate --test
+//! claims` rewrites these files; review the difference. `worlds/` has further stories, which run only here. The crate
+//! `tests` plays the others on the wire.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod asked;

@@ -1,4 +1,4 @@
-//! What is done to traffic, as text: what differs from the default, by name of the field.
+//! Traffic policies as text: non-default fields by name.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use router_table::rule::{BackendPolicy, Mirror, RulePolicy};
 use crate::certificates::Certificates;
 use crate::hosts::Hosts;
 
-/// Gathers fields that differ from their default.
+/// Collects fields that differ from their default.
 struct Differing(Vec<String>);
 
 impl Differing {
@@ -30,7 +30,7 @@ macro_rules! differing {
     }};
 }
 
-/// Of a router.
+/// Policy of a router.
 pub fn router(policy: &RouterPolicy, certificates: &Certificates) -> Vec<String> {
     let mut lines = differing!(policy, RouterPolicy::default(), RouterPolicy {
         timeouts, limits, tls, actions, unique_id, case_adjustments, pages, compress, ignore_empty_requests,
@@ -45,7 +45,7 @@ pub fn router(policy: &RouterPolicy, certificates: &Certificates) -> Vec<String>
     lines
 }
 
-/// Of a route.
+/// Policy of a route.
 pub fn route(policy: &RoutePolicy) -> Vec<String> {
     differing!(policy, RoutePolicy::default(), RoutePolicy {
         balance, hash, affinity, server_timeout, rewrite_target, hsts, source_limits, endpoint_connections, actions,
@@ -53,7 +53,7 @@ pub fn route(policy: &RoutePolicy) -> Vec<String> {
     } beside {})
 }
 
-/// Of a rule.
+/// Policy of a rule.
 pub fn rule(policy: &RulePolicy, hosts: Hosts<'_>) -> Vec<String> {
     let mut lines = differing!(policy, RulePolicy::default(), RulePolicy {
         action, request_headers, response_headers, rewrite_host, rewrite_path, cors, request_timeout, backend_timeout,
@@ -66,7 +66,7 @@ pub fn rule(policy: &RulePolicy, hosts: Hosts<'_>) -> Vec<String> {
     lines
 }
 
-/// Of a backend.
+/// Policy of a backend.
 pub fn backend(policy: &BackendPolicy, certificates: &Certificates) -> Vec<String> {
     let mut lines = differing!(policy, BackendPolicy::default(), BackendPolicy {
         namespace, failure, request_headers, response_headers, balance, health_check,

@@ -1,4 +1,4 @@
-//! What objects are told, as text.
+//! Statuses of objects, as text.
 
 use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
@@ -8,7 +8,7 @@ use router_translate::status::object_status::ParentStatus;
 use router_translate::status::report::{Conflict, StatusReport};
 use serde_json::Value;
 
-/// The status of every object as it is stored, and what operators are told beside.
+/// The status of every object as it is stored, and additional information for operators.
 pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) -> Vec<String> {
     let StatusReport { routes, ingress_controllers, routers, others, conflicts } = report;
     let mut lines = vec![format!("for routers {:?}", routers.iter().map(ToString::to_string).collect::<Vec<_>>())];
@@ -45,7 +45,7 @@ fn row(object: &str, row: &ParentStatus) -> String {
     format!("{parent:?} {admitted} {object} {hosts:?}: {reason}: {message}{winners}")
 }
 
-/// Members that are the same wherever they are.
+/// Members with the same value everywhere.
 const PASSED_OVER: &[&str] = &["lastTransitionTime", "supportedFeatures"];
 
 fn members(value: &Value, indent: &str, lines: &mut Vec<String>) {
@@ -75,7 +75,7 @@ fn members(value: &Value, indent: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Whether it holds what holds more.
+/// True if it contains nested collections.
 fn is_deep(value: &Value) -> bool {
     value.as_object().is_some_and(|members| members.values().any(|value| value.is_object() || value.is_array()))
 }
@@ -88,7 +88,7 @@ fn condition(condition: &Value) -> String {
         .to_owned()
 }
 
-/// What a condition has beside.
+/// The other members of a condition.
 fn rest(condition: &Value) -> Value {
     let mut rest = condition.clone();
     for member in ["type", "status", "reason", "message"] {

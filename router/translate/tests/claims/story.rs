@@ -1,5 +1,5 @@
-//! The file of a story, as far as this crate can tell what comes of it: the head, manifests, backends and requests.
-//! `tests/stories/claims/README.md` says how one is written.
+//! The file of a story, as far as translation needs it: head, manifests, backends and requests.
+//! `tests/stories/claims/README.md` specifies the format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub struct Story {
     pub title: String,
     /// `key: value` lines of the head.
     pub head: Vec<(String, String)>,
-    /// Kind and argument of each section, and its lines without what came out.
+    /// Kind, argument and lines of each section, without the expected output.
     pub sections: Vec<(String, String, Vec<String>)>,
 }
 

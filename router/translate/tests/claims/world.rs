@@ -1,4 +1,4 @@
-//! The objects of a story, and what an engine makes of them.
+//! The objects of a story, and an engine's results for them.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::cast;
 use crate::certificates::Certificates;
 use crate::story::Story;
 
-/// A router that a story does not write itself.
+/// The router of a story that defines none.
 const ROUTER: &str = "apiVersion: operator.openshift.io/v1
 kind: IngressController
 metadata: {name: default, namespace: openshift-ingress-operator}
 spec: {domain: apps.test}
 ";
-/// A class that a story's Gateways name, and that it does not write itself.
+/// The class of a story's Gateways, unless the story defines it.
 const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: sluice}
 spec: {controllerName: sluice.dev/gateway-controller}
 ";
 
-/// A story, ready to be told.
+/// A story, ready to run.
 pub struct World {
     pub settings: Settings,
     pub service_ca: Option<Arc<RootCertStore>>,
     pub certificates: Certificates,
-    /// The manifests that are there from the beginning.
+    /// The initial manifests.
     pub manifests: Vec<Value>,
-    /// Those that `$ apply NAME` puts there.
+    /// Manifests that `$ apply NAME` adds.
     pub later: Vec<(String, Vec<Value>)>,
 }
 
@@ -81,7 +81,7 @@ impl World {
         Defaults { cluster_domain: self.settings.cluster_domain.clone() }
     }
 
-    /// All objects, with what is said of single ones.
+    /// All objects, and the messages about single ones.
     pub fn resources(&self, cache: &mut MaterialCache) -> (Resources, Vec<String>) {
         let (mut resources, mut said) = (Resources::default(), Vec::new());
         for read in self.manifests.iter().filter_map(|value| self.read(value, cache)) {
@@ -90,7 +90,7 @@ impl World {
         (resources, said)
     }
 
-    /// Reads a manifest; `None`: it is of a kind that is not read.
+    /// Parses a manifest; `None` for an unknown kind.
     pub fn read(&self, value: &Value, cache: &mut MaterialCache) -> Option<Read> {
         let parsed = parse(value.clone(), Origin::default(), &self.defaults(), cache);
         let warnings = parsed.warnings.iter().map(ToString::to_string).collect();
@@ -110,7 +110,7 @@ impl World {
     }
 }
 
-/// A manifest that was read.
+/// A parsed manifest.
 pub struct Read {
     pub kind: Kind,
     pub key: ObjectKey,
@@ -121,7 +121,8 @@ pub struct Read {
 }
 
 impl Read {
-    /// Puts it in the place of what was there; a refused one leaves the last good version in force. What is said of it.
+    /// Inserts it in place of its last version; a rejected one leaves the last accepted version in force. Returns the
+    /// messages about it.
     pub fn put_into(&self, resources: &mut Resources) -> Vec<String> {
         let last = resources.object(self.kind, &self.key);
         let good = self.good.clone().or(last);
@@ -131,7 +132,7 @@ impl Read {
         errors.chain(self.warnings.iter().map(|text| said("warning", text))).collect()
     }
 
-    /// Takes it away.
+    /// Removes it.
     pub fn remove_from(&self, resources: &mut Resources) {
         resources.set(self.key.clone(), self.kind, None, None);
     }
@@ -150,7 +151,7 @@ fn documents(text: &str) -> Vec<Value> {
     all.into_iter().filter(|value| !value.is_null()).flat_map(items).collect()
 }
 
-/// What the flags of `sluice run` that are about manifests say.
+/// Settings from the flags of `sluice run` that concern manifests.
 fn settings(story: &Story, certificates: &mut Certificates) -> (Settings, Option<Arc<RootCertStore>>) {
     let mut settings = Settings { addresses: vec!["10.0.0.1".parse().unwrap()], ..Settings::default() };
     let mut service_ca = None;

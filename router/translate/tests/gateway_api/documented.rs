@@ -1,4 +1,4 @@
-//! The table of `docs/gateway-api.md` says what the tests say.
+//! Every row of the table of `docs/gateway-api.md` names a test whose comment names the row's conformance test.
 
 const DOCUMENT: &str = include_str!("../../../../docs/gateway-api.md");
 const MODULES: [(&str, &str); 8] = [

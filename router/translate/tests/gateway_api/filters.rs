@@ -1,4 +1,4 @@
-//! Filters of HTTPRoutes, as they reach whoever serves.
+//! Filters of HTTPRoutes in the routing table.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ fn times_and_cors() {
     assert_eq!(none.rule(80, &Ask::get("a.test/")).request_timeout, None);
 }
 
-/// A filter that is not known is never left out.
+/// An unknown filter is never skipped.
 #[test]
 fn unknown_filters_fail_requests() {
     let filter = "filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Auth, name: sso}}]";

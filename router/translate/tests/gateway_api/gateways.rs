@@ -79,7 +79,7 @@ fn a_class_is_told_of_definitions_that_are_not_understood() {
     let message = conditions.as_array().unwrap().iter().find(|it| it["type"] == "SupportedVersion").unwrap();
     let told = "the installed definitions are of version \"v1.7.0\"; v1.0 to v1.6 are understood";
     assert_eq!(message["message"], told);
-    // Definitions of other groups say nothing of this API.
+    // Definitions of other groups do not concern this API.
     let other = definition("things.example.com", "gateway.networking.k8s.io/bundle-version: v9.0.0");
     assert_eq!(supported(&World::new(&other)), "True/SupportedVersion");
 }
@@ -152,7 +152,7 @@ fn a_gateway_has_the_addresses_of_the_router_and_no_others() {
     for (addresses, accepted) in [
         ("[]", "True/Accepted"),
         ("[{type: IPAddress, value: 192.0.2.1}]", "True/Accepted"),
-        // Any address will do.
+        // Any address is acceptable.
         ("[{type: IPAddress}]", "True/Accepted"),
         ("[{value: 192.0.2.9}]", "False/UnsupportedAddress"),
         ("[{value: 192.0.2.1}, {value: 192.0.2.9}]", "False/UnsupportedAddress"),
@@ -202,7 +202,7 @@ metadata: {namespace: app, name: foreign}
 spec: {parentRefs: [{name: two, namespace: infra}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}
 ",
     );
-    // Neither references that cannot be resolved nor a listener without certificate matter.
+    // The count includes routes with unresolved references, and routes of a listener without a certificate.
     for (listener, count) in [("a", 2), ("b", 1), ("unresolved", 1)] {
         assert_eq!(world.listener("infra/two", listener)["attachedRoutes"], count, "{listener}");
     }

@@ -93,7 +93,7 @@ fn the_most_specific_listener_serves() {
     }
 }
 
-/// GRPCRouteWeight; endpoints are spoken to over HTTP/2.
+/// GRPCRouteWeight; endpoints speak HTTP/2.
 #[test]
 fn weights_are_kept() {
     let world = world(
@@ -108,7 +108,7 @@ fn weights_are_kept() {
     assert!(endpoints.all(|endpoint| endpoint.h2c));
 }
 
-/// Of an HTTPRoute and a GRPCRoute with hosts in common on a listener the older one is accepted.
+/// If an HTTPRoute and a GRPCRoute share hosts on a listener, the older one is accepted.
 #[test]
 fn http_and_grpc_routes_do_not_share_a_host() {
     let route = |kind: &str, name: &str, day: u32, hosts: &str| {
@@ -129,7 +129,7 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
         ((1, "'*.test'"), (2, "a.test"), (yes, no)),
         ((2, "'*.test'"), (1, "a.test"), (no, yes)),
         ((1, "a.test"), (2, "'*.b.test'"), (yes, yes)),
-        // Of the same age: by name.
+        // Of equal age: by name.
         ((1, "a.test"), (1, "a.test"), (no, yes)),
     ] {
         let routes = [route("HTTPRoute", "web", http.0, http.1), route("GRPCRoute", "rpc", grpc.0, grpc.1)];

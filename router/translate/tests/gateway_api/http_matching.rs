@@ -1,4 +1,4 @@
-//! Which rule of an HTTPRoute a request belongs to.
+//! The rule of an HTTPRoute that matches a request.
 
 use crate::world::{Ask, World};
 
@@ -66,7 +66,7 @@ fn paths_and_headers() {
             (Ask::get("a.test/example"), "v1"),
             (Ask::get("a.test/").with("Version", "one"), "v1"),
             (Ask::get("a.test/v2"), "v2"),
-            // An element is matched whole.
+            // A path element matches as a whole.
             (Ask::get("a.test/v2/"), "v2"),
             (Ask::get("a.test/v2/example"), "v2"),
             (Ask::get("a.test/v2example"), "v1"),
@@ -175,7 +175,7 @@ fn exact_paths_come_before_prefixes_and_longer_prefixes_before_shorter() {
             (Ask::get("a.test/match/prefix/one/any"), "v1"),
             (Ask::get("a.test/match/prefix/any"), "v2"),
             (Ask::get("a.test/match/any"), "v3"),
-            // Regular expressions stand between them.
+            // Regular expressions come between them.
             (Ask::get("a.test/match/prefix/17"), "idle(idle)"),
             (Ask::get("a.test/match/prefix/17a"), "v2"),
         ],
@@ -225,7 +225,8 @@ fn method_then_headers_then_query_then_age_then_name_then_place() {
     check(&self::world(&[("name: r", twice)]), &[(Ask::get("a.test/"), "v1")]);
 }
 
-/// A more specific hostname comes before everything else, and what it does not match falls to the wider one.
+/// A more specific hostname comes before everything else; requests that its rules do not match fall through to the
+/// wider one.
 #[test]
 fn hostnames_come_first() {
     let rule = |hosts: &str, path: &str, backend: &str| {
@@ -249,7 +250,7 @@ fn hostnames_come_first() {
     );
 }
 
-/// HTTPRouteServiceTypes is about how endpoints are found; the order of several ports is theirs as well.
+/// HTTPRouteServiceTypes concerns endpoint discovery; this includes the order of several ports.
 #[test]
 fn ports_of_services_are_found_by_name() {
     let headless = serde_json::json!([

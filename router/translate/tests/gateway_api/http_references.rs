@@ -1,4 +1,4 @@
-//! Backends of HTTPRoutes: which are found, which may be used, and what becomes of requests for those that cannot.
+//! Backends of HTTPRoutes: references that resolve, grants, and responses for invalid backends.
 
 use crate::world::{Ask, World, verdict};
 
@@ -41,7 +41,7 @@ fn backends_that_cannot_be_used_are_told_and_answered_500() {
         ("backendRefs: [{name: nonexistent, port: 8080}]", "False/BackendNotFound", "500"),
         ("backendRefs: [{name: v1, port: 9999}]", "False/BackendNotFound", "500"),
         ("backendRefs: [{namespace: web, name: web, port: 8080}]", "False/RefNotPermitted", "500"),
-        // Whether it is there is not told.
+        // A status does not reveal whether the Service exists.
         ("backendRefs: [{namespace: web, name: missing, port: 8080}]", "False/RefNotPermitted", "500"),
         ("backendRefs: []", "True/ResolvedRefs", "500"),
         ("backendRefs: [{name: v1, port: 8080, weight: 0}]", "True/ResolvedRefs", "500"),
@@ -172,7 +172,7 @@ fn tls_with_backends_is_as_policies_say() {
     assert_eq!(ancestor["conditions"][0]["observedGeneration"], 3);
     assert_eq!(verdict(&ancestor, "Accepted"), "True/Accepted");
 
-    // What cannot be verified is not sent in clear text instead; the route itself is right.
+    // If an endpoint cannot be verified, requests are not sent in clear text instead; the route itself is valid.
     let bad = world(backends, &policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: missing}]"));
     assert_eq!(bad.http(80, &Ask::get("a.test/")), "v1×1!500 v2×1");
     assert_eq!(resolved(&bad), "True/ResolvedRefs");
@@ -180,7 +180,7 @@ fn tls_with_backends_is_as_policies_say() {
     assert_eq!(verdict(&ancestor, "Accepted"), "False/NoValidCACertificate");
 }
 
-/// A policy of a Service is told of the Gateways that send it anything that the policy is about, and of no other.
+/// A BackendTLSPolicy's status lists the Gateways that send its Service requests or copies, and no others.
 #[test]
 fn policies_are_told_of_gateways_that_reach_their_service() {
     let policy = |id: &str| {
@@ -198,7 +198,7 @@ fn policies_are_told_of_gateways_that_reach_their_service() {
     let copied = world(&format!("backendRefs: [{{name: v1, port: 8080}}], {mirror}"), &policy("infra/v2"));
     assert_eq!(told(&copied, "infra/p").as_deref(), Some("True/Accepted"), "a mirror is reached, too");
     assert_eq!(told(&world("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"), None);
-    // Who may not use a Service is none of its owner's business.
+    // An unpermitted reference is not reported to the owner of the Service.
     let foreign = "backendRefs: [{namespace: web, name: web, port: 8080}]";
     assert_eq!(told(&world(foreign, &policy("web/web")), "web/p"), None);
     let grant = "---\nkind: ReferenceGrant\nmetadata: {namespace: web, name: a}\nspec: {from: [{group: gateway.networking.k8s.io, \

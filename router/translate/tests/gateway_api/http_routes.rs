@@ -1,4 +1,4 @@
-//! HTTPRoutes: what they hang on, and which hosts they have.
+//! HTTPRoutes: the listeners that they attach to, and their hosts.
 
 use crate::world::{Ask, World, secret};
 
@@ -225,7 +225,7 @@ spec:
     }
 }
 
-/// HTTPRouteHTTPSListener, and that hosts of other listeners are told apart (GatewayHTTPSListenerDetectMisdirectedRequests).
+/// HTTPRouteHTTPSListener, and hosts of distinct listeners (GatewayHTTPSListenerDetectMisdirectedRequests).
 #[test]
 fn https_listeners_serve_with_their_certificates() {
     let world = World::with(
@@ -256,7 +256,7 @@ spec:
     let listener = |host: &str| world.site(443, host).map(|site| site.listener.to_string());
     assert_eq!(listener("a.example.org").as_deref(), Some("Gateway infra/g#https"));
     assert_eq!(listener("own.example.org").as_deref(), Some("Gateway infra/g#own"));
-    // The certificate that is made out for the name comes first.
+    // The certificate that covers the name comes first.
     let first = |host: &str| {
         let tls = world.site(443, host).and_then(|site| site.tls).unwrap();
         (router_model::certificate::subject::covers(&tls.certificates[0], host), tls.certificates.len())
@@ -290,14 +290,14 @@ spec:
         .concat(),
         [secret("infra/tls", &["a.test"])],
     );
-    // The host that HTTPS made keeps what HTTP's wider listener has for it.
+    // The host of the HTTPS listener also has the rules of the wider HTTP listener.
     assert_eq!(world.http(80, &Ask::get("a.test")), "v1");
     assert_eq!(world.https(443, &Ask::get("a.test")), "v2");
     assert_eq!(world.http(80, &Ask::get("b.test")), "v1");
     assert_eq!(world.https(443, &Ask::get("b.test")), "default certificate, 404");
 }
 
-/// HTTPRoutes whose rules ask for what is not done.
+/// HTTPRoutes with unsupported rules.
 #[test]
 fn rules_that_cannot_be_done_are_refused_and_the_others_serve() {
     let good = "{matches: [{path: {value: /good}}], backendRefs: [{name: v1, port: 8080}]}";

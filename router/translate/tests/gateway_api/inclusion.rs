@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::world::{Ask, World};
 
-/// A Gateway of one listener for every host, whose routes may be anywhere.
+/// A Gateway with one listener for every host, which admits routes of all namespaces.
 const GATEWAY: &str = "
 kind: Gateway
 metadata: {namespace: infra, name: gw}
@@ -74,7 +74,7 @@ fn route(id: &str, parents: &str, hosts: &str, rules: &[String]) -> String {
     aged(id, 0, parents, hosts, rules)
 }
 
-/// One that is made `age` seconds into 2024.
+/// A route created `age` seconds into 2024.
 fn aged(id: &str, age: u32, parents: &str, hosts: &str, rules: &[String]) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     let rules: String = rules.iter().map(|rule| format!("\n  - {rule}")).collect();
@@ -104,13 +104,13 @@ fn under_rule(id: &str, section: &str) -> String {
     format!("{{kind: HTTPRoute, namespace: {namespace}, name: {name}, sectionName: {section}}}")
 }
 
-/// A rule whose matches have the slot of this name; `more` are further members.
+/// A rule that forwards its matches to the slot of this name; `more` are further members.
 fn to_slot(name: &str, matches: &str, more: &str) -> String {
     let backend = format!("{{group: gateway.sluice.dev, kind: RouteSlot, name: {name}}}");
     format!("{{name: {name}, matches: [{matches}], backendRefs: [{backend}]{more}}}")
 }
 
-/// A rule whose matches go to a Service.
+/// A rule that forwards its matches to a Service.
 fn to(service: &str, matches: &str, more: &str) -> String {
     format!("{{matches: [{matches}], backendRefs: [{{name: {service}, port: 8080}}]{more}}}")
 }
@@ -120,17 +120,17 @@ fn prefix(path: &str) -> String {
     format!("{{path: {{type: PathPrefix, value: {path:?}}}}}")
 }
 
-/// A match of one path.
+/// A match of an exact path.
 fn exact(path: &str) -> String {
     format!("{{path: {{type: Exact, value: {path:?}}}}}")
 }
 
-/// What a `GET` comes to.
+/// The result of a `GET`.
 fn get(world: &World, url: &str) -> String {
     world.http(80, &Ask::get(url))
 }
 
-/// A row of `status.parents`: the one whose parent has this name.
+/// A row of `status.parents`, by the name of its parent.
 fn row(world: &World, route: &str, parent: &str) -> Option<Value> {
     let status = world.status(route);
     let rows = status["parents"].as_array().cloned().unwrap_or_default();
@@ -151,13 +151,13 @@ fn condition(owner: &Value, kind: &str) -> String {
     })
 }
 
-/// Accepted of the row of a parent; `no row` when there is none.
+/// Condition Accepted in the row of a parent; `no row` if there is none.
 fn accepted(world: &World, route: &str, parent: &str) -> String {
     row(world, &format!("HTTPRoute {route}"), parent).map_or("no row".to_owned(), |row| condition(&row, "Accepted"))
 }
 
-/// Conditions of the slot that a RouteSlot is under its only listener: how many routes are attached, then Attached, and
-/// of the others those that say something is wrong.
+/// Conditions of a RouteSlot's slot under its only listener: the number of attached routes, then Attached, then those
+/// other conditions that report a problem.
 fn state_of(world: &World, slot: &str) -> Vec<String> {
     let status = world.status(&format!("RouteSlot {slot}"));
     let entries = status["inclusions"].as_array().cloned().unwrap_or_default();

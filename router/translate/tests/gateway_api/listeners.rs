@@ -76,7 +76,7 @@ fn certificates_that_cannot_be_used_are_told() {
         ("[{name: opaque}]", "False/InvalidCertificateRef", "False/Invalid"),
         ("[{group: example.com, kind: Secret, name: tls}]", "False/InvalidCertificateRef", "False/Invalid"),
         ("[{kind: ConfigMap, name: tls}]", "False/InvalidCertificateRef", "False/Invalid"),
-        // What can be shown is shown.
+        // Valid certificates are presented nevertheless.
         ("[{name: missing}, {name: tls}]", "False/InvalidCertificateRef", "True/Programmed"),
     ];
     for (references, resolved, programmed) in cases {
@@ -132,8 +132,8 @@ fn certificates_of_other_namespaces_need_a_grant() {
     }
 }
 
-/// TLSRouteListenerMixedTerminationNotSupported (it is: TLSRouteModeMixed), and the rules of distinct listeners. Those of
-/// the same port, protocol and hostname are refused when the Gateway is read.
+/// TLSRouteListenerMixedTerminationNotSupported (it is supported: TLSRouteModeMixed), and the rules of distinct
+/// listeners. A Gateway with two listeners of the same port, protocol and hostname is rejected when it is parsed.
 #[test]
 fn listeners_of_a_gateway_that_cannot_be_told_apart_are_all_refused() {
     let ok = ("True/Accepted", "False/NoConflicts");
@@ -197,13 +197,13 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
         ],
     )
     .replace("name: young", "name: young, creationTimestamp: '2024-01-02T00:00:00Z'");
-    // In whatever order they come.
+    // In either order.
     for manifests in [format!("{old}{young}"), format!("{young}{old}")] {
         let world = World::new(&manifests);
         for (gateway, listener, accepted) in [
             ("infra/old", "any", "True/Accepted"),
             ("infra/old", "a", "True/Accepted"),
-            // Within one Gateway a port speaks one thing.
+            // Within one Gateway, a port has one protocol.
             ("infra/young", "any", "False/ProtocolConflict"),
             ("infra/young", "b", "False/ProtocolConflict"),
         ] {
@@ -259,11 +259,11 @@ fn a_younger_gateway_takes_no_host_from_an_older_route() {
         )
     };
     for (day, host, serves, own, other) in [
-        // It was there before the other Gateway.
+        // The route is older than the other Gateway.
         (2, "bank.test", "v1", "", "not served here, as an older route of another Gateway has it: bank.test"),
-        // It came after it: then the more specific listener has the host.
+        // The route is younger than the other Gateway: the more specific listener gets the host.
         (4, "bank.test", "v2", "not served here, as a more specific listener of the port has it: bank.test", ""),
-        // It never wanted the very host.
+        // The route does not claim exactly this host.
         (2, "*.test", "v2", "", ""),
     ] {
         let world = World::new(

@@ -1,5 +1,5 @@
 //! Gateway API from manifests to statuses and look-ups. Each test names the tests of the API's conformance suite whose
-//! behaviour it shows; `docs/gateway-api.md` has the list.
+//! behaviour it covers; `docs/gateway-api.md` has the list.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod documented;

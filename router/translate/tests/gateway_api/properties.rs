@@ -1,4 +1,4 @@
-//! What must hold for whatever objects there are.
+//! Properties that hold for all objects.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::world::{Ask, World, secret};
 
 const NAMESPACES: [&str; 3] = ["infra", "web", "app"];
 
-/// A grant in a namespace: kind and namespace of who refers, kind of what is referred to, and its name.
+/// A grant: its namespace, kind and namespace of the referrer, kind and name of the target.
 type Grant = (&'static str, &'static str, &'static str, &'static str, Option<&'static str>);
 
 fn grants(from: &'static str, to: &'static str, name: &'static str) -> impl Strategy<Value = Vec<Grant>> {
@@ -32,7 +32,7 @@ fn manifest(nth: usize, (namespace, from, of, to, name): &Grant) -> Value {
     })
 }
 
-/// What the API says of grants, once more and simply.
+/// The API's rule for grants, restated simply.
 fn may(grants: &[Grant], own: &str, (from, to, name): (&str, &str, &str), target: &str) -> bool {
     let gives = |grant: &Grant| {
         (grant.0, grant.1, grant.2, grant.3) == (target, from, own, to) && grant.4.is_none_or(|known| known == name)
@@ -47,7 +47,7 @@ fn all_grants(grants: &[Grant]) -> impl Iterator<Item = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No Secret of another namespace is served without a grant, and with one it is.
+    /// A Secret of another namespace is served if and only if a grant permits it.
     #[test]
     fn certificates_are_served_to_whom_they_are_granted(
         own in select(&NAMESPACES[..]),
@@ -81,7 +81,7 @@ proptest! {
         prop_assert_eq!(world.of_listener(&format!("{own}/g"), "l", "ResolvedRefs"), reason);
     }
 
-    /// No Service of another namespace is reached without a grant.
+    /// A Service of another namespace is reached if and only if a grant permits it.
     #[test]
     fn services_are_reached_by_whom_they_are_granted(
         own in select(&NAMESPACES[..]),

@@ -1,4 +1,4 @@
-//! What one tenant can do to another, and what it learns of it: nothing.
+//! Tenants cannot affect each other, or learn anything of each other.
 
 use serde_json::json;
 

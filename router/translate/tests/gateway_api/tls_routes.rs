@@ -1,4 +1,4 @@
-//! TLSRoutes on listeners that pass TLS through and on such that terminate it.
+//! TLSRoutes on passthrough listeners and on terminating ones.
 
 use crate::world::{Ask, World, secret};
 
@@ -29,7 +29,7 @@ fn connections_are_passed_through_by_sni() {
     let world = world(&[PASSTHROUGH], &[("name: r", &format!("hostnames: [abc.example.com], {V1}"))]);
     assert_eq!(world.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
     assert_eq!(sni(&world, "abc.example.com"), "passthrough v1");
-    // Nobody expects this listener to show a certificate.
+    // Clients do not expect a certificate of this listener.
     assert_eq!(sni(&world, "x.example.com"), "passthrough nowhere");
     assert_eq!(world.listener("infra/g", "tls")["attachedRoutes"], 1);
 }
@@ -108,7 +108,8 @@ spec: {{parentRefs: [{{name: g, sectionName: other}}], hostnames: [a.test], {V1}
     assert_eq!(world.parents("TLSRoute infra/r"), ["g#other False/NoMatchingParent True/ResolvedRefs"]);
 }
 
-/// TLSRouteTerminateSimpleSameNamespace; TLSRouteListenerTerminateNotSupported does not apply, as it is supported.
+/// TLSRouteTerminateSimpleSameNamespace; TLSRouteListenerTerminateNotSupported does not apply, as termination is
+/// supported.
 #[test]
 fn tls_is_taken_off_and_the_bytes_are_carried() {
     let listener = "{name: tls, port: 443, protocol: TLS, tls: {mode: Terminate, certificateRefs: [{name: tls}]}}";

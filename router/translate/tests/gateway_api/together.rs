@@ -1,4 +1,4 @@
-//! Gateway API beside Routes: one host, objects of both.
+//! Gateway API objects and Routes on one host.
 
 use router_translate::settings::Settings;
 use serde_json::json;
@@ -37,7 +37,7 @@ spec:
 
 #[test]
 fn the_older_object_has_the_host_and_the_loser_is_told() {
-    // Neither an old Gateway nor its listener, which has every name, decides about a host that routes name.
+    // The age of a Gateway or of its listener for every name does not matter; only routes that name the host compete.
     let lost = world(2, 1, 3);
     let row = |world: &World, route: &str| world.status(route)["parents"][0].clone();
     let partly = row(&lost, "HTTPRoute infra/r");

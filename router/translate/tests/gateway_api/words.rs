@@ -1,4 +1,4 @@
-//! What messages name, and what stays the same from one version of the objects to the next.
+//! Names in messages, and messages that do not change from one version of the objects to the next.
 
 use serde_json::{Value, json};
 

@@ -21,7 +21,7 @@ use router_translate::status::report::StatusReport;
 use router_translate::translate::translate;
 use serde_json::{Value, json};
 
-/// What every test has: a class, namespaces, and Services with one endpoint each.
+/// Services of every test, with one endpoint each; every test also has a class and namespaces.
 const SERVICES: [(&str, &str); 7] = [
     ("infra", "v1"),
     ("infra", "v2"),
@@ -32,7 +32,7 @@ const SERVICES: [(&str, &str); 7] = [
     ("app", "v2"),
 ];
 
-/// The state that manifests come to.
+/// The result for a set of manifests.
 pub struct World {
     resources: Resources,
     engine: Engine,
@@ -108,7 +108,7 @@ impl World {
         Self::set(&Settings::default(), manifests, more)
     }
 
-    /// The same with settings of the operator's.
+    /// The same with settings of the operator.
     pub fn set(settings: &Settings, manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
         let mut resources = Resources::default();
         let class = json!({
@@ -132,20 +132,20 @@ impl World {
         World { resources, engine, table, report }
     }
 
-    /// Puts an object beside what there is, or in the place of it, as a running agent takes it.
+    /// Inserts or replaces an object, as a running agent does.
     pub fn change(&mut self, value: Value) {
         self.resources.insert(&good(value));
         (self.table, self.report) = self.engine.apply(&self.resources);
     }
 
-    /// Takes an object away, such as `Gateway infra/web`.
+    /// Removes an object such as `Gateway infra/web`.
     pub fn remove(&mut self, object: &str) {
         let object = reference(object);
         self.resources.set(object.key, object.kind, None, None);
         (self.table, self.report) = self.engine.apply(&self.resources);
     }
 
-    /// What is odd and has no place in a status.
+    /// Warnings: findings that no status reports.
     pub fn warnings(&self) -> Vec<String> {
         let warnings = translate(&self.resources, &Settings::default()).warnings;
         warnings.iter().map(|warning| format!("{}: {}: {}", warning.object, warning.path, warning.message)).collect()
@@ -158,13 +158,13 @@ impl World {
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
-    /// The status of an object that had this one before.
+    /// The new status of an object whose old one was `before`.
     pub fn merged(&self, object: &str, before: &Value) -> Value {
         let now = jiff::Timestamp::UNIX_EPOCH;
         self.report.merged(&reference(object), Some(before), None, now).expect("a report")
     }
 
-    /// `<parent>: <reason>` of each line about an object; `!` marks those that say that it is not served.
+    /// `<parent>: <reason>` of each row of an object; `!` marks rows of parents where it is not served.
     pub fn rows(&self, object: &str) -> Vec<String> {
         let told = self.report.others.get(&reference(object)).expect("a report");
         let mark = |admitted: bool| if admitted { "" } else { "!" };
@@ -201,7 +201,7 @@ impl World {
         rows.iter().map(of).collect()
     }
 
-    /// What is done with a clear-text request to a port.
+    /// The result of a clear-text request to a port.
     pub fn http(&self, port: u16, ask: &Ask) -> String {
         let Some(table) = self.table(|table| table.http_port == Some(port)) else { return "refused".to_owned() };
         let endpoints = &self.table.endpoints;
@@ -209,7 +209,7 @@ impl World {
         answer(endpoints, &table.match_cleartext_request(&host, ask))
     }
 
-    /// What is done with a request that comes over TLS with its own host as SNI.
+    /// The result of a request over TLS with its own host as SNI.
     pub fn https(&self, port: u16, ask: &Ask) -> String {
         let Some(table) = self.table(|table| table.https_port == Some(port)) else { return "refused".to_owned() };
         let endpoints = &self.table.endpoints;
@@ -229,12 +229,12 @@ impl World {
         }
     }
 
-    /// The rule that a request of clear text belongs to.
+    /// The rule that matches a clear-text request.
     pub fn rule(&self, port: u16, ask: &Ask) -> RulePolicy {
         self.route(port, ask).and_then(|route| route.rule.as_deref().cloned()).expect("a rule")
     }
 
-    /// What a prefix replacement replaces for a request of clear text.
+    /// The prefix that a rewrite replaces for a clear-text request.
     pub fn prefix(&self, port: u16, ask: &Ask) -> String {
         let table = self.table(|table| table.http_port == Some(port)).expect("a router");
         match table.match_cleartext_request(&Hostname::parse(&ask.host).ok(), ask) {
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// The route that a request of clear text belongs to.
+    /// The route that matches a clear-text request.
     pub fn route(&self, port: u16, ask: &Ask) -> Option<Arc<ResolvedRoute>> {
         let table = self.table(|table| table.http_port == Some(port))?;
         let host = Hostname::parse(&ask.host).ok();
@@ -253,14 +253,14 @@ impl World {
         }
     }
 
-    /// What rules say of a host on a port for TLS.
+    /// The host rules of a host on a port for TLS.
     pub fn site(&self, port: u16, host: &str) -> Option<HostRules> {
         let table = self.table(|table| table.https_port == Some(port))?;
         let host = Hostname::parse(host).ok();
         table.candidates(&host).find_map(|found| found.site.as_deref().cloned())
     }
 
-    /// The ports that are served, of clear text and of TLS.
+    /// The served ports, for clear text and for TLS.
     pub fn ports(&self) -> BTreeMap<String, (Option<u16>, Option<u16>)> {
         let routers = self.table.routers.iter();
         routers.map(|table| (table.name.to_string(), (table.http_port, table.https_port))).collect()
@@ -271,7 +271,7 @@ impl World {
     }
 }
 
-/// Reads a manifest that must be good.
+/// Parses a valid manifest.
 pub fn good(mut value: Value) -> Object {
     if value.get("apiVersion").is_none() {
         let kind = Kind::ALL.into_iter().find(|kind| value["kind"] == kind.name()).expect("a known kind");
@@ -336,7 +336,7 @@ pub fn verdict(owner: &Value, kind: &str) -> String {
     found.map_or("-".to_owned(), |found| format!("{}/{}", text(found, "status"), text(found, "reason")))
 }
 
-/// What is done with a request, in short: the services that share it, a status, or where it is sent.
+/// The result of a request, in short: the services that share it, a status, or the target of a redirect.
 fn answer(endpoints: &Endpoints, found: &RequestMatch<'_>) -> String {
     let rule = match found {
         RequestMatch::Rule(rule) => rule,
@@ -365,7 +365,7 @@ fn answer(endpoints: &Endpoints, found: &RequestMatch<'_>) -> String {
     }
 }
 
-/// `namespace/service×weight` of each; the namespace only where it is not the route's, `!500` what fails.
+/// `namespace/service×weight` of each; the namespace only if it is not the route's, `!500` if the backend fails.
 fn shares(endpoints: &Endpoints, cluster: &Cluster) -> String {
     let one = |service: &router_table::table::ServiceEndpoints| {
         let policy = service.policy.as_deref();

@@ -1,4 +1,4 @@
-//! What the API server takes: defaults, validation, header actions.
+//! Checks of the API server: defaults, validation, header actions.
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
@@ -14,7 +14,7 @@ use crate::certificates::Materials;
 use crate::differ;
 use crate::world::{Verdict, World, good, manifest, read};
 
-/// Defaults, seen in the object as it is stored. Upstream's table writes `nonempty` for any text that stands there.
+/// Defaults in the object as stored. Upstream's table writes `nonempty` for any non-empty text.
 pub fn defaulting(case: &Value, _: &[Value]) -> Vec<String> {
     let (object, expect) = (&case["objects"][0], &case["expect"]);
     if let Some(target) = object.get("targetRef") {
@@ -36,7 +36,7 @@ pub fn defaulting(case: &Value, _: &[Value]) -> Vec<String> {
         let wanted = wanted.strip_prefix("v1.TLSTermination").map_or(wanted.to_owned(), str::to_lowercase);
         return differ("termination", termination, wanted);
     }
-    // What others wrote into status.ingress stays as it is.
+    // Entries of other writers in status.ingress do not change.
     let ingress = json!([{ "routerName": "other", "wildcardPolicy": object["status.ingress"]["wildcardPolicy"] }]);
     let previous = json!({ "ingress": ingress });
     let now = "2024-01-01T00:00:00Z".parse().unwrap();
@@ -51,7 +51,7 @@ fn stored(value: Value) -> Value {
     }
 }
 
-/// Whether a route, or an update of one, is taken; errors, warnings and the stored object where the case tells them.
+/// Whether a route, or an update of one, is accepted; errors, warnings and the stored object where the case gives them.
 pub fn validation(case: &Value, _: &[Value]) -> Vec<String> {
     let expect = &case["expect"];
     if let Some(secret) = case["objects"].get(1).and_then(|object| object.get("secret")) {
@@ -94,7 +94,7 @@ pub fn validation(case: &Value, _: &[Value]) -> Vec<String> {
     found
 }
 
-/// A route that names a Secret: the Secret is looked at in admission, not when the route is read.
+/// A route that names a Secret: the Secret is checked in admission, not when the route is parsed.
 fn with_secret(flat: &Value, secret: &Value, expect: &Value) -> Vec<String> {
     let materials = Materials::get();
     let data = json!({ "tls.crt": materials.text("testCertificate"), "tls.key": materials.text("testPrivateKey") });
@@ -111,7 +111,7 @@ fn with_secret(flat: &Value, secret: &Value, expect: &Value) -> Vec<String> {
     differ("valid", Some(admitted), expect["valid"].as_bool())
 }
 
-/// Whether a header's value may be set.
+/// True if a header may have this value.
 pub fn header_value(case: &Value, _: &[Value]) -> Vec<String> {
     let object = &case["objects"][0];
     let direction = if object["direction"] == "request" { Direction::Request } else { Direction::Response };

@@ -1,4 +1,4 @@
-//! Certificates as OpenShift's router checks them. The cases name their materials; equivalents are made here.
+//! Certificates, checked as OpenShift's router does. The cases name their materials; equivalents are generated here.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ pub struct Materials(BTreeMap<&'static str, String>);
 type Ca = CertifiedIssuer<'static, KeyPair>;
 
 impl Materials {
-    /// All of them, made once.
+    /// All materials, generated once.
     pub fn get() -> &'static Self {
         static MATERIALS: OnceLock<Materials> = OnceLock::new();
         MATERIALS.get_or_init(Self::new)
@@ -89,8 +89,8 @@ impl Materials {
         self.put("caChainExtractedFromP12", bag(&intermediate.pem()) + &bag(&root.pem()));
     }
 
-    /// Certificates whose signature algorithm says SHA-1 or MD5. Nobody signs such things any more, so the name of the
-    /// algorithm is replaced in a good one: it is what is checked.
+    /// Certificates whose signature algorithm is SHA-1 or MD5. Libraries no longer create them, so the algorithm's name
+    /// is replaced in a valid certificate: only the name is checked.
     fn weak(&mut self) {
         let (root, root_key) = rsa_ca("weak root");
         let weak_root = named(&root, SHA1);
@@ -162,7 +162,7 @@ fn expire(params: &mut CertificateParams) {
     params.not_after = rcgen::date_time_ymd(2002, 1, 1);
 }
 
-/// The certificate with another algorithm in the place of SHA-256 with RSA, in both places where it stands.
+/// The certificate with another algorithm in place of SHA-256 with RSA, in both fields that name it.
 fn named(pem: &str, algorithm: u8) -> String {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
@@ -177,7 +177,7 @@ fn named(pem: &str, algorithm: u8) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(der))
 }
 
-/// Writes a symbolic text out: a literal, a material, a concatenation, a replacement.
+/// Evaluates a symbolic text: a literal, a material, a concatenation, a replacement.
 fn resolve(symbol: &Value, materials: &Materials) -> String {
     if let Some(text) = symbol.get("literal").and_then(Value::as_str) {
         return text.to_owned();
@@ -192,7 +192,7 @@ fn resolve(symbol: &Value, materials: &Materials) -> String {
     text.replace(symbol["from"].as_str().unwrap(), symbol["to"].as_str().unwrap())
 }
 
-/// Whether a route with this material is admitted.
+/// True if a route with this material is admitted.
 pub fn extended_validation(case: &Value, _: &[Value]) -> Vec<String> {
     let materials = Materials::get();
     let mut flat = case["objects"][0].clone();
@@ -210,7 +210,7 @@ pub fn extended_validation(case: &Value, _: &[Value]) -> Vec<String> {
         case["expect"]["admitted"].as_bool(),
     );
     if let Verdict::Refused(reason, _) = &verdict {
-        // What the API server refuses as well does not reach the router's check.
+        // What the API server also rejects does not reach the router's check.
         let wanted = ["InvalidManifest", case["expect"]["reason_if_rejected"].as_str().unwrap()];
         found.extend(differ("reason", wanted.contains(&reason.as_str()), true));
     }

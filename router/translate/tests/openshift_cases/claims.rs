@@ -1,4 +1,4 @@
-//! Who gets a host: index, activation, unique hosts, wildcards, the whole chain.
+//! Claims on hosts: index, activation, unique hosts, wildcards, the whole chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ fn by_host(value: &Value) -> BTreeMap<String, BTreeSet<String>> {
     value.as_object().unwrap().iter().map(|(host, uids)| (host.clone(), texts(uids))).collect()
 }
 
-/// What the last step did: uids (with their paths) that came to be served, and those that are not.
+/// Effect of the last step: uids (with their paths) that became served, and those that are not served.
 fn change(before: &World, after: &World) -> (BTreeSet<String>, BTreeSet<String>) {
     let flat = |world: &World| -> BTreeSet<(String, String)> { world.active().into_values().flatten().collect() };
     let refused = |world: &World| -> BTreeSet<String> { world.inactive().into_values().flatten().collect() };
@@ -26,7 +26,7 @@ fn change(before: &World, after: &World) -> (BTreeSet<String>, BTreeSet<String>)
     (activated, lost.collect())
 }
 
-/// Steps; the expectation is of the last one, and of the final state, in every mode that gives the same result.
+/// Steps; the expectation is for the last one and the final state, in every mode with the same result.
 pub fn host_index(case: &Value, _: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
     for ownership in texts(&case["policy"]["namespaceOwnership_same_result"]) {
@@ -54,7 +54,7 @@ pub fn host_index(case: &Value, _: &[Value]) -> Vec<String> {
     found
 }
 
-/// Active routes and candidates: who is active in the end.
+/// Active routes and candidates: the routes that are active in the end.
 pub fn host_activation(case: &Value, _: &[Value]) -> Vec<String> {
     let list = |name: &str| case["objects"][name].as_array().unwrap().clone();
     let (mut before, mut world) = (World::new(&case["policy"]), World::new(&case["policy"]));
@@ -101,7 +101,7 @@ pub fn unique_host(case: &Value, _: &[Value]) -> Vec<String> {
     found
 }
 
-/// One route, or steps with what becomes of each step's route.
+/// One route, or steps with the verdict on each step's route.
 pub fn host_admitter(case: &Value, _: &[Value]) -> Vec<String> {
     let policy = &case["policy"];
     let mut world = World::new(policy);
@@ -142,8 +142,8 @@ fn admitted(place: &str, verdict: &Verdict, expect: &Value) -> Vec<String> {
     found
 }
 
-/// Steps, each with the status of every route and what is exposed. Where the original depends on the order of events,
-/// the case has the answer of a replay in order of age, and that one is expected.
+/// Steps, each with the status of every route and the exposed ones. Where the original depends on the order of events,
+/// the case contains the result of a replay in order of age.
 pub fn admission_chain(case: &Value, _: &[Value]) -> Vec<String> {
     let mut world = World::new(&case["policy"]);
     let mut found = Vec::new();
@@ -164,7 +164,7 @@ pub fn admission_chain(case: &Value, _: &[Value]) -> Vec<String> {
     found
 }
 
-/// The subject beside each other route of the suite: it is refused exactly beside its blockers.
+/// The subject next to each other route of the suite: it is rejected exactly if the other one is a blocker.
 pub fn wildcard_conflicts(case: &Value, suite: &[Value]) -> Vec<String> {
     let mut universe: BTreeMap<String, &Value> = BTreeMap::new();
     for object in suite.iter().flat_map(|case| case["objects"].as_array().unwrap()) {

@@ -1,25 +1,25 @@
-//! What Sluice decides differently, on purpose.
+//! Cases in which Sluice deliberately differs.
 
 /// Why a case differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// A numbered decision: where the original is a quirk, or silent.
+    /// A numbered decision: the original is a quirk, or undefined.
     Decision(u8),
-    /// Who may do what is the API server's to know: it has users, and a folder has not.
+    /// Permissions of users, which only the API server knows.
     Permission,
-    /// The fact is not the engine's: an environment variable of the original, or a write to the API.
+    /// The fact is outside the engine: an environment variable of the original, or a write to the API.
     NotTheEngine,
 }
 
-/// A case that differs in so many facts.
+/// A case with this number of differing facts.
 pub struct Exception {
-    /// Of the case.
+    /// Id of the case.
     pub id: &'static str,
     /// How many facts of the case differ.
     pub facts: usize,
-    /// On what ground.
+    /// The ground for the difference.
     pub ground: Ground,
-    /// In a few words.
+    /// A short explanation.
     pub why: &'static str,
 }
 

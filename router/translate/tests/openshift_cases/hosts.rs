@@ -1,4 +1,4 @@
-//! Hosts: age, wildcard domains, generation, updates, and what a router makes of them.
+//! Hosts: age, wildcard domains, generation, updates, and effective hosts of a router.
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::differ;
 use crate::world::{Verdict, World, good, id_of, manifest};
 
-/// Two routes: whether the first is older.
+/// Two routes: true if the first is older.
 pub fn ordering(case: &Value, _: &[Value]) -> Vec<String> {
     let objects = [&case["objects"][0], &case["objects"][1]].map(|flat| good(manifest(flat)));
     let [Object::Route(first), Object::Route(second)] = &objects else { panic!("no routes") };
@@ -26,7 +26,7 @@ pub fn ordering(case: &Value, _: &[Value]) -> Vec<String> {
     differ("first is older", is_older, case["expect"]["first_sorts_before_second"].as_bool())
 }
 
-/// The domain that a wildcard route of a host stands for.
+/// The domain of a wildcard route's host.
 pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     let mut flat = case["objects"][0].clone();
     let expected = case["expect"]["domain"].as_str().unwrap();
@@ -37,7 +37,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
         wildcards: WildcardAdmission::WildcardsAllowed,
         domains: DomainLists::default(),
     };
-    // Without a host there is nothing that a wildcard could stand for.
+    // A wildcard needs a host.
     let outcome = crate::world::read(manifest(&flat)).outcome;
     let Outcome::Good(Object::Route(route)) = outcome else { return differ("domain", "", expected) };
     let decisions = admit(&policy, [&route], &Objects::default(), &OtherApiClaims::default()).decisions;
@@ -48,7 +48,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     differ("domain", domain.as_str(), expected)
 }
 
-/// Creation and update by the API server: the host that is stored, and whether it is taken.
+/// Creation and update by the API server: the stored host, and whether it is accepted.
 pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
     let expect = &case["expect"];
     if let Some(object) = case["objects"].get(0) {
@@ -67,7 +67,7 @@ pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
     let mut cache = MaterialCache::new();
     let parsed = match case["objects"].get("old") {
         Some(old) => {
-            // Upstream's old objects have no name of their own: they are the new one, as it was.
+            // Upstream's old objects have no name: they are earlier versions of the new one.
             let mut old = old.clone();
             for member in ["namespace", "name", "wildcardPolicy"] {
                 if let Some(value) = new.get(member) {
@@ -87,7 +87,7 @@ pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
             found.extend(differ("host", host, expect["host"].as_str().unwrap()));
             found
         }
-        // Upstream's table stops before validation, where a wildcard without a host is refused.
+        // Upstream's table stops before validation, which rejects a wildcard without a host.
         Outcome::Refused { errors, .. } => {
             let only_validation = new["host"] == "" && new["wildcardPolicy"] == "Subdomain" && errors.len() == 1;
             differ(format!("taken ({errors:?})"), only_validation, no_errors)
@@ -115,10 +115,10 @@ fn generation(object: &Value, policy: &Value, expect: &Value) -> Vec<String> {
     differ("host", &*route.host, expect["host"].as_str().unwrap())
 }
 
-/// What a router says of a host. A host that the API server refuses reaches a router only by way of a subdomain.
+/// A router's verdict on a host. A host that the API server rejects reaches a router only through a subdomain.
 pub fn router_validation(case: &Value, _: &[Value]) -> Vec<String> {
     let host = case["objects"][0]["host"].as_str().unwrap();
-    // Both parts must be good by themselves.
+    // Both parts must be valid by themselves.
     let middle = host[host.len() / 2..].find('.').map_or(0, |dot| host.len() / 2 + dot);
     let (first, rest) = (&host[..middle], host[middle..].trim_start_matches('.'));
     let world = |flat: Value, policy: Value| {

@@ -1,11 +1,11 @@
-//! Cases of OpenShift's own tests, and of a re-statement of its rules, against this engine.
+//! Cases of OpenShift's own tests, and of a restatement of its rules, run against this engine.
 //!
-//! `fixtures/openshift_cases.json` has one case a line: its `suite`, its `src` (where upstream has it), a policy,
-//! objects or steps, and what is expected. Every case of every suite in it runs. Two suites of the originals are not in
-//! it, as there is nothing here that they could ask: `router_header_env` (how the operator writes headers into its
-//! router's environment) and `status_consumer` (what a client's library reads from a status). What Sluice decides
-//! differently on purpose stands in [`exceptions::EXCEPTIONS`], with how many facts of the case differ; the list is exact, so that a case
-//! which begins to agree, or to differ elsewhere, fails.
+//! `fixtures/openshift_cases.json` has one case per line: its `suite`, its `src` (the place upstream), a policy,
+//! objects or steps, and the expectation. Every case of every suite in it runs. Two suites of the originals are left
+//! out because nothing here corresponds to them: `router_header_env` (how the operator writes headers into its router's
+//! environment) and `status_consumer` (what a client library reads from a status). [`exceptions::EXCEPTIONS`] lists
+//! where Sluice deliberately differs, with the number of differing facts of each case; the list is exact, so a case
+//! fails if it starts to agree, or differs elsewhere.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod api;
@@ -22,7 +22,7 @@ mod world;
 use exceptions::{EXCEPTIONS, Ground};
 use serde_json::Value;
 
-/// Compares one case with the engine: what differs, in words.
+/// Compares one case with the engine; returns the differences as text.
 type Runner = fn(&Value, &[Value]) -> Vec<String>;
 
 /// Every suite with its number of cases.
@@ -70,7 +70,7 @@ fn all_cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../fixtures/openshift_cases.json")).unwrap()
 }
 
-/// Runs one suite; `EXCEPTIONS` must say of each case how many facts differ.
+/// Runs one suite; `EXCEPTIONS` must give the number of differing facts of each case.
 fn run(name: &str) {
     let (_, expected_count, runner) = SUITES.iter().find(|(suite, ..)| *suite == name).unwrap();
     let cases: Vec<Value> = all_cases().into_iter().filter(|case| case["suite"] == name).collect();
@@ -153,7 +153,7 @@ suites!(
     forwarded_headers,
 );
 
-/// A difference, unless the two are equal.
+/// The difference of two values; empty if they are equal.
 fn differ<T: PartialEq + std::fmt::Debug>(what: impl std::fmt::Display, found: T, expected: T) -> Vec<String> {
     if found == expected { Vec::new() } else { vec![format!("{what}: found {found:?}, expected {expected:?}")] }
 }

@@ -1,4 +1,4 @@
-//! What stands in the maps of the original, against what the table says of the same names and requests.
+//! The maps of OpenShift's router, compared with the routing table for the same names and requests.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn router(routes: impl IntoIterator<Item = Value>) -> Arc<RouterTable> {
     world.router()
 }
 
-/// A route as a case describes it; `wildcard` stands for the policy.
+/// A route as a case describes it; `wildcard` sets the policy.
 fn route(object: &Value, tls: &Value) -> Value {
     let wildcard = if object["wildcard"] == true { "Subdomain" } else { "None" };
     let path = object.get("path").cloned().unwrap_or_default();
@@ -31,15 +31,15 @@ fn served(router: &RouterTable) -> &Arc<ResolvedRoute> {
     router.routes.values().next().unwrap()
 }
 
-/// The name that a route's certificate is found by.
+/// The name by which a route's certificate is found.
 pub fn certificate_name(case: &Value, _: &[Value]) -> Vec<String> {
     let router = router([route(&case["objects"][0], &json!({ "termination": "edge" }))]);
     let name = served(&router).host.to_string();
-    // The original writes the dot and what is behind it for a wildcard, and leaves the star out.
+    // OpenShift's router writes a wildcard without its star: the dot and the domain.
     differ("name", Some(name.trim_start_matches('*')), case["expect"]["certificate_selector_name"].as_str())
 }
 
-/// What a backend's name begins with.
+/// The prefix of a backend's name.
 pub fn backend_prefix(case: &Value, _: &[Value]) -> Vec<String> {
     let router = router([route(&json!({}), &json!({ "termination": case["objects"][0]["termination"] }))]);
     differ("prefix", Some(&*prefix(served(&router))), case["expect"]["prefix"].as_str())
@@ -50,7 +50,7 @@ fn prefix(route: &ResolvedRoute) -> String {
     name.split(':').next().unwrap_or_default().to_owned()
 }
 
-/// Of several entries that match a request the first in the original's order serves.
+/// If several entries match a request, the first in the order of OpenShift's map serves it.
 pub fn precedence(case: &Value, _: &[Value]) -> Vec<String> {
     let wildcard = case["objects"]["wildcard_prefix"].as_str().unwrap();
     let list = |list: &Value| -> Vec<String> {
@@ -101,7 +101,7 @@ fn id(backend: &str) -> (&str, &str) {
     (rest.rsplit(':').next().unwrap(), name)
 }
 
-/// For every termination and policy that a Route can have: whether a map has an entry, and what it says.
+/// For every termination and policy that a Route can have: the value of a map's entry, if there is one.
 pub fn entries(case: &Value, _: &[Value]) -> Vec<String> {
     let (object, map) = (&case["objects"][0], case["expect"]["map"].as_str().unwrap());
     let mut differences = Vec::new();
@@ -109,13 +109,13 @@ pub fn entries(case: &Value, _: &[Value]) -> Vec<String> {
     for termination in ["", "edge", "reencrypt", "passthrough"] {
         for policy in ["None", "Allow", "Redirect"] {
             let tls = match termination {
-                // The original's function is asked for policies of routes without TLS, too, which have none.
+                // The original function also accepts policies for routes without TLS; a Route cannot have them.
                 "" if policy != "None" => continue,
                 "" => Value::Null,
                 _ => json!({ "termination": termination, "insecureEdgeTerminationPolicy": policy }),
             };
             let manifest = route(object, &tls);
-            // Passthrough has no path, and is not let in in clear text.
+            // Passthrough Routes with a path or with policy Allow are invalid.
             let outcome = read(manifest.clone()).outcome;
             if !matches!(outcome, router_api::parse::Outcome::Good(_)) {
                 continue;
@@ -132,7 +132,7 @@ pub fn entries(case: &Value, _: &[Value]) -> Vec<String> {
     differences
 }
 
-/// What the table says in the place of a map's entry for the only route.
+/// The table's equivalent of a map's entry for the only route.
 fn fact(map: &str, router: &RouterTable, object: &Value) -> Option<String> {
     let route = served(router);
     let host = match &route.host {

@@ -1,4 +1,4 @@
-//! Shards, and the addresses that a router sends traffic to.
+//! Shards, and the endpoint addresses that a router accepts.
 
 use router_translate::endpoints::addresses::{EndpointAddresses, is_usable};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::differ;
 use crate::world::{World, manifest};
 
-/// Whether a router selects a route by its labels and its namespace's.
+/// True if a router selects a route by its labels and its namespace's.
 pub fn sharding(case: &Value, _: &[Value]) -> Vec<String> {
     let object = &case["objects"][0];
     let mut world = World::new(&case["policy"]);
@@ -16,7 +16,7 @@ pub fn sharding(case: &Value, _: &[Value]) -> Vec<String> {
     differ("selected", Some(world.selects("ns/name")), case["expect"]["selected"].as_bool())
 }
 
-/// Whether an address may be an endpoint.
+/// True if an address may be an endpoint.
 pub fn endpoint_filter(case: &Value, _: &[Value]) -> Vec<String> {
     let address = case["objects"][0]["address"].as_str().unwrap();
     let usable = is_usable(address.parse().unwrap(), EndpointAddresses::Filtered);

@@ -1,4 +1,4 @@
-//! What is written into `status.ingress[]`, and what is taken out.
+//! Writing and clearing `status.ingress[]`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::world::{World, manifest};
 
 const THEN: &str = "2023-01-01T00:00:00Z";
 
-/// The status before and a condition that is recorded or removed: the status after, and whether it is written.
+/// Given a status and a condition to record or remove: the new status, and whether it is written.
 pub fn write(case: &Value, _: &[Value]) -> Vec<String> {
     let (objects, expect) = (&case["objects"], &case["expect"]);
     if objects.get("api_answer").is_some() {
@@ -55,7 +55,7 @@ pub fn write(case: &Value, _: &[Value]) -> Vec<String> {
     found
 }
 
-/// The status of a Route of which a router says this.
+/// The status of a Route with these entries of one router.
 pub fn merged(before: &Value, router: &str, entries: Vec<IngressEntry>, now: Timestamp) -> Value {
     let object = ObjectRef { kind: Kind::Route, key: ObjectKey::new("ns", "name") };
     let report = StatusReport {
@@ -66,8 +66,8 @@ pub fn merged(before: &Value, router: &str, entries: Vec<IngressEntry>, now: Tim
     report.merged(&object, Some(before), Some(before), now).unwrap()
 }
 
-/// The own entry as it was observed twice: whether somebody else has changed it in between. Sluice keeps no count of
-/// that; it takes the same look before each write (decision 3), so what has to agree is which changes count.
+/// Two observations of the router's own entry: has another writer changed it in between? Sluice does not count such
+/// changes; it makes the same comparison before each write (decision 3), so the test compares which changes count.
 pub fn contention(case: &Value, _: &[Value]) -> Vec<String> {
     let (objects, expect) = (&case["objects"], &case["expect"]);
     assert_eq!(expect["contended_after_first"], false, "one observation is compared with nothing");
@@ -75,7 +75,7 @@ pub fn contention(case: &Value, _: &[Value]) -> Vec<String> {
     differ("changed by another", Some(is_changed), expect["contended_after_second"].as_bool())
 }
 
-/// What is recorded: a condition, an event of admission, or the one that a future version would refuse.
+/// The condition to record: given as such, by an event of admission, or that a future version would reject.
 fn condition(objects: &Value) -> Condition {
     if objects["set"] == true {
         let message = "next version of OpenShift does not support SHA1";
@@ -99,14 +99,14 @@ fn own<'s>(status: &'s Value, name: &str) -> Option<&'s Value> {
     status["ingress"].as_array().unwrap().iter().find(|entry| entry["routerName"] == name)
 }
 
-/// The Admitted condition of the router's own entry, which is all that is left when `removed` goes.
+/// The Admitted condition of the router's own entry, the only one left once `removed` is gone.
 fn own_conditions(status: &Value, name: &str, removed: &Value) -> Option<Vec<Condition>> {
     let entry = own(status, name)?;
     let conditions = entry["conditions"].as_array().unwrap().iter().filter(|condition| condition["type"] != *removed);
     Some(conditions.map(|given| condition(&json!({ "condition": given }))).collect())
 }
 
-/// Members that upstream's objects leave out and that Sluice always writes.
+/// Adds members that upstream's objects leave out and that Sluice always writes.
 fn filled(status: &Value, policy: &Value) -> Value {
     let mut status = status.clone();
     for entry in status["ingress"].as_array_mut().unwrap() {
@@ -134,7 +134,7 @@ fn without_times(status: &Value) -> Value {
     status
 }
 
-/// A route that leaves its shard: whether its entry goes.
+/// A route that leaves its shard: whether its entry is removed.
 pub fn clearing(case: &Value, _: &[Value]) -> Vec<String> {
     assert_eq!(case["name"], "route-label-removed");
     let mut world = World::new(&json!({ "routeSelector": { "matchLabels": { "shard": "s" } } }));

@@ -1,4 +1,4 @@
-//! How a route's traffic is carried: weights, lists of addresses, timeouts, rewrites, and where requests go.
+//! How a route's traffic is forwarded: weights, allow-lists, timeouts, rewrites, and destinations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub fn service_weights(case: &Value, _: &[Value]) -> Vec<String> {
     differ("weights", found, expected.iter().map(|(name, weight)| (name.clone(), weight.as_u64().unwrap())).collect())
 }
 
-/// The addresses that a list admits, each on its own.
+/// The networks that an allow-list admits, one by one.
 pub fn ip_allowlist(case: &Value, _: &[Value]) -> Vec<String> {
     let list = |text: &Value| annotated(&Value::Null, &json!({ format!("{PREFIX}/ip_allowlist"): text })).allow.clone();
     let (expect, found) = (&case["expect"], list(&case["objects"][0]["value"]).unwrap());
@@ -85,14 +85,14 @@ pub fn ip_allowlist(case: &Value, _: &[Value]) -> Vec<String> {
     differences
 }
 
-/// The time that a value stands for; HAProxy's configuration says the same.
+/// The duration that a value denotes, as in HAProxy's configuration.
 pub fn timeout_values(case: &Value, _: &[Value]) -> Vec<String> {
     let read =
         |text: &Value| annotated(&Value::Null, &json!({ format!("{PREFIX}/timeout"): text })).policy.server_timeout;
     differ("timeout", read(&case["objects"][0]["value"]), read(&case["expect"]["effective"]))
 }
 
-/// The path that is forwarded; or what becomes of a value, which in a path stands behind a slash.
+/// The forwarded path; or the effect of a value, which is prefixed with a slash to make it a path.
 pub fn rewrite_target(case: &Value, _: &[Value]) -> Vec<String> {
     let object = &case["objects"][0];
     if let Some(target) = object["rewrite_target"].as_str() {
@@ -101,7 +101,7 @@ pub fn rewrite_target(case: &Value, _: &[Value]) -> Vec<String> {
         return differ("path", Some(path.as_str()), case["expect"]["backend_path"].as_str());
     }
     let replacement = case["expect"]["replacement"].as_str().unwrap();
-    // HAProxy's way to say "what follows the path", and two percent signs for one.
+    // In HAProxy, `\1` is the rest of the path, and `%%` is a percent sign.
     let (text, rest) = replacement.strip_suffix("\\1").map_or((replacement, ""), |text| (text, "/rest"));
     let expected = format!("/{}{rest}", text.replace("%%", "%").trim_end());
     let found = RewriteTarget::parse(&format!("/{}", object["value"].as_str().unwrap()));
@@ -115,7 +115,7 @@ pub fn hsts(case: &Value, _: &[Value]) -> Vec<String> {
     differ("value", found.as_deref(), case["expect"]["header_value"].as_str())
 }
 
-/// When a request gets forwarding headers of the router's.
+/// When the router adds its forwarding headers to a request.
 pub fn forwarded_headers(case: &Value, _: &[Value]) -> Vec<String> {
     let found = match annotated(&Value::Null, &case["objects"][0]["annotations"]).forwarded {
         ForwardedHeaders::IfNone => "only if request has no Forwarded header",
@@ -124,7 +124,7 @@ pub fn forwarded_headers(case: &Value, _: &[Value]) -> Vec<String> {
     differ("mode", Some(found), case["expect"]["mode"].as_str())
 }
 
-/// Whether an endpoint speaks HTTP/2 in clear text.
+/// True if an endpoint speaks HTTP/2 in clear text.
 pub fn app_protocol(case: &Value, _: &[Value]) -> Vec<String> {
     let mut port = case["objects"][0]["endpointPort"].clone();
     port["port"] = json!(8080);
@@ -143,7 +143,7 @@ pub fn app_protocol(case: &Value, _: &[Value]) -> Vec<String> {
     differ("h2c", Some(h2c), case["expect"]["upstream_cleartext_http2"].as_bool())
 }
 
-/// Host and path of `host[:port][/path]`; the port is no part of what is matched.
+/// Host and path of `host[:port][/path]`; the port does not take part in matching.
 fn split(request: &str) -> (Hostname, &str) {
     let (host, path) = request.find('/').map_or((request, "/"), |at| request.split_at(at));
     (Hostname::parse(host.split(':').next().unwrap()).unwrap(), path)
@@ -168,14 +168,14 @@ pub fn request_match(case: &Value, _: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Which route gets each request of a list, or what is answered.
+/// The route that gets each request of a list, or the response.
 pub fn request_routing(case: &Value, _: &[Value]) -> Vec<String> {
     let router = router(case["objects"].as_array().unwrap().iter().map(manifest));
     let mut differences = Vec::new();
     for step in case["steps"].as_array().unwrap() {
         let request = &step["request"];
         let text = |member: &str| request[member].as_str().unwrap();
-        // A name with a port is read by the proxy, which tells the two apart.
+        // The proxy parses a host with a port and separates the two.
         let (host, target) = (text("host").split(':').next().unwrap(), text("path"));
         let path = target.split('?').next().unwrap();
         let answer = |found: RequestMatch<'_>| match found {

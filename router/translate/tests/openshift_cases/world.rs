@@ -1,4 +1,4 @@
-//! Objects from the flat descriptions of cases, and an engine that follows their changes.
+//! Objects from the flat descriptions of cases, and an engine that applies their changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use router_translate::settings::Settings;
 use router_translate::status::report::StatusReport;
 use serde_json::{Value, json};
 
-/// Reads an object with the default settings.
+/// Parses an object with the default settings.
 pub fn read(value: Value) -> Parsed {
     parse(value, Origin::default(), &Defaults::default(), &mut MaterialCache::new())
 }
 
-/// The object of a manifest that must be good.
+/// The object of a valid manifest.
 pub fn good(value: Value) -> Object {
     match read(value.clone()).outcome {
         Outcome::Good(object) => object,
@@ -29,8 +29,8 @@ pub fn good(value: Value) -> Object {
     }
 }
 
-/// A case's flat description of a route as a manifest. An empty text is left out, as JSON of the API leaves it out,
-/// except where it stands in a nested mapping.
+/// A case's flat description of a route as a manifest. An empty string is left out, as in the API's JSON, except in a
+/// nested mapping.
 pub fn manifest(flat: &Value) -> Value {
     let mut metadata = json!({ "namespace": "ns", "name": "name" });
     let mut spec = json!({ "to": { "name": "web" } });
@@ -46,7 +46,7 @@ pub fn manifest(flat: &Value) -> Value {
     json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": metadata, "spec": spec })
 }
 
-/// Writes `{"repeat_empty_item": n}` out.
+/// Expands `{"repeat_empty_item": n}`.
 fn expanded(value: &Value) -> Value {
     match value {
         Value::Object(map) => match map.get("repeat_empty_item").and_then(Value::as_u64) {
@@ -82,7 +82,7 @@ pub fn controller(policy: &Value) -> Value {
     })
 }
 
-/// Objects that change, and the engine that follows.
+/// Objects that change, and the engine that applies the changes.
 pub struct World {
     engine: Engine,
     resources: Resources,
@@ -90,14 +90,14 @@ pub struct World {
     report: StatusReport,
 }
 
-/// What a router says of a route.
+/// A router's verdict on a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is served.
     Admitted,
     /// Reason and message.
     Refused(String, String),
-    /// The router does not select it, or it is not there.
+    /// The router does not select it, or it does not exist.
     Unknown,
 }
 
@@ -120,12 +120,12 @@ impl World {
         World { engine, resources, table, report }
     }
 
-    /// The endpoints of its routes.
+    /// The endpoints of the router's routes.
     pub fn endpoints(&self) -> &Endpoints {
         &self.table.endpoints
     }
 
-    /// The router as it stands in the table.
+    /// The router of the current table.
     pub fn router(&self) -> Arc<RouterTable> {
         Arc::clone(&self.table.routers[0])
     }
@@ -143,7 +143,7 @@ impl World {
         self.insert(controller(&policy));
     }
 
-    /// Puts an object in; one that is refused is known as refused.
+    /// Inserts an object; a rejected one is recorded as rejected.
     pub fn insert(&mut self, value: Value) {
         match read(value.clone()).outcome {
             Outcome::Good(object) => self.resources.insert(&object),
@@ -157,13 +157,13 @@ impl World {
         (self.table, self.report) = self.engine.apply(&self.resources);
     }
 
-    /// Takes a route out.
+    /// Removes a route.
     pub fn remove(&mut self, id: &str) {
         self.resources.set(key(id), Kind::Route, None, None);
         (self.table, self.report) = self.engine.apply(&self.resources);
     }
 
-    /// Does what a step of a case says.
+    /// Executes a step of a case.
     pub fn step(&mut self, policy: &Value, step: &Value) {
         match step["op"].as_str().unwrap() {
             "namespaces" => self.select_namespaces(policy, &step["allowed"]),
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// What the router says of a route.
+    /// The router's verdict on a route.
     pub fn verdict(&self, id: &str) -> Verdict {
         let entry = self.report.routes.get(&key(id)).and_then(|entries| entries.to_vec().into_iter().next());
         match entry.map(|entry| entry.conditions[0].clone()) {
@@ -188,14 +188,14 @@ impl World {
         self.report.routes.get(&key(id)).and_then(|entries| entries.to_vec().into_iter().next()).map(|entry| entry.host)
     }
 
-    /// What is served: effective host and path, by route.
+    /// Served routes: effective host and path, by route.
     pub fn exposed(&self) -> BTreeMap<String, String> {
         let served = self.table.routers.iter().flat_map(|router| router.routes.values());
         let text = |id: &str, path: &str| format!("{}{path}", self.status_host(id).unwrap_or_default());
         served.map(|route| (route.id.to_string(), text(&route.id.to_string(), route.path()))).collect()
     }
 
-    /// Whether the router selects a route.
+    /// True if the router selects a route.
     pub fn selects(&self, id: &str) -> bool {
         self.verdict(id) != Verdict::Unknown
     }
@@ -211,7 +211,7 @@ impl World {
         active
     }
 
-    /// Refused routes by uid, by host.
+    /// Rejected routes by uid, by host.
     pub fn inactive(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut inactive: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (id, (host, uid, _)) in self.routes() {

@@ -14,7 +14,7 @@ use tests::wait;
 
 /// A running endpoint; it ends when it is dropped.
 pub struct Origin {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     state: Arc<State>,
 }
@@ -38,7 +38,7 @@ impl Origin {
                 match listener.accept() {
                     Ok((stream, _)) => {
                         let state = state.clone();
-                        // A connection that ends within a request is the client's affair.
+                        // A connection that ends within a request is not an error of the endpoint.
                         thread::spawn(move || drop(serve(&stream, &state)));
                     }
                     Err(_) => thread::sleep(Duration::from_millis(2)),
@@ -48,22 +48,22 @@ impl Origin {
         Ok(origin)
     }
 
-    /// The requests that it has read to their end: host, target, and a sum of the content.
+    /// The complete requests received: host, target, and a checksum of the content.
     pub fn seen(&self) -> Vec<String> {
         self.state.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Forgets them.
+    /// Clears the record.
     pub fn forget(&self) {
         self.state.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Heads that have come.
+    /// Number of heads received.
     pub fn heads(&self) -> usize {
         self.state.heads.load(Ordering::SeqCst)
     }
 
-    /// Waits for so many.
+    /// Waits for this number of heads.
     pub fn wait_for_heads(&self, heads: usize) -> Result<()> {
         wait::wait_until("the endpoint has the head", wait::PATIENCE, || self.heads() >= heads).map(drop)
     }
@@ -111,7 +111,7 @@ fn serve(stream: &TcpStream, state: &State) -> Result<()> {
     }
 }
 
-/// Content in chunks, to its end.
+/// Reads chunked content to its end.
 fn chunks(reader: &mut BufReader<&TcpStream>, content: &mut Vec<u8>) -> Result<()> {
     loop {
         let mut line = String::new();

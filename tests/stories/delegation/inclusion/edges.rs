@@ -52,7 +52,7 @@ fn every_step_asks_the_parent_that_has_the_slot() -> Result<()> {
     stage.expect(&[
         ("inside.t.test:8080/s/t", "red /s/t"),
         ("inside.t.test:8080/s", "red /s"),
-        // The namespace of the top is as foreign to the middle as any.
+        // To the middle, the namespace of the root is a foreign one like any other.
         ("outside.t.test:8080/s/t", "500"),
         ("outside.t.test:8080/s", "red /s"),
     ])
@@ -144,7 +144,7 @@ fn a_child_waits_for_its_parent_and_goes_with_it() -> Result<()> {
     stage.change(&[child.clone(), other.clone(), parent].concat())?;
     stage.becomes(url, "red /s")?;
     row_is(true)?;
-    // Without its parent the child serves nothing, and has no row of it any more.
+    // Without its parent the child serves nothing, and its row for the parent is removed.
     stage.change(&[child, other].concat())?;
     stage.becomes(url, "404")?;
     row_is(false)?;

@@ -1,4 +1,4 @@
-//! Filters and time-outs of every level on a way together.
+//! Combined filters and time-outs of all levels on a path.
 
 use std::thread;
 
@@ -23,7 +23,7 @@ fn modifier(kind: &str, change: &str) -> String {
     filters(&[&format!("{{type: {kind}, {member}: {{{verb}: {list}}}}}")])
 }
 
-/// A top with a slot, a middle with a slot and a leaf, on the host `CASE.t.test`, whose rules have these members.
+/// A root with a slot, a middle with a slot, and a leaf, on the host `CASE.t.test`; their rules have these members.
 fn three(case: &str, [top, middle, leaf]: [&str; 3]) -> String {
     let [first, second] = [format!("shop/{case}"), format!("red/{case}-middle")];
     route(&first, WEB, &format!("{case}.t.test"), &[to_slot("s", "all", "", top)])
@@ -37,7 +37,7 @@ fn origin(stage: &Stage) -> Result<Process> {
     python::server(&stage.netns, "origin", &["9010", folder])
 }
 
-/// Its Service.
+/// The Service of `red` with that server as endpoint.
 fn red_is_the_origin(text: &str) -> String {
     let changed = text.replace("name: web, port: 80}", "name: origin, port: 80}");
     changed + &service("red", "origin", 9010)
@@ -45,7 +45,7 @@ fn red_is_the_origin(text: &str) -> String {
 
 #[test]
 fn fields_are_changed_from_the_listener_down() -> Result<()> {
-    // Operations of top, middle and leaf on a field, and the result.
+    // Operations of root, middle and leaf on a field, and the result.
     let cases = [
         ("adds", ["add top", "add middle", "add leaf"], "top, middle, leaf"),
         ("sets", ["set top", "set middle", "set leaf"], "leaf"),
@@ -68,7 +68,7 @@ fn fields_are_changed_from_the_listener_down() -> Result<()> {
         let answer = stage.curl(&format!("{case}-req.t.test:8080/fields"), &sent)?;
         let fields: Vec<(String, String)> =
             serde_json::from_str(&answer.body).with_context(|| format!("{case}: {answer:?}"))?;
-        // The client's own value comes first, unless it was set or removed on the way.
+        // The client's value comes first, unless it was set or removed on the way.
         let from_client = if case == "adds" { "client, " } else { "" };
         ensure!(of(&fields) == format!("{from_client}{expected}"), "{case}: the endpoint sees {fields:?}");
         let answer = stage.curl(&format!("{case}-res.t.test:8080/"), &[])?;
@@ -200,7 +200,7 @@ fn the_shortest_time_out_on_a_way_ends_a_request() -> Result<()> {
         wait_until("requests wait at the endpoint", PATIENCE, || {
             there("waiting", &[]).is_ok_and(|count| count == waiting.len())
         })?;
-        // While these wait, the others are given up.
+        // While these wait, the others time out.
         for case in &short {
             let status = ask(case)?;
             ensure!(status == 504, "{case} comes to {status}");

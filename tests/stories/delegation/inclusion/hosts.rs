@@ -1,9 +1,9 @@
-//! Hosts of listener, top, middle and leaf together.
+//! Combined hosts of listener, root, middle and leaf.
 
 use super::manifests::{WEB, own, route, to_slot, under};
 use super::*;
 
-/// A chain of three routes with these hosts on a listener; the leaf is of `red`.
+/// A chain of three routes with these hosts on a listener; the leaf is in `red`.
 fn three(case: &str, listener: &str, [top, middle, leaf]: [&str; 3]) -> String {
     let [first, second] = [format!("shop/{case}"), format!("shop/{case}-middle")];
     route(&first, listener, top, &[to_slot("s", "all", "", "")])
@@ -13,7 +13,7 @@ fn three(case: &str, listener: &str, [top, middle, leaf]: [&str; 3]) -> String {
 
 #[test]
 fn any_exact_and_wildcard_hosts_at_each_of_three_levels() -> Result<()> {
-    // Every level says nothing, one name, or all names below a domain: 27 trees, each with a domain of its own.
+    // Every level has no host, one name, or all names below a domain: 27 trees, each with a domain of its own.
     let kinds = ["any", "exact", "wild"];
     let mut cases = Vec::new();
     for top in kinds {
@@ -52,7 +52,7 @@ fn any_exact_and_wildcard_hosts_at_each_of_three_levels() -> Result<()> {
     Ok(())
 }
 
-/// The leaf has the name that all levels have, and another name when none of them says just one.
+/// The leaf serves the name that all levels have in common, and another name if no level has a single one.
 fn serves(stage: &Stage, levels: &[&str; 3], domain: &str) -> Result<()> {
     let other = if levels.contains(&"exact") { "404" } else { "red /x" };
     stage.expect(&[(&format!("a.{domain}:8080/x"), "red /x"), (&format!("b.{domain}:8080/x"), other)])
@@ -67,11 +67,11 @@ fn hosts_narrow_and_never_widen() -> Result<()> {
         three("wider", WEB, ["b.a.wider.t.test", "'*.a.wider.t.test'", "'*.wider.t.test'"]),
         three("lists", WEB, ["a.lists.t.test, b.lists.t.test", "b.lists.t.test, c.lists.t.test", ""]),
         three("vanish", WEB, ["'*.vanish.t.test'", "", "a.vanish.other, a.vanish.t.test"]),
-        // Nothing is left at the leaf, or at the middle.
+        // No host is left for the leaf, or for the middle.
         three("leaf", WEB, ["'*.leaf.t.test'", "b.leaf.t.test", "a.leaf.t.test"]),
         three("middle", WEB, ["a.middle.t.test", "b.middle.t.test", ""]),
         three("apex", WEB, ["apex.t.test", "'*.apex.t.test'", ""]),
-        // A listener for every host, and one for one.
+        // A listener for every host, and one for a single host.
         three("free", any, ["", "'*.free.test'", "a.free.test, a.free.other"]),
         three("one", one, ["'*.one.t.test'", "", ""]),
     ];

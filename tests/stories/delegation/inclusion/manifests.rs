@@ -21,10 +21,10 @@ spec:
 /// The listener `web` as a parent.
 pub const WEB: &str = "{namespace: shop, name: public, sectionName: web}";
 
-/// Namespaces with their Services; the first ones are open by label.
+/// Namespaces with their Services; the first ones have the label that slots select.
 const NAMESPACES: [(&str, bool, u16); 3] = [("shop", true, 9001), ("red", true, 9002), ("blue", false, 9003)];
 
-/// Slots that every namespace has, and whom they admit.
+/// Slots of every namespace, with the namespaces that they admit.
 const SLOTS: [(&str, &str); 7] = [
     ("silent", ""),
     ("same", "allowedRoutes: {namespaces: {from: Same}}"),
@@ -72,7 +72,7 @@ pub fn route(id: &str, parents: &str, hosts: &str, rules: &[String]) -> String {
     aged(id, 2024, parents, hosts, rules)
 }
 
-/// One that is made in this year.
+/// A route created in this year.
 pub fn aged(id: &str, year: u32, parents: &str, hosts: &str, rules: &[String]) -> String {
     let (namespace, name) = id.split_once('/').unwrap_or_default();
     let rules: String = rules.iter().map(|rule| format!("\n  - {rule}")).collect();
@@ -100,13 +100,13 @@ pub fn under_rule(id: &str, rule: &str) -> String {
     under(id).replace('}', &format!(", sectionName: {rule}}}"))
 }
 
-/// A rule of this name whose matches have a slot; `more` are further members.
+/// A rule of this name whose matches use a slot; `more` are further members.
 pub fn to_slot(rule: &str, slot: &str, matches: &str, more: &str) -> String {
     let backend = format!("{{group: gateway.sluice.dev, kind: RouteSlot, name: {slot}}}");
     format!("{{name: {rule}, matches: [{matches}], backendRefs: [{backend}]{more}}}")
 }
 
-/// A rule whose matches go to the namespace's own Service.
+/// A rule that forwards its matches to the namespace's own Service.
 pub fn own(matches: &str, more: &str) -> String {
     format!("{{matches: [{matches}], backendRefs: [{{name: web, port: 80}}]{more}}}")
 }
@@ -116,7 +116,7 @@ pub fn prefix(path: &str) -> String {
     format!("{{path: {{type: PathPrefix, value: {path:?}}}}}")
 }
 
-/// A match of one path.
+/// A match of an exact path.
 pub fn exact(path: &str) -> String {
     format!("{{path: {{type: Exact, value: {path:?}}}}}")
 }

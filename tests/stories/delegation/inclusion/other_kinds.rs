@@ -32,7 +32,7 @@ spec:
         service("red", "raw", 9021),
         tls_route("shop/open", listener, "'*.open.test'", &slot("all")),
         tls_route("red/open", &below("open"), "a.open.test", own),
-        // A slot that does not admit the namespace, and a host that the parent does not have.
+        // A slot that does not admit the namespace, and a host outside of the parent's.
         tls_route("shop/closed", listener, "'*.closed.test'", &slot("same")),
         tls_route("red/closed", &below("closed"), "a.closed.test", own),
         tls_route("shop/apart", listener, "'*.apart.test'", &slot("all")),

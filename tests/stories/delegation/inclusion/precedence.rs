@@ -1,4 +1,4 @@
-//! Which rule serves where several would: level by level from the listener down, and closed once in a slot.
+//! Precedence of rules: level by level from the listener down; a request in a slot does not leave it.
 
 use super::manifests::{WEB, aged, exact, own, prefix, route, to_slot, under, under_rule};
 use super::*;
@@ -12,9 +12,9 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() -> Result<()> {
             "cut.t.test",
             &[own(&prefix("/store/admin"), ""), to_slot("s", "all", &prefix("/store"), ""), own("", "")],
         ),
-        // However specific it is, the child is further down.
+        // However specific it is, the child comes later.
         route("red/cut", &under("shop/cut"), "", &[own(&exact("/admin/x"), ""), own(&prefix("/cart"), "")]),
-        // As narrow as its host is, too.
+        // Also with a narrower host.
         route(
             "shop/narrow",
             WEB,
@@ -22,7 +22,8 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() -> Result<()> {
             &[own(&prefix("/store/admin"), ""), to_slot("s", "all", &prefix("/store"), "")],
         ),
         route("red/narrow", &under("shop/narrow"), "a.narrow.t.test", &[own(&prefix("/admin"), "")]),
-        // A route of the listener with that host comes before the whole tree of the wider one, where it matches.
+        // A route of the listener with that host comes before the entire tree of the wider one, for the requests that
+        // it matches.
         route("blue/narrow", WEB, "a.narrow.t.test", &[own(&prefix("/own"), "")]),
     ];
     Stage::of(&objects, &[])?.expect(&[
@@ -92,7 +93,7 @@ fn teams_whose_names_begin_alike_have_nothing_of_each_other() -> Result<()> {
         route("shop/slots", WEB, "slots.t.test", &slots),
         route("red/slots", &under_rule("shop/slots", "one"), "", &[own("", "")]),
         route("blue/slots", &under_rule("shop/slots", "ten"), "", &[own("", "")]),
-        // The same inside of one slot.
+        // The same within one slot.
         route("shop/paths", WEB, "paths.t.test", &[to_slot("s", "all", "", "")]),
         route("red/paths", &under("shop/paths"), "", &[own(&prefix("/team1"), "")]),
         route("blue/paths", &under("shop/paths"), "", &[own(&prefix("/team10"), "")]),
@@ -122,7 +123,7 @@ fn of_two_children_with_one_match_the_older_serves() -> Result<()> {
     Stage::of(&objects, &[])?.expect(&[
         ("first.t.test:8080/c", "red /c"),
         ("second.t.test:8080/c", "blue /c"),
-        // Of one age: by name.
+        // Of equal age: by name.
         ("equal.t.test:8080/c", "blue /c"),
     ])
 }

@@ -23,8 +23,8 @@ spec:
   to: [{group: \"\", kind: Service, name: admin}]
 ";
 
-/// A parent for `NAME.t.test` whose only rule is a slot, with this match and these filters; and its child in `red`, whose
-/// only rule has these and this backend.
+/// A parent for `NAME.t.test` whose only rule is a slot, with this match and these filters; and its child in `red`,
+/// whose only rule has this match, these filters and this backend.
 fn pair(name: &str, parent: [&str; 2], child: [&str; 2], backend: &str) -> String {
     let (group, [above, filters], [own, more]) = ("gateway.networking.k8s.io/v1", parent, child);
     format!(
@@ -94,7 +94,7 @@ fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
     ];
     let stage = Stage::new(&["admin", "red"], &text.concat())?;
     stage.expect(&[
-        // Paths are joined by whole elements, whatever slashes stand at their ends.
+        // Paths are joined by whole elements, with or without slashes at their ends.
         ("join.t.test:8080/a/b", "red /a/b"),
         ("join.t.test:8080/a/bc", "404"),
         ("join.t.test:8080/a", "404"),
@@ -106,23 +106,23 @@ fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
         ("slashes.t.test:8080/a/bc", "404"),
         ("itself.t.test:8080/a", "red /a"),
         ("itself.t.test:8080/a/b", "404"),
-        // Expressions stand at the top of a path only.
+        // Regular expressions are allowed only at the beginning of a path.
         ("expression.t.test:8080/v1", "red /v1"),
         ("expression.t.test:8080/v", "404"),
         ("inside.t.test:8080/a/v1", "500"),
-        // Below an exact path a child says no path, and has that one.
+        // Below an exact path, a child omits its path, and inherits that one.
         ("exact.t.test:8080/e", "red /e"),
         ("exact.t.test:8080/e/x", "404"),
         ("below.t.test:8080/e/x", "404"),
         ("below.t.test:8080/e", "500"),
         ("all.t.test:8080/", "red /"),
         ("all.t.test:8080/any", "red /any"),
-        // A parent's condition on a parameter is the only one that counts.
+        // If the parent has a condition on a parameter, only that condition applies.
         ("query.t.test:8080/?team=one", "red /?team=one"),
         ("query.t.test:8080/?team=two", "404"),
         // No request has both methods, so the slot has no child.
         ("method.t.test:8080/", "500"),
-        // Two rewrites contradict each other; one takes the whole prefix that was matched down to it.
+        // Two rewrites conflict; a single one replaces the entire prefix matched by both.
         ("rewrite.t.test:8080/w/x", "500"),
         ("once.t.test:8080/w/x/y", "red /r/y"),
         // A child's references resolve in its own namespace.

@@ -3,14 +3,15 @@
 use super::manifests::{WEB, own, prefix, route, to_slot, under};
 use super::*;
 
-/// A chain of this many routes on the host `CASE.t.test`, the last of which serves; the prefixes of its slots.
+/// A chain of this many routes on the host `CASE.t.test`, the last of which serves; also returns the prefixes of its
+/// slots.
 fn chain(case: &str, routes: usize) -> (String, String) {
     let id = |i: usize| format!("shop/{case}-{i}");
     let (mut text, mut path) = (String::new(), String::new());
     for i in 0..routes {
         let (parent, host) =
             if i == 0 { (WEB.to_owned(), format!("{case}.t.test")) } else { (under(&id(i - 1)), String::new()) };
-        // Each has a rule of its own beside its slot.
+        // Each has a rule of its own next to its slot.
         let mut rules = vec![own(&prefix("/own"), "")];
         if i + 1 == routes {
             rules.push(own("", ""));
@@ -25,7 +26,7 @@ fn chain(case: &str, routes: usize) -> (String, String) {
 
 #[test]
 fn a_way_of_as_many_routes_as_may_be_serves_and_a_longer_one_does_not() -> Result<()> {
-    // As routers are started without a word, and with the least and the most that can be said.
+    // With the router's default, and with the minimum and the maximum.
     for (arguments, depth) in
         [(&[][..], 4), (&["--max-inclusion-depth", "2"][..], 2), (&["--max-inclusion-depth", "8"][..], 8)]
     {
@@ -48,14 +49,14 @@ fn a_way_of_as_many_routes_as_may_be_serves_and_a_longer_one_does_not() -> Resul
 #[test]
 fn cycles_are_cut_where_they_close_and_all_else_serves() -> Result<()> {
     let objects = [
-        // A route below itself.
+        // A route included in itself.
         route(
             "shop/self",
             &format!("{WEB}, {}", under("shop/self")),
             "self.t.test",
             &[to_slot("s", "same", &prefix("/s"), ""), own("", "")],
         ),
-        // Two below each other, reached by a third.
+        // Two routes included in each other, reached through a third.
         route("shop/top", WEB, "reached.t.test", &[to_slot("s", "all", &prefix("/s"), "")]),
         route(
             "red/a",
@@ -64,10 +65,10 @@ fn cycles_are_cut_where_they_close_and_all_else_serves() -> Result<()> {
             &[to_slot("t", "all", &prefix("/t"), ""), own("", "")],
         ),
         route("blue/b", &under("red/a"), "", &[to_slot("u", "all", &prefix("/u"), ""), own("", "")]),
-        // Two below each other that nothing leads to.
+        // Two routes included in each other, which no Gateway reaches.
         route("shop/c", &under("shop/d"), "lost.t.test", &[to_slot("s", "same", "", ""), own("", "")]),
         route("shop/d", &under("shop/c"), "lost.t.test", &[to_slot("s", "same", "", ""), own("", "")]),
-        // Two routes below each other, one of which is attached to the Gateway.
+        // Two routes included in each other, one of which is attached to the Gateway.
         route(
             "shop/e",
             &format!("{WEB}, {}", under("shop/f")),
@@ -107,7 +108,7 @@ fn a_leaf_below_two_middles_is_served_by_both_ways() -> Result<()> {
         ("both.t.test:8080/right/x/y", "red /right/x/y"),
         ("both.t.test:8080/left/y", "404"),
         ("both.t.test:8080/x", "404"),
-        // One side is closed to the leaf, the other is not.
+        // One path does not admit the leaf, the other one does.
         ("half.t.test:8080/left/x", "red /left/x"),
         ("half.t.test:8080/right/x", "500"),
     ])

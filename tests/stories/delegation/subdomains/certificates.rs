@@ -1,4 +1,4 @@
-//! Which certificate a subdomain has, who sees the session, and which versions are spoken (S5 – S7).
+//! The certificate of a subdomain, its TLS endpoint, and its TLS versions (S5 – S7).
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() -> Result<()> {
         objects.push(team(&delegate, own));
         secrets.push((format!("corp/{name}"), format!("*.{name}")));
     }
-    // A domain without TLS has clear text to give.
+    // A domain without TLS serves clear text.
     objects.push(zone("corp/clear", ".clear.test", &json!(null), &[("a.clear.test", "team/clear")]));
     objects.push(team("team/clear", &json!(null)));
     let secrets: Vec<(&str, &str)> = secrets.iter().map(|(id, name)| (&**id, &**name)).collect();
@@ -73,7 +73,7 @@ fn s5_a_secret_that_a_delegate_names_is_its_own_or_lent_to_it() -> Result<()> {
     ];
     let stage = Domains::new(&objects, &secrets, &[])?;
     for (name, _, _, served) in &cases {
-        // Never the domain's instead.
+        // Never the domain's certificate instead.
         let expected = served.map_or("404 with default".to_owned(), |secret| format!("team with {secret}"));
         stage.expect(&[(&format!("https://{name}.named.test/"), &expected)])?;
     }
@@ -116,9 +116,9 @@ fn s6_a_session_is_passed_through_or_ended_as_domain_and_delegate_say() -> Resul
             &tcp("raw"),
         ),
         team("team/served", &none),
-        // Passing through needs somewhere to pass to.
+        // Passthrough needs a backend.
         team("team/idle", &json!({ "tls": passing })),
-        // Both at once is wrong of a domain as well.
+        // Both at once are invalid in a domain as well.
         zone(
             "corp/mixed",
             ".mixed.test",
@@ -129,13 +129,13 @@ fn s6_a_session_is_passed_through_or_ended_as_domain_and_delegate_say() -> Resul
     ];
     let secrets = [("corp/ending.test", "*.ending.test"), ("team/own", "c.passing.test")];
     Domains::new(&objects, &secrets, &[])?.expect(&[
-        // Inherited: the endpoint has the session, and clear text goes by routes.
+        // Inherited: TLS ends at the endpoint, and clear text uses the routes.
         ("https://a.passing.test/", "team with raw"),
         ("http://a.passing.test/", "team"),
         ("https://b.passing.test/", "404 with default"),
         ("http://b.passing.test/", "404"),
         ("https://c.passing.test/", "team with team/own"),
-        // By its own choice, below a domain that terminates TLS.
+        // By its own choice, in a domain that terminates TLS.
         ("https://a.ending.test/", "team with raw"),
         ("https://b.ending.test/", "other by tcp with corp/ending.test"),
         ("https://c.ending.test/", "404 with default"),
@@ -160,7 +160,7 @@ fn s7_a_name_that_the_certificate_does_not_cover_is_served_all_the_same() -> Res
         ("https://x.y.s7.test/", "team with corp/s7.test"),
         ("https://own.s7.test/", "team with team/own"),
     ])?;
-    // Only the owner of the certificate is warned.
+    // Only the owner of the certificate gets the warning.
     for (id, said) in [
         ("corp/s7.test", "certificate corp/s7.test does not cover x.y.s7.test"),
         ("team/own", "certificate team/own does not cover own.s7.test"),

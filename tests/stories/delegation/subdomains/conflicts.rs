@@ -11,20 +11,20 @@ fn s8_names_of_a_domain_are_delegated_or_nobodys() -> Result<()> {
     let none = json!(null);
     let www = |fqdn: &str| json!({ "virtualhost": { "fqdn": fqdn }, "routes": [{ "services": to("web") }] });
     let objects = [
-        // Two roots of one domain.
+        // Two roots for one domain.
         domain("twins.test", &[("a.twins.test", "team/a")]),
         zone("other/twins", ".TWINS.test", &json!(null), &[("b.twins.test", "other/b")]),
-        // A root elsewhere with a name that is delegated.
+        // A root elsewhere with a delegated name.
         domain("rival.test", &[("a.rival.test", "team/a"), ("b.rival.test", "team/a")]),
         team("other/rival", &json!({ "fqdn": "a.rival.test" })),
-        // Roots elsewhere with names that are not.
+        // Roots elsewhere with names that are not delegated.
         domain("strict.test", &[("a.strict.test", "team/a")]),
         team("other/strict", &json!({ "fqdn": "b.strict.test" })),
         proxy("other/proxy", &www("p.strict.test")),
         proxy("other/star", &www("*.strict.test")),
         team("other/apex", &json!({ "fqdn": "strict.test" })),
         team("other/near", &json!({ "fqdn": "astrict.test" })),
-        // Domains inside of a domain: of the same namespace, and of another.
+        // Domains inside a domain: in the same namespace, and in another.
         domain("nest.test", &[("a.nest.test", "team/a")]),
         domain("in.nest.test", &[("x.in.nest.test", "team/a")]),
         zone("other/nest", ".out.nest.test", &json!(null), &[("x.out.nest.test", "other/b")]),
@@ -41,7 +41,7 @@ fn s8_names_of_a_domain_are_delegated_or_nobodys() -> Result<()> {
         for name in nobody {
             let elsewhere = lenient && name.ends_with("strict.test");
             stage.expect(&[
-                // Never with the domain's certificate, which would cover it.
+                // Never with the domain's certificate, although it would cover the name.
                 (&format!("https://{name}/"), "404 with default"),
                 (&format!("http://{name}/"), if elsewhere { "other" } else { "404" }),
             ])?;
@@ -49,7 +49,7 @@ fn s8_names_of_a_domain_are_delegated_or_nobodys() -> Result<()> {
         stage.expect(&[
             ("https://b.rival.test/", "team with corp/rival.test"),
             ("https://a.strict.test/", "team with corp/strict.test"),
-            // Neither the domain itself nor a name that only ends like it is inside.
+            // Neither the domain itself nor a name with the same suffix is inside.
             ("http://strict.test/", "other"),
             ("http://astrict.test/", "other"),
             ("https://a.nest.test/", "team with corp/nest.test"),
@@ -85,7 +85,7 @@ fn s8_names_that_nobody_has_are_not_found() -> Result<()> {
         ("http://c.b.found.test/", "404"),
         ("https://b.found.test/", "404 with default"),
     ])?;
-    // Without the domain they get 503 like all others, and 404 again when it is back.
+    // Without the domain they get 503 like all others, and 404 again when the domain returns.
     stage.change(&[route.clone(), delegate.clone()])?;
     stage.becomes("http://b.found.test/", "503")?;
     stage.expect(&others)?;
@@ -99,7 +99,7 @@ fn s8_a_rival_takes_a_domain_off_the_air_while_it_is_there() -> Result<()> {
     let own = [
         domain("live.test", &[("a.live.test", "team/a"), ("b.live.test", "team/a")]),
         team("team/a", &json!(null)),
-        // Something else that is served all the time.
+        // Another host, which is served all the time.
         team("corp/plain", &json!({ "fqdn": "www.plain.test" })),
     ];
     let stage = Domains::new(&own, &[("corp/live.test", "*.live.test")], &[])?;
@@ -178,7 +178,7 @@ fn s9_an_exact_name_comes_before_a_listeners_wildcard() -> Result<()> {
         ("http://www.plain.test/", "corp"),
         ("http://any.plain.test/", "other"),
     ])?;
-    // When the domain goes, its names are the listener's as well.
+    // If the domain is removed, its names fall to the listener as well.
     let rest: Vec<Value> = objects.iter().filter(|object| object["metadata"]["name"] != "s9.test").cloned().collect();
     stage.change(&rest)?;
     stage.becomes("https://a.s9.test/", "other with other/gateway")?;

@@ -68,7 +68,7 @@ pub fn team(id: &str, virtual_host: &Value) -> Value {
     with(ingress(id, &json!({ "routes": [{ "match": "/", "services": to("web") }] })), "virtualhost", virtual_host)
 }
 
-/// An object with a further member of its `spec`; `null`: without.
+/// An object with a further member of its `spec`; `null` removes the member.
 pub fn with(mut object: Value, member: &str, value: &Value) -> Value {
     if !value.is_null() {
         object["spec"][member] = value.clone();
@@ -76,7 +76,7 @@ pub fn with(mut object: Value, member: &str, value: &Value) -> Value {
     object
 }
 
-/// Lets a namespace name a Secret of `corp`.
+/// Permits a namespace to reference a Secret of `corp`.
 pub fn lend(secret: &str, to: &str) -> Value {
     let spec = json!({ "delegations": [{ "secretName": secret, "targetNamespaces": [to] }] });
     object("projectcontour.io/v1", "TLSCertificateDelegation", &format!("corp/lend-{secret}"), &spec)
@@ -119,7 +119,7 @@ impl Domains {
         Ok(Domains { netns, manifests, sluice, _nginx: nginx, known, _ca: ca })
     }
 
-    /// Other objects instead of those.
+    /// Replaces the objects.
     pub fn change(&self, objects: &[Value]) -> Result<()> {
         replace(&self.manifests.path().join("all.yaml"), &text(objects))
     }
@@ -179,7 +179,7 @@ impl Domains {
     }
 }
 
-/// PEM without line ends, and without what stands around it.
+/// PEM without line ends, and without the text around it.
 fn compact(pem: &str) -> String {
     pem.split_whitespace().collect()
 }

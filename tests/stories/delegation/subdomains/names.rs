@@ -1,4 +1,4 @@
-//! Which names a domain gives away, and to whom (S1 – S4).
+//! The names that a domain delegates, and the delegates (S1 – S4).
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn s1_a_domain_serves_nothing_itself() -> Result<()> {
         with(root("routes.test"), "routes", &json!([{ "match": "/", "services": to("web") }])),
         with(root("tcp.test"), "tcpproxy", &json!({ "services": to("web") })),
         with(root("empty.test"), "subdomains", &json!([])),
-        // `subdomains` and the dot belong together.
+        // `subdomains` requires the dot, and the dot requires `subdomains`.
         zone("corp/dotless", "dotless.test", &json!({ "secretName": "plain.test" }), &[("a.dotless.test", "team/a")]),
         zone("corp/dots", "..dots.test", &json!({ "secretName": "plain.test" }), &[("a.dots.test", "team/a")]),
     ];
@@ -56,9 +56,9 @@ fn s1_and_s4_roots_stay_in_their_namespaces_and_delegates_are_anywhere() -> Resu
     let secrets = [("corp/corp.test", "*.corp.test"), ("team/own", "*.team.test")];
     let stage = Domains::new(&objects, &secrets, &["--ingressroute-root-namespaces", "corp"])?;
     stage.expect(&[
-        // The delegate's consent is not needed, and no list of namespaces binds it.
+        // The delegate's consent is not needed, and no list of namespaces restricts it.
         ("https://a.corp.test/", "team with corp/corp.test"),
-        // A delegate that is not there is answered for, with the domain's certificate.
+        // Requests for a missing delegate get a response with the domain's certificate.
         ("https://gone.corp.test/x", "502 with corp/corp.test"),
         ("http://gone.corp.test/x", "301"),
         ("https://b.team.test/", "404 with default"),
@@ -69,7 +69,7 @@ fn s1_and_s4_roots_stay_in_their_namespaces_and_delegates_are_anywhere() -> Resu
 
 #[test]
 fn s2_a_name_that_is_not_the_domains_to_give_serves_nothing_and_harms_no_other() -> Result<()> {
-    // The entry, a name that it could be meant for, and whether that is served.
+    // The entry, a name that it might cover, and whether that is served.
     let cases = [
         ("a.DOMAIN", "a.DOMAIN", true),
         ("a.b.c.DOMAIN", "a.b.c.DOMAIN", true),
@@ -126,7 +126,7 @@ fn s3_a_delegate_names_the_host_or_nothing() -> Result<()> {
                 ("upper.s3.test", "team/upper"),
                 ("wrong.s3.test", "team/wrong"),
                 ("domain.s3.test", "team/domain"),
-                // Several names of one object: without a virtual host all, with one the first.
+                // Several names of one object: without a virtual host all are served, with one only the first.
                 ("alias.s3.test", "team/none"),
                 ("second.s3.test", "team/nameless"),
             ],
@@ -168,7 +168,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() -> Result<()> {
             &[(".in.outer.test", "team/inner"), ("a.outer.test", "team/a"), ("y.in.outer.test", "team/a")],
         ),
         inner("team/inner", ".in.outer.test", "x.in.outer.test"),
-        // Another domain than the one that was meant.
+        // Another domain than the delegated one.
         domain("else.test", &[(".in.else.test", "team/else"), ("a.else.test", "team/a")]),
         inner("team/else", ".out.else.test", "x.out.else.test"),
         // A whole domain for an object that is not a domain root.
@@ -184,7 +184,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() -> Result<()> {
         ("https://x.in.outer.test/", "other with corp/outer.test"),
         ("http://x.in.outer.test/", "301"),
         ("https://a.outer.test/", "team with corp/outer.test"),
-        // Names of the inner domain are no longer the outer one's to give.
+        // The outer domain cannot delegate names of the inner domain.
         ("https://y.in.outer.test/", "404 with default"),
         ("https://in.outer.test/", "404 with default"),
         ("https://x.in.else.test/", "404 with default"),

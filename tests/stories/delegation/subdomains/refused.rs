@@ -35,7 +35,7 @@ fn what_is_not_well_delegated_serves_nothing() -> Result<()> {
 
     let www = format!("https://{WWW}:8443/");
     wait_for("www is served", PATIENCE, || stage.curl(&ca, &www).ok().filter(|answer| answer.status == 200))?;
-    // A delegate cannot ask for less than the domain does.
+    // A delegate cannot lower the domain's requirements.
     let file = ca.file();
     let older = ["--tls-max", "1.2", "--cacert", file.to_str().context("a path")?];
     let client = Client::of(&stage.netns, Ipv4Addr::LOCALHOST.into());

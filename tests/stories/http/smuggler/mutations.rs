@@ -1,34 +1,34 @@
-//! The spellings of `Transfer-Encoding: chunked` that the public tool “smuggler” tries (github.com/defparam/smuggler), by
-//! its rules: one odd byte at one place or the same byte at two, for certain bytes, and some spellings by hand.
+//! The spellings of `Transfer-Encoding: chunked` of the public tool “smuggler” (github.com/defparam/smuggler), by its
+//! rules: one odd byte at one place or the same byte at two, for certain bytes, and some individual spellings.
 
 use std::collections::HashSet;
 
-/// A set of the tool: its name, what makes it, and how many spellings it has.
+/// A set of the tool: its name, its generator, and its number of spellings.
 type Set = (&'static str, fn() -> Vec<Mutation>, usize);
 
 const SETS: [Set; 3] = [("default", default, 134), ("exhaustive", exhaustive, 668), ("doubles", doubles, 966)];
 
-/// One line, or more, of a head.
+/// One or more lines of a head.
 pub struct Mutation {
-    /// As the tool calls it, with the set that it is of.
+    /// The tool's name for it, with that of its set.
     pub name: String,
-    /// Its characters are bytes, as in Latin-1.
+    /// Its characters stand for bytes, as in Latin-1.
     line: String,
 }
 
 impl Mutation {
-    /// With one byte for each character.
+    /// Encoded with one byte per character.
     pub fn bytes(&self) -> Vec<u8> {
         self.line.chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect()
     }
 
-    /// As the tool sends it: characters beyond ASCII are two bytes.
+    /// Encoded as the tool sends it: characters beyond ASCII are two bytes.
     pub fn utf8(&self) -> &[u8] {
         self.line.as_bytes()
     }
 }
 
-/// All of them, set by set.
+/// All spellings, set by set.
 pub fn all() -> Vec<Mutation> {
     SETS.into_iter().flat_map(|(_, set, _)| set()).collect()
 }
@@ -41,7 +41,7 @@ const PLACES: [(&str, &str); 4] = [
     ("endspace", "Transfer-Encoding: chunked%"),
 ];
 
-/// Where it may make two lines of one, or one of two.
+/// Positions where it may split a line, or merge two.
 const AMONG_LINES: [(&str, &str); 6] = [
     ("xprespace", "X: X%Transfer-Encoding: chunked"),
     ("endspacex", "Transfer-Encoding: chunked%X: X"),
@@ -51,7 +51,7 @@ const AMONG_LINES: [(&str, &str); 6] = [
     ("endspacexn", "Transfer-Encoding: chunked%\nX: X"),
 ];
 
-/// Bytes that readers are known to take for blanks or for ends of lines, and some beside them.
+/// Bytes that parsers are known to treat as blanks or line ends, and some others.
 const BLANKS: [u8; 13] = [0x01, 0x04, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x7f, 0xa0, 0xff];
 
 const BY_HAND: [(&str, &str); 4] = [
@@ -88,7 +88,7 @@ const MORE_BY_HAND: [(&str, &str); 24] = [
     ("x-nout", "X:X\nTransfer-Encoding: chunked"),
 ];
 
-/// Two places of one byte: before and behind the name, before and behind the value.
+/// Two places of one byte: before and after the name, before and after the value.
 const PAIRS: [(&str, &str); 6] = [
     ("%-%-XX-XX", "%Transfer-Encoding%: chunked"),
     ("%-XX-%-XX", "%Transfer-Encoding:%chunked"),

@@ -18,9 +18,9 @@ use super::super::stage::at;
 /// How a server treats invalid requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As it is installed.
+    /// As installed.
     Usual,
-    /// As its settings let it.
+    /// As lenient as its settings allow.
     Lenient,
 }
 
@@ -40,11 +40,11 @@ enum Server {
 /// An origin's log of a request.
 pub enum Seen {
     Request(Request),
-    /// It could not read it.
+    /// An unreadable one.
     Malformed(String),
 }
 
-/// A request as an origin has read it.
+/// A request as an origin parsed it.
 #[derive(Debug)]
 pub struct Request {
     pub host: String,
@@ -52,7 +52,7 @@ pub struct Request {
     pub target: String,
 }
 
-/// One of each, on ports from this one on.
+/// Starts one of each, on ports from this one on.
 pub fn start(netns: &Netns, manner: Manner, port: u16) -> Result<Vec<Origin>> {
     let names = match manner {
         Manner::Usual => ["nginx", "haproxy", "node", "gunicorn"],
@@ -89,7 +89,7 @@ fn haproxy(netns: &Netns, name: &str, port: u16, manner: Manner) -> Result<Serve
     };
     let folder = TempDir::new()?;
     let file = folder.path().join("haproxy.cfg");
-    // It answers when it has the whole content, as a server behind it would have.
+    // It responds once it has the entire content, as a server behind it would.
     let configuration = format!(
         r#"
 global
@@ -147,7 +147,7 @@ impl Origin {
         host(self.name)
     }
 
-    /// Everything that it has got.
+    /// All requests that it has received.
     pub fn seen(&self) -> Result<Vec<Seen>> {
         let lines = match &self.server {
             Server::Nginx(nginx) => {

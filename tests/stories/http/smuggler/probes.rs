@@ -1,17 +1,17 @@
-//! Requests whose end readers may interpret differently, and the acceptable results.
+//! Requests whose end parsers may interpret differently, and the acceptable results.
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::origins::host;
 
-/// Where one reader that goes by `Content-Length` and another one that goes by `Transfer-Encoding` see the end.
+/// Where a parser that uses `Content-Length` and one that uses `Transfer-Encoding` see the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// From the tool: a reader with the first four bytes waits for more chunks.
+    /// From the tool: a parser that receives the first four bytes waits for more chunks.
     ShortLength,
-    /// From the tool: a reader by chunks waits for a sixth byte.
+    /// From the tool: a parser that decodes chunks waits for a sixth byte.
     ShortChunks,
-    /// A request behind the last chunk, within the length.
+    /// A request after the last chunk, within the length.
     HiddenBehindChunks,
     /// A request in a chunk, beyond the length.
     HiddenInChunk,
@@ -23,7 +23,7 @@ pub const SHAPES: [Shape; 4] =
 /// Shapes with a hidden request for another host.
 pub const HIDDEN: [Shape; 2] = [Shape::HiddenBehindChunks, Shape::HiddenInChunk];
 
-/// One request to try, with a well-formed one behind it.
+/// A request to try, followed by a well-formed one.
 pub struct Probe {
     pub number: usize,
     /// The origin of the request.
@@ -31,27 +31,27 @@ pub struct Probe {
     /// The origin of the hidden request, if there is one.
     pub victim: &'static str,
     pub shape: Shape,
-    /// Lines that say something like `Transfer-Encoding: chunked`.
+    /// Lines that resemble `Transfer-Encoding: chunked`.
     pub line: Vec<u8>,
 }
 
-/// A request of a probe that an origin may have got, or that was answered.
+/// A request of a probe that an origin may receive, or that may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// With the odd line.
     Odd,
     /// The hidden request.
     Hidden,
-    /// Behind it, on the same connection.
+    /// The request after it, on the same connection.
     After,
-    /// On another connection.
+    /// The request on another connection.
     Later,
 }
 
 impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Odd, Kind::Hidden, Kind::After, Kind::Later];
 
-    /// The begin of its target.
+    /// The prefix of its target.
     fn target(self) -> &'static str {
         match self {
             Kind::Odd => "/odd-",
@@ -65,14 +65,14 @@ impl Kind {
         if self == Kind::Odd { "POST" } else { "GET" }
     }
 
-    /// Which one this is, with its number.
+    /// The kind and number of a target.
     pub fn of(target: &str) -> Option<(Kind, usize)> {
         Kind::ALL.into_iter().find_map(|kind| Some((kind, target.strip_prefix(kind.target())?.parse().ok()?)))
     }
 }
 
 impl Probe {
-    /// The bytes in parts: the request as its length says, and the rest.
+    /// The bytes in parts: the request by its length, and the rest.
     pub fn parts(&self) -> [Vec<Vec<u8>>; 2] {
         let (number, own) = (self.number, host(self.origin));
         let hidden = format!("GET /hidden-{number} HTTP/1.1\r\nHost: {}\r\n\r\n", host(self.victim));
@@ -95,7 +95,7 @@ impl Probe {
         [[head].into_iter().chain(content.iter().map(bytes)).collect(), after_all.collect()]
     }
 
-    /// The well-formed one on another connection.
+    /// The well-formed request on another connection.
     pub fn later(&self) -> String {
         format!("GET /later-{} HTTP/1.1\r\nHost: {}\r\n\r\n", self.number, host(self.origin))
     }
@@ -105,7 +105,7 @@ impl Probe {
         if kind == Kind::Hidden { self.victim } else { self.origin }
     }
 
-    /// The answer to one of its requests.
+    /// The response to one of its requests.
     pub fn answer(&self, kind: Kind) -> String {
         let owner = self.owner(kind);
         format!("[{owner}\t{}\t{}\t{}{}]", host(owner), kind.method(), kind.target(), self.number)
@@ -126,7 +126,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Which of its requests were answered: in their order, each with its own answer, none behind a refusal.
+    /// Its answered requests: in order, each with its own response, none after a rejection.
     ///
     /// # Errors
     /// When something else came.
@@ -163,7 +163,7 @@ struct Answer {
     body: String,
 }
 
-/// Where the first answer ends: its head, and then its content.
+/// The ends of the first response's head and of its content.
 pub fn end_of_answer(bytes: &[u8]) -> Option<(usize, usize)> {
     let head = bytes.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&bytes[..head]).ok()?;

@@ -1,10 +1,10 @@
-//! Odd requests, always the same for the same number.
+//! Odd requests, deterministic for a number.
 
 /// xorshift64*.
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers that belong to one request.
+    /// The random numbers for one request.
     pub fn new(seed: u64, number: usize) -> Random {
         let mut random = Random((seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1);
         for _ in 0..4 {
@@ -28,7 +28,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// With a chance of one in so many.
+    /// True with a probability of one in `times`.
     fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -102,7 +102,7 @@ const LINES: [&str; 20] = [
     "Trailer: Content-Length, Host\r\n",
 ];
 
-/// Bodies in chunks, complete or nearly; the hidden request comes behind.
+/// Chunked bodies, complete or nearly; the hidden request comes after them.
 const CHUNKS: [&str; 14] = [
     "0\r\n\r\n",
     "5\r\nhello\r\n0\r\n\r\n",
@@ -120,10 +120,11 @@ const CHUNKS: [&str; 14] = [
     "-5\r\nhello\r\n0\r\n\r\n",
 ];
 
-/// A request for `host`, `/odd-NUMBER-NUMBER`, with one for `hidden`, `/hidden-NUMBER-NUMBER`, somewhere behind its head.
+/// A request for `host`, `/odd-NUMBER-NUMBER`, with one for `hidden`, `/hidden-NUMBER-NUMBER`, somewhere after its
+/// head.
 pub fn odd(random: &mut Random, number: usize, host: &str, hidden: &str) -> Vec<u8> {
     let (host, hidden) = (format!("{host}.apps.test"), format!("{hidden}.apps.test"));
-    // One of several things is odd, seldom two: else nothing would get through.
+    // One property is odd, seldom two: otherwise nothing would get through.
     let odd = random.below(8);
     let mut is = |what| odd == what || random.one_in(16);
     let (odd_method, odd_target, odd_version, odd_authority) = (is(0), is(1), is(2), is(3));
@@ -176,7 +177,7 @@ pub fn odd(random: &mut Random, number: usize, host: &str, hidden: &str) -> Vec<
     head
 }
 
-/// Changes, takes out or puts in up to three bytes.
+/// Changes, removes or inserts up to three bytes.
 fn damage(random: &mut Random, head: &mut Vec<u8>) {
     const BYTES: [u8; 12] = [b'\r', b'\n', b' ', b'\t', b':', 0, 0xff, b',', b';', 0x0b, b'1', b'/'];
     for _ in 0..=random.below(3) {

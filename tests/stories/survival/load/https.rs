@@ -1,4 +1,4 @@
-//! A client of the route with TLS terminated by the router.
+//! A client of the route with terminated TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use tests::wait::PATIENCE;
 use super::patient;
 use crate::survival::stage::{EDGE, ROUTER};
 
-/// Trusts the demo CA, nothing else.
+/// Trusts only the demo CA.
 pub struct Https(Arc<ClientConfig>);
 
 impl Https {

@@ -1,4 +1,4 @@
-//! Whatever is written, reading ends with an object or with words; and what is stored is read as it was.
+//! Every input results in an object or in errors; and a stored object parses to the same object.
 
 use proptest::prelude::*;
 use router_model::certificate::MaterialCache;
@@ -21,7 +21,7 @@ const KINDS: [(&str, &str); 9] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
 ];
 
-/// Words that the readers know, and texts at which they could trip.
+/// Keywords of the parsers, and texts that may confuse them.
 const WORDS: [&str; 70] = [
     "spec",
     "rules",
@@ -151,7 +151,7 @@ fn read(object: Value) -> Parsed {
     parse(object, Origin::default(), &Defaults::default(), &mut MaterialCache::new())
 }
 
-/// Puts a value in the place of the `nth` value of another, counted from the outside in.
+/// Replaces the `nth` value inside another one, counted from the outside in, by a value.
 fn graft(target: &mut Value, nth: &mut usize, graft_in: &Value) {
     if *nth == 0 {
         *target = graft_in.clone();
@@ -175,7 +175,7 @@ fn manifest(object: &Object) -> Option<Value> {
     })
 }
 
-/// Reads an object twice: as it is, and as it was stored. Both must come to the same.
+/// Parses an object twice: as it is, and as it was stored. The results must be equal.
 fn check(object: Value) {
     match read(object).outcome {
         Outcome::Good(first) => {

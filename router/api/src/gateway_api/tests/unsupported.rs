@@ -1,4 +1,4 @@
-//! What the API allows and Sluice does not do, with the words that conditions say of it.
+//! Features of the API that Sluice does not support, with the messages of conditions.
 
 use serde_json::{Value, json};
 

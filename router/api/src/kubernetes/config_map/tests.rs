@@ -1,4 +1,4 @@
-//! What is kept of a ConfigMap, and what is said of it.
+//! Parsed ConfigMaps and their diagnostics.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Values as parts; names and counts are in the table of refusals (`parse/tests/refusals.rs`).
+//! Values as segments; the table of refusals (`parse/tests/refusals.rs`) covers names and counts.
 
 use router_table::policy::header_value::{Converter, Expression, Fetch, Segment};
 
@@ -55,7 +55,7 @@ proptest::proptest! {
     ) {
         for direction in [Direction::Request, Direction::Response] {
             let Ok(value) = HeaderValue::parse(&text, direction) else { continue };
-            // Written back in its shortest form it is the same value.
+            // Written back in its shortest form, the value is the same.
             let written: String = value.segments().iter().map(|segment| written(segment, direction)).collect();
             proptest::prop_assert_eq!(HeaderValue::parse(&written, direction), Ok(value));
         }

@@ -1,4 +1,4 @@
-//! IngressControllers as typed data, and what is said of fields that nothing acts on.
+//! IngressControllers as typed data, and warnings about fields without effect.
 
 use std::time::Duration;
 

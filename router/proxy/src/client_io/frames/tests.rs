@@ -1,4 +1,4 @@
-//! The budget for HTTP/2 frames: what uses it, and what adds to it.
+//! The budget for HTTP/2 frames: its use and its refill.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn of_stream(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream][..], payload].concat()
 }
 
-/// How many frames of this kind are taken in a row.
+/// Number of frames of this kind that are accepted in a row.
 fn taken(meter: &mut FrameMeter, frame: &[u8]) -> usize {
     (0..5000).take_while(|_| meter.receive(frame, 0).is_ok()).count()
 }
@@ -28,7 +28,7 @@ fn after_preface() -> FrameMeter {
     meter
 }
 
-/// With which nothing more is good.
+/// A meter without budget.
 fn drained() -> FrameMeter {
     let mut meter = after_preface();
     (1..MOST).for_each(|_| meter.receive(&frame(PING, 8), 0).unwrap());
@@ -82,10 +82,10 @@ fn what_answers_a_response_is_good_however_small_its_parts_are() {
     for _ in 0..10_000 {
         meter.send(&of_stream(DATA, 0, 1, &[0; 6]));
         meter.receive(&answer, 1).unwrap();
-        // The router's to the PING.
+        // The router's acknowledgement of the PING.
         meter.send(&of_stream(PING, ACK, 0, &[0; 8]));
     }
-    // No more than always is saved.
+    // The budget does not exceed its maximum.
     assert!(taken(&mut meter, &frame(PING, 8)) as u64 <= MOST);
 }
 

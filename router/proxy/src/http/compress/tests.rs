@@ -1,4 +1,4 @@
-//! Which responses are compressed, and what clients make of them.
+//! Compressed responses, and their content after decompression.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -91,7 +91,7 @@ fn unzip(bytes: &[u8]) -> String {
 async fn bodies_come_out_as_they_went_in() {
     let (mut send, body) = Channel::<Bytes, Infallible>::new(1);
     let mut body = MaybeGzip::compress(&mut HeaderMap::new(), body);
-    // An event is sent on at once, though nothing else comes.
+    // An event is sent at once, without further data.
     send.send_data(Bytes::from_static(b"event")).await.unwrap();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
     let mut begun = [0; 5];

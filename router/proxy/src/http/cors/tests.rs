@@ -52,7 +52,7 @@ fn origins_are_compared_by_scheme_host_and_port() {
     }
 }
 
-/// What preflight and actual response of a request say.
+/// Fields of preflight and actual response to a request.
 fn say(cors: Cors, request: &[(&'static str, &'static str)]) -> (Vec<String>, Vec<String>) {
     let sharing = CorsGrant::with(&Arc::new(cors), &of(request));
     let preflight = sharing.preflight(&of(request));
@@ -137,7 +137,7 @@ fn everything_is_not_told_as_a_star_where_cookies_are_allowed() {
     let expected =
         ["access-control-allow-credentials: true", "access-control-allow-origin: https://a.test", "vary: Origin"];
     assert_eq!(actual, expected);
-    // Nothing was asked for.
+    // The request asks for nothing.
     let (preflight, _) = say(all(true), &ASKED[..1]);
     assert!(!preflight.iter().any(|line| line.contains("headers:") || line.contains("methods:")), "{preflight:?}");
 
@@ -154,6 +154,6 @@ fn everything_is_not_told_as_a_star_where_cookies_are_allowed() {
     );
     let all_see = ["access-control-allow-origin: *", "access-control-expose-headers: *"];
     assert_eq!(actual, all_see);
-    // A cache that keeps the answer to a request without Origin gives it to the others.
+    // A cache may serve the response to a request without Origin to others.
     assert_eq!(say(all(false), &[]).1, all_see);
 }

@@ -1,4 +1,4 @@
-//! Fields in, fields out.
+//! Fields of requests and responses, before and after preparation.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn map(lines: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// A connection to port 443 from this address. Leaked: it is as long as its view.
+/// A connection to port 443 from this address. Leaked, so that it lives as long as its view.
 fn connected(client: &str) -> &'static ForwardedValues {
     Box::leak(Box::new(ForwardedValues::of(client.parse().unwrap(), ([127, 0, 0, 1], 443).into())))
 }
@@ -116,7 +116,7 @@ fn upgrades_pass_only_when_asked_for_on_http1_and_not_to_http2() {
     assert_eq!(prepare_request(&mut headers, &old), None);
 }
 
-/// What proxies further out have told.
+/// Fields of outer proxies.
 const OUTER: [(&str, &str); 6] = [
     ("x-forwarded-for", "198.51.100.1"),
     ("x-forwarded-host", "outer.test"),
@@ -160,7 +160,7 @@ fn if_none_fills_each_gap_for_itself() {
         told(ForwardedHeaders::Append, &[]),
         "nothing was sent, so everything is told"
     );
-    // `Forwarded` repeats the scheme that is told, whoever tells it.
+    // `Forwarded` repeats the effective scheme, whichever proxy set it.
     let headers = told(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "ws, http"), ("x-forwarded-for", "::1")]);
     assert_eq!(all(&headers, "x-forwarded-for"), ["::1"]);
     assert_eq!(all(&headers, "x-forwarded-host"), ["a.test"]);
@@ -177,7 +177,7 @@ fn never_leaves_what_was_sent() {
         assert_eq!(all(&headers, name), [value], "{name}");
     }
     assert_eq!(told(ForwardedHeaders::Never, &[]), map(&[("host", "a.test")]));
-    // Forged fields go under every policy, unless the kernel may carry the request as well.
+    // Forged fields are removed under every policy, unless the kernel may carry the request as well.
     let forged = [("proxy", "http://evil.test"), ("x-ssl-client-cn", "admin"), ("x_forwarded_for", "1")];
     assert_eq!(told(ForwardedHeaders::Never, &forged), map(&[("host", "a.test")]));
     let mut headers = map(&forged);

@@ -1,8 +1,8 @@
-//! Messages in a row, and heads that are refused.
+//! Consecutive messages, and rejected heads.
 
 use super::*;
 
-/// The lengths of the messages in `bytes`, or the status of the first one that is refused.
+/// The lengths of the messages in `bytes`, or the status of the first rejected one.
 fn messages(bytes: &[u8]) -> Result<Vec<usize>, Option<StatusCode>> {
     let mut gate = MessageFraming::new(32_768);
     let (mut lengths, mut rest) = (Vec::new(), bytes);
@@ -109,7 +109,7 @@ fn what_is_too_large_is_told_apart() {
         let outcome = messages(head.as_bytes()).map(|_| ()).map_err(|status| status.unwrap().as_u16());
         assert_eq!(outcome, expected, "{target} {value} {fields}");
     }
-    // As soon as it is clear, not only at the end of the head.
+    // As soon as it is detected, not only at the end of the head.
     let mut gate = MessageFraming::new(1000);
     let begun = get(1, 2000, 0);
     assert_eq!(gate.head(&begun.as_bytes()[..900], 0), HeadStep::Incomplete);
@@ -141,7 +141,7 @@ fn later_minor_versions_are_read_as_ours() {
     for version in ["HTTP/1.2", "HTTP/1.9"] {
         let head = post("Transfer-Encoding: chunked\r\n", "").replace("HTTP/1.1", version);
         let ours = head.replace(version, "HTTP/1.1").into_bytes();
-        // At once, and cut at every byte.
+        // In one part, and split at every byte.
         for cut in 0..head.len() {
             let mut gate = MessageFraming::new(32_768);
             assert_eq!(gate.head(&head.as_bytes()[..cut], 0), HeadStep::Incomplete, "{cut}");
@@ -172,7 +172,7 @@ fn targets_that_hyper_cannot_read_are_escaped_or_refused() {
     for refused in ["a/b", "a:b:c", "http:///", "http://<a>/", "http://a.test:b:c/"] {
         assert_eq!(messages(get(refused).as_bytes()), Err(Some(StatusCode::BAD_REQUEST)), "{refused}");
     }
-    // What is too long only then is too long as well.
+    // A target that exceeds the limit only when it is escaped is rejected as well.
     let target = format!("/?{}", "\"".repeat(6_000));
     assert_eq!(messages(get(&target).as_bytes()), Err(Some(StatusCode::URI_TOO_LONG)));
     let mut small = MessageFraming::new(1000);

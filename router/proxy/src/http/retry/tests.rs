@@ -1,4 +1,4 @@
-//! Which outcomes are tried again, how often, and after how long.
+//! Outcomes that are retried, how often, and after which delay.
 
 use std::sync::Arc;
 

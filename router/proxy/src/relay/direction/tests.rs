@@ -15,7 +15,7 @@ async fn pair() -> (TcpStream, TcpStream) {
     (connected.unwrap(), accepted.unwrap().0)
 }
 
-/// Sends so many bytes through a direction and receives them; how the direction waits for more.
+/// Sends this many bytes through a direction and receives them; returns how the direction waits for more.
 async fn carry(direction: &mut Direction<'_>, sender: &mut TcpStream, receiver: &mut TcpStream, bytes: usize) -> bool {
     let (sent, mut received) = (vec![7; bytes], vec![0; bytes]);
     let mut both =
@@ -61,7 +61,7 @@ async fn whoever_asks_last_is_woken() {
     let activity = Activity::new();
     let mut direction = Direction::new(&from, &to, Side::Client, &activity, u64::MAX);
     for _ in 0..3 {
-        // Says that it waits, and is asked again for nothing.
+        // The direction reports that it waits, and a second poll has no effect.
         poll_fn(|cx| {
             assert!(direction.poll(false, cx).is_pending());
             assert!(direction.waits && direction.poll(false, cx).is_pending());
@@ -72,7 +72,7 @@ async fn whoever_asks_last_is_woken() {
     }
 }
 
-/// A direction's result, and what its receiver got, of a sender that was done before anybody looked.
+/// The result of a direction whose sender had finished before the first poll, and the bytes received.
 async fn carry_ended(bytes: usize, end: impl FnOnce(&TcpStream)) -> (Result<(), Side>, io::Result<Vec<u8>>) {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
     let activity = Activity::new();
@@ -81,7 +81,7 @@ async fn carry_ended(bytes: usize, end: impl FnOnce(&TcpStream)) -> (Result<(), 
     end(&sender);
     drop(sender);
     while !from.ready(Interest::READABLE).await.unwrap().is_read_closed() {
-        // Told of bytes alone so far: let the runtime look again.
+        // Only readability is reported so far: let the runtime poll again.
         tokio::task::yield_now().await;
     }
     let (result, received) = tokio::join!(poll_fn(|cx| direction.poll(false, cx)), async {

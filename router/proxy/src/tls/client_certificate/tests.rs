@@ -1,4 +1,4 @@
-//! The `X-SSL…` fields of a client's certificate, with HAProxy's values.
+//! The `X-SSL…` fields of a client's certificate, with the values of HAProxy.
 
 use rustls_pki_types::pem::PemObject;
 

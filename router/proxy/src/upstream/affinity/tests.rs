@@ -1,4 +1,4 @@
-//! The cookie, its way in and its way out.
+//! The affinity cookie in requests and responses.
 
 use router_model::names::RouteId;
 use router_table::policy::{Affinity, RoutePolicy};
@@ -39,7 +39,7 @@ fn name_value_and_attributes_are_those_that_users_know() {
     assert_eq!(text(&redirect), format!("SID={VALUE}; path=/; HttpOnly; Secure; SameSite=Strict"));
     let none = edge(route(&[], RoutePolicy::default()), InsecurePolicy::None);
     assert!(text(&none).ends_with("; HttpOnly; Secure; SameSite=None"));
-    // Its clients may come in clear text, too.
+    // Clients may also use clear text.
     let allow = edge(route(&[], strict), InsecurePolicy::Allow);
     assert!(text(&allow).ends_with("; path=/; HttpOnly"), "{}", text(&allow));
 
@@ -68,9 +68,9 @@ fn the_cookie_is_taken_out_and_the_others_stay() {
         (&[&format!("a=1; {ours}; b=2")], &["a=1; b=2"], tag),
         (&[&format!("a=1;{ours};b=2;")], &["a=1; b=2"], tag),
         (&["a=1", &ours, "b=2"], &["a=1", "b=2"], tag),
-        // Names are whole and told apart by case; a value may look like a pair.
+        // Names are compared as a whole and by case; a value may look like a pair.
         (&[&format!("x{ours}; SID={VALUE}; q=\"{ours}\"")], &[&format!("x{ours}; SID={VALUE}; q=\"{ours}\"")], None),
-        // What this router never wrote names nothing, and is nobody else's either.
+        // An unknown value names no endpoint, and is not forwarded either.
         (&["sid=; a=1"], &["a=1"], None),
         (&["sid=84153095416270E8A687A75E1AD2980E"], &[], None),
         (&["sid=84153095416270e8a687a75e1ad2980"], &[], None),

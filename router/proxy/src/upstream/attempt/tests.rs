@@ -1,4 +1,4 @@
-//! Requests as each version of HTTP wants them.
+//! Requests in the form of each HTTP version.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Connections that are kept, shared, waited for and retired.
+//! Pooled connections: kept, shared, waited for and retired.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -42,7 +42,7 @@ async fn shared(streams: u32) -> Shared {
     let serving = server.max_concurrent_streams(streams).serve_connection(TokioIo::new(far), service_fn(hello));
     tokio::spawn(async move { serving.await.ok() });
     let shared = http2::open(near, 65_536).await.unwrap();
-    // Until it is known how many there may be.
+    // Until the maximum number of streams is known.
     let (told, mut known) = watch::channel(None);
     shared.until_known(told);
     let _ = known.changed().await;
@@ -67,7 +67,7 @@ fn get() -> Request<RequestBody> {
     Request::get("/").header("host", "x").body(RequestBody::default()).unwrap()
 }
 
-/// One request and its whole answer.
+/// One request and its entire response.
 async fn use_once(mut lease: Lease) -> Lease {
     let response = lease.sender.send(get(), None).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
@@ -81,7 +81,7 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
     let first = use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await;
     assert!(!first.reused);
     first.give_back(false, None);
-    // HTTP/1.1 connections are opened side by side.
+    // HTTP/1.1 connections are opened concurrently.
     assert!(ready(bucket.take(MAX_AGE, false)).reused);
     assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)));
     assert!(
@@ -124,7 +124,7 @@ async fn whoever_waits_for_an_opening_shares_its_end() {
     opening.failed(error);
     assert_eq!(waiting.await, Err(error));
 
-    // A failure is not remembered, and whoever gives up lets the next one try.
+    // A failure is not remembered, and if an opener gives up, the next caller opens a connection.
     let opening = opener(bucket.take(MAX_AGE, false));
     let waiting = wait(&bucket);
     drop(opening);
@@ -161,14 +161,14 @@ async fn a_connection_on_which_many_requests_broke_off_gets_no_new_streams() {
         use_once(ready(bucket.take(MAX_AGE, false))).await.give_back(true, None);
     }
     let last = ready(bucket.take(MAX_AGE, false));
-    // What was never sent does not count.
+    // A lease without a request does not count.
     (0..2 * MAX_BROKEN_OFF).for_each(|_| drop(ready(bucket.take(MAX_AGE, false))));
     for _ in 0..MAX_BROKEN_OFF {
-        // Not read to its end.
+        // The response is not read to its end.
         drop(ready(bucket.take(MAX_AGE, false)).sender.send(get(), None).await.unwrap());
     }
     let next = opener(bucket.take(MAX_AGE, false)).http2(shared(100).await).unwrap();
-    // It carries those that it has.
+    // The connection finishes its requests.
     use_once(last).await.give_back(false, None);
     use_once(next).await.give_back(false, None);
     assert!(ready(bucket.take(MAX_AGE, false)).reused);
@@ -245,7 +245,7 @@ async fn where_descriptors_are_short_idle_connections_are_closed() {
     tokio::time::sleep(crate::dial::DESCRIPTOR_PAUSE).await;
     pool.relieve();
     assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Open(_)), "it is closed");
-    // What is in use stays, and is kept afterwards.
+    // A connection in use stays, and is kept afterwards.
     use_once(second).await.give_back(false, None);
     assert!(ready(bucket.take(MAX_AGE, false)).reused);
 }

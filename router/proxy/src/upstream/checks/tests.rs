@@ -1,4 +1,4 @@
-//! What is checked when, and what a check does.
+//! The schedule of checks, and a check itself.
 
 use router_model::names::RouteId;
 use router_table::policy::{RoutePolicy, Timeouts};
@@ -22,7 +22,7 @@ fn table(routes: &[Arc<ResolvedRoute>], interval: Duration) -> Arc<RoutingTable>
 }
 
 impl Schedule {
-    /// Ports with their intervals in ms, after a look that all is in order.
+    /// Ports with their intervals in ms, after a check of the schedule's consistency.
     fn ports(&self) -> Vec<(u16, u128)> {
         let times: BTreeSet<_> = self.watched.iter().map(|(address, watched)| (watched.next, *address)).collect();
         assert_eq!(times, self.by_time);
@@ -43,7 +43,7 @@ fn endpoints_that_stand_alone_are_not_checked_and_others_once_for_all_routes() {
     let without_b = table(&[named("a", &[1, 2], None)], FIVE);
     schedule.follow(&one, &without_b, now);
     assert_eq!(schedule.ports(), [(1, 5000), (2, 5000)]);
-    // The router's interval is that of all that say nothing.
+    // The router's interval applies to all services without one.
     let slow = table(&[named("a", &[1, 2], None)], Duration::from_secs(60));
     schedule.follow(&without_b, &slow, now);
     assert_eq!(schedule.ports(), [(1, 60_000), (2, 60_000)]);

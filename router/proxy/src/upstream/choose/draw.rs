@@ -1,4 +1,4 @@
-//! One of several endpoints, by the route's rule.
+//! Draws one of several endpoints by the route's rule.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,9 +10,9 @@ use crate::upstream::concurrency_limit::Occupancy;
 use crate::upstream::hashing::{Key, score};
 use crate::upstream::plan::{Plan, Share};
 
-/// Turns after which round robin takes what comes: nearly all endpoints rest.
+/// Number of turns after which round robin falls back to weighted chance: nearly all endpoints are ejected.
 const TURNS: usize = 8;
-/// So that loads per weight are told apart in whole numbers; more than the greatest weight, 256.
+/// Scale for comparing loads per weight as integers; greater than the maximum weight, 256.
 const WEIGHT_UNIT: u64 = 1 << 16;
 
 impl Plan {
@@ -24,7 +24,7 @@ impl Plan {
         self.occupancy(index).is_some_and(|it| it.is_full())
     }
 
-    /// A member that passes, by the rule; where it is known whose share it is, the one whose turn it is, or by chance.
+    /// A passing member by the rule: for a share with a turn, the member whose turn it is, else a weighted draw.
     pub(super) fn draw(&self, key: Option<Key>, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let drawn = match (self.balance_of(share), share) {
             (Balance::LeastConnections, _) => return self.least(passes),
@@ -41,7 +41,7 @@ impl Plan {
         drawn.or_else(|| self.draw_among(passes))
     }
 
-    /// By weight among those that pass alone; looks at each.
+    /// A weighted draw among the passing members; visits each of them.
     fn draw_among(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let passing = || self.weights().filter(|(index, _)| passes(*index));
         let total: u32 = passing().map(|(_, weight)| weight).sum();
@@ -55,24 +55,24 @@ impl Plan {
         holder.map(|(index, _)| index)
     }
 
-    /// The least loaded; of several the first one after another place in every turn.
+    /// The least loaded member. Ties go to the first one, counted from a start that changes on every call.
     fn least(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let passing = self.members().filter(|index| passes(*index));
         let count = passing.clone().count() as u32;
-        // Turns go by services where these have shares; among the endpoints of one, chance is as good.
+        // Turns belong to services if these have shares; among the endpoints of one service, a random start is as good.
         let start = if self.by_share { random_below(count) } else { self.turn().checked_rem(count)? };
         let order = passing.cycle().skip(start as usize).take(count as usize);
         let loads = order.map(|index| {
             let active = u64::from(self.occupancy(index).map_or(0, |it| it.active()));
-            // As HAProxy counts: idle ones are equal whatever their weight, and the request to come belongs to it.
+            // As in HAProxy: idle members are equal whatever their weight, and the new request counts towards the load.
             let load = |active| (active + 1) * WEIGHT_UNIT / u64::from(self.weight(index).max(1));
             (index, if active == 0 { 0 } else { load(active) })
         });
-        // The first one of several, as `min_by_key` gives.
+        // `min_by_key` returns the first of equal minima.
         loads.min_by_key(|(_, load)| *load).map(|(index, _)| index)
     }
 
-    /// The highest score.
+    /// The member with the highest score.
     fn highest(&self, key: Key, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let members = self.weights().zip(self.kept()).filter(|((index, _), _)| passes(*index));
         let scored = members.map(|((index, weight), member)| (index, score(key, member.tag, weight)));

@@ -1,4 +1,4 @@
-//! Who is chosen, by every rule, and when somebody rests, is full or has gone.
+//! Choices under every balancing rule, with ejected, full and removed endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ fn limited(limit: u32) -> RoutePolicy {
     RoutePolicy { endpoint_connections: NonZeroU32::new(limit), ..RoutePolicy::default() }
 }
 
-/// Ports in the order in which they are tried for a client, with what is due at the first.
+/// Ports in the order in which they are tried for a client, and the final error.
 fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, NoEndpoint) {
     let plan = plan_of(balancer, route);
     let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
@@ -82,7 +82,7 @@ fn no_endpoints_and_no_weight_give_nobody() {
 
 #[test]
 fn the_service_is_that_of_the_endpoint() {
-    // The same address in two services: the name must be that of the one that was drawn.
+    // The same address in two services: the service is the one that was drawn.
     let balancer = Balancer::default();
     let route = route(&[(1, &[1]), (1, &[1])], RoutePolicy::default());
     let plan = plan_of(&balancer, &route);
@@ -142,7 +142,7 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
         held.push((pick.target.endpoint.address.port(), pick.place.unwrap()));
     }
     assert!(counts[&1].abs_diff(30) <= 1, "{counts:?}");
-    // One that became free is the next one's.
+    // A freed endpoint is chosen next.
     held.retain(|(port, _)| *port != 2);
     assert_eq!(first(&balancer, &heavy, None).unwrap().0, 2);
 }
@@ -182,7 +182,7 @@ fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
     assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [2_000, 1_000, 500, 500]);
     rest(&balancer, 1);
     assert_eq!(times(&of(&[1])), [100]);
-    // Nobody who is well has less for others that are not.
+    // Ejected endpoints do not shorten the time for others.
     assert_eq!(times(&of(&[1, 2])), [2_000, 50]);
     (2..=5).for_each(|port| rest(&balancer, port));
     assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [25; 4]);
@@ -199,7 +199,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     let gone = Tag::of(&both.id, address(3));
     assert!(first(&balancer, &both, Some(gone)).is_some_and(|(_, new)| new));
     assert!(first(&balancer, &both, None).is_some_and(|(_, new)| new));
-    // It failed just now: another one, and a cookie that says so.
+    // It has just failed: the client gets another endpoint and its cookie.
     let plan = plan_of(&balancer, &both);
     let mut choice = plan.choose(&both, &both.cluster, Some(Key::of_client(CLIENT)), Some(two));
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
@@ -222,7 +222,7 @@ fn a_service_without_weight_serves_its_old_clients_only() {
     assert!((0..50).all(|_| first(&balancer, &route, None) == Some((1, true))));
     let two = Tag::of(&route.id, address(2));
     assert_eq!(first(&balancer, &route, Some(two)), Some((2, false)));
-    // Not even when nothing else is left.
+    // Not even if no other endpoint is left.
     assert_eq!(tried(&balancer, &route, CLIENT).0, [1]);
     rest(&balancer, 2);
     assert_eq!(first(&balancer, &route, Some(two)), Some((1, true)));
@@ -241,10 +241,10 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     };
     let (one, two) = (pick(PATIENCE).await.unwrap(), pick(PATIENCE).await.unwrap());
     assert_eq!(pick(SHORT).await.unwrap_err(), NoEndpoint::Busy, "nobody ends within the time");
-    // The first is in line when the second comes to run.
+    // The first one is queued before the second future runs.
     let (third, ()) = tokio::join!(pick(PATIENCE), async { drop(two) });
     let third = third.unwrap();
-    // A retry goes to the other one.
+    // A retry goes to the other endpoint.
     drop(one);
     drop(third);
     let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
@@ -275,7 +275,7 @@ async fn a_session_waits_for_its_endpoint_and_goes_elsewhere_in_the_end() {
     assert!(elsewhere.target.endpoint.address == address(1) && elsewhere.set_cookie.is_some());
 }
 
-/// Many threads, few places: never more than the limit at one endpoint, and everybody is served.
+/// Many threads, few permits: no endpoint exceeds its limit, and every thread is served.
 #[test]
 fn no_endpoint_has_more_than_the_limit() {
     let balancer = Balancer::default();
@@ -313,7 +313,7 @@ fn no_endpoint_has_more_than_the_limit() {
 }
 
 proptest! {
-    /// With the same endpoints a client always gets the same one; without one of them, only its clients move.
+    /// With the same endpoints a client always gets the same one; if one is removed, only its clients move.
     #[test]
     fn source_moves_only_who_must(ports in prop::collection::btree_set(1..200_u16, 2..12), gone in any::<prop::sample::Index>()) {
         let ports: Vec<u16> = ports.into_iter().collect();
@@ -346,12 +346,12 @@ fn source_spreads_clients_by_weight_in_both_families() {
         let of_one = (0..4_000).filter(|number| tried(&balancer, &route, client(*number)).0[0] == 1).count();
         assert!(of_one.abs_diff(3_000) < 6 * 28, "{of_one} of IPv{family}");
     }
-    // One client, however its address is written.
+    // One client, in any form of its address.
     let mapped: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
     assert_eq!(tried(&balancer, &route, mapped), tried(&balancer, &route, CLIENT));
 }
 
-/// What a number of clients get, by service: which ports, or what failure.
+/// Distribution of a number of clients, by service: ports or failures.
 fn shares(route: &ResolvedRoute, clients: u32) -> BTreeMap<String, u32> {
     let balancer = Balancer::default();
     let mut got = BTreeMap::new();
@@ -385,7 +385,8 @@ fn services_of_rules_keep_their_shares_by_every_balance() {
         assert_eq!(got.len(), expected.len(), "{balance:?}: {got:?}");
         for (what, due) in expected {
             let had = got[what];
-            // Shares of services are counted but for Source, which only chance makes even; so it does endpoints.
+            // Shares of services are exact, except for Source, whose shares depend on chance; the same holds for
+            // endpoints.
             let is_exact = balance.is_none() || !matches!(what, "1" | "2") && balance != Some(Balance::Source);
             assert!(had.abs_diff(due) <= if is_exact { 1 } else { 250 }, "{balance:?}: {what} has {had}, not {due}");
         }
@@ -398,7 +399,7 @@ fn a_rule_with_a_single_service_fails_or_has_nobody() {
     assert_eq!(one(&[1], None), [("1".to_owned(), 10)].into());
     assert_eq!(one(&[1], Some(500)), [("Failing(500)".to_owned(), 10)].into());
     assert_eq!(one(&[], None), [("NoEndpoints".to_owned(), 10)].into());
-    // A Route's others have the share of one without endpoints.
+    // The other services of a Route take the share of one without endpoints.
     let route = route(&[(1, &[1]), (1, &[])], RoutePolicy::default());
     assert_eq!(shares(&route, 10), [("1".to_owned(), 10)].into());
 }
@@ -432,7 +433,7 @@ fn copies_are_made_of_their_share() {
         [0, 1, 2].map(|number: usize| turns.iter().filter(|turn| plan.mirrors()[number].portion.has(**turn)).count())
     };
     assert_eq!(due(), [400, 100, 0]);
-    // What was counted goes on when the route changes, and with several workers.
+    // The counter outlives a change of the route, and is shared by workers.
     let counts: Vec<usize> = std::thread::scope(|scope| {
         let workers = [0, 1, 2, 3].map(|_| {
             scope.spawn(|| {

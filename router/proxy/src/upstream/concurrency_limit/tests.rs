@@ -1,4 +1,4 @@
-//! Limits and lines.
+//! Limits and queues.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -43,7 +43,7 @@ async fn the_first_in_line_gets_what_becomes_free() {
     let last = occupancy.line().enter().unwrap();
     drop(gone);
     drop(place);
-    // Who must have this endpoint comes before those who take any.
+    // A waiter for this endpoint comes before those for any endpoint.
     let handed = own.await.unwrap();
     assert!(handed.is_of(&occupancy) && occupancy.active() == 1);
     drop(handed);
@@ -75,7 +75,7 @@ fn lines_have_an_end_and_those_who_left_make_room() {
     assert!(line.length.load(Ordering::Relaxed) <= 11);
 }
 
-/// Every one who waits is served, whatever the order in which threads come and go.
+/// Every waiter is served, in whatever order threads come and go.
 #[test]
 fn nobody_is_left_waiting() {
     let occupancy = limited(1);

@@ -1,4 +1,4 @@
-//! What makes a key, and that its numbers never change.
+//! Parts of a key, and the stability of its hash.
 
 use http::HeaderName;
 
@@ -63,7 +63,7 @@ fn the_first_parameter_of_a_name_counts() {
     }
 }
 
-/// All nodes and all versions must come to the same: a change of these numbers moves everybody's clients.
+/// All nodes and all versions must compute the same values: a change moves all clients to other endpoints.
 #[test]
 fn the_numbers_are_what_they_were() {
     let key = Key::of_bytes(b"0123456789abcdef0123456789abcdef");

@@ -1,4 +1,4 @@
-//! Rests, trials and what is forgotten.
+//! Ejections, probes, and expiry of state.
 
 use super::*;
 
@@ -56,11 +56,11 @@ fn after_a_rest_one_finds_out_for_all() {
     assert!(stage.rests(0.99) && !stage.rests(1.01));
     assert!(stage.may_connect(1.01));
     assert!(!stage.may_connect(1.02) && stage.rests(5.9), "the second one waits for what the first one finds");
-    // It failed: two seconds more. That of somebody who began before says nothing.
+    // The probe failed: two seconds more. A failure of an attempt that began earlier does not count.
     stage.fail(1, 1.5);
     stage.fail(40, 1.6);
     assert!(stage.rests(3.49) && !stage.rests(3.51));
-    // The one who was to find out went away without a word: in time it is another one's turn.
+    // The prober went away without a result: after a while another one probes.
     assert!(stage.may_connect(3.51) && !stage.may_connect(8.5) && stage.may_connect(8.52));
     stage.0.succeeded(&tcp(1));
     assert!(stage.may_connect(8.53) && stage.may_connect(8.53));
@@ -91,7 +91,7 @@ fn tls_rests_for_its_peer_alone_whatever_connects() {
     assert!(rests("cart") && !rests("till") && !stage.rests(0.5));
     let may = |seconds, service: &str| view(seconds).may_connect(address(1), || Some(peer(service)));
     assert!(!may(0.5, "cart") && may(0.5, "till") && stage.may_connect(0.5));
-    // As long as there is no connection, nobody finds out about TLS.
+    // Without a connection, TLS is not probed.
     stage.fail(3, 0.5);
     assert!(!may(1.4, "cart"));
     stage.0.succeeded(&tcp(1));
@@ -134,7 +134,7 @@ fn threads_that_fail_at_once_count_once_a_rest() {
             scope.spawn(|| stage.fail(50, 0.0));
         }
     });
-    // Eight may have passed the look at the rest before any of them set it.
+    // Eight threads may have passed the check before any of them ejects the address.
     assert!(stage.0.failures(&tcp(1)).in_a_row.load(Ordering::Relaxed) <= THRESHOLD + 8);
     assert!(stage.rests(0.5));
 }

@@ -1,4 +1,4 @@
-//! Connections of HTTP/2, with an endpoint that does as it is told.
+//! HTTP/2 connections, with an endpoint under the test's control.
 
 use h2::server::{Handshake, SendResponse};
 use http::StatusCode;
@@ -13,12 +13,12 @@ use crate::rt::task_waker::Count;
 
 type Server = h2::server::Connection<DuplexStream, Bytes>;
 
-/// A connection, and the endpoint's side of it.
+/// A connection, and the endpoint's end of it.
 async fn connection() -> (Shared, Server) {
     connection_with(1 << 20).await
 }
 
-/// One on which so many bytes may be on their way.
+/// A connection that allows this many bytes in flight.
 async fn connection_with(bytes: usize) -> (Shared, Server) {
     let (near, far) = tokio::io::duplex(bytes);
     let handshake: Handshake<_, Bytes> = h2::server::Builder::new().max_header_list_size(5_000).handshake(far);
@@ -40,7 +40,7 @@ async fn beside<T>(server: &mut Server, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Has the endpoint answer a request.
+/// The endpoint responds to a request.
 async fn answer(server: &mut Server) -> (SendResponse<Bytes>, h2::SendStream<Bytes>) {
     let (request, mut respond) = server.accept().await.unwrap().unwrap();
     assert_eq!((request.method(), request.headers().get("connection")), (&http::Method::GET, None));
@@ -69,7 +69,7 @@ async fn small_frames_that_nobody_takes_are_gathered_and_come_in_order() {
     let mut trailers = http::HeaderMap::new();
     trailers.insert("done", "yes".parse().unwrap());
     body.send_trailers(trailers.clone()).unwrap();
-    // They come and are not taken, until so many wait that they are gathered.
+    // The frames are not read until enough wait to be gathered.
     let seen = Arc::clone(&shared.all.seen);
     let gathered = async {
         while lock(&content.waiting().upgrade().unwrap()).pieces() == 0 {
@@ -132,7 +132,7 @@ async fn whoever_waits_gets_what_was_gathered_meanwhile() {
     let mut cx = Context::from_waker(&waker);
     assert!(Pin::new(&mut content).poll_frame(&mut cx).is_pending());
     for _ in 0..2 {
-        // Nothing has come.
+        // No data has arrived.
         shared.all.gather();
     }
     assert_eq!(woken.take(), 0);
@@ -183,7 +183,8 @@ async fn a_connection_that_cannot_say_that_it_ends_gives_the_next_request_back_a
     let shared = shared.unwrap();
     let mut stream = shared.stream(false).unwrap();
     let exchange = stream.send(get());
-    // SETTINGS, and others on a stream, which have none: h2 wants to say so, and nobody takes it off the wire.
+    // SETTINGS, and a second one on a stream, where it is invalid: h2 has a GOAWAY to send, which the endpoint does not
+    // read.
     far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 1]).await.unwrap();
     assert!(exchange.await.unwrap_err().unsent.is_none());
     drop(stream);
@@ -215,7 +216,7 @@ async fn small_parts_that_an_endpoint_does_not_take_off_the_wire_wait_in_few_fra
         body.flow_control().release_capacity(data.len()).unwrap();
         (frames, bytes) = (frames + 1, bytes + data.len());
     }
-    // Those that were on the wire before it was full are what they were.
+    // Frames that were on the wire before it was full keep their sizes.
     assert!(bytes == PARTS && frames < ON_THE_WIRE / 10 + PARTS / SMALL + 10, "{frames}");
     tee.pass(&Poll::Ready(None), true);
     assert!(beside(&mut server, body.data()).await.is_none_or(|data| data.unwrap().is_empty()));

@@ -1,4 +1,4 @@
-//! What few plans have beside shares: stickiness, turns, counting, limits, mirrors.
+//! Parts that few plans need: affinity, turns, counters, limits, mirrors.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,25 +16,26 @@ use crate::upstream::concurrency_limit::{Occupancy, WaitQueue};
 use crate::upstream::tag::Tag;
 use crate::upstream::weighted_round_robin::{Portion, Turns};
 
-/// What is counted for a route, and outlives its versions.
+/// Counters of a route that outlive its versions.
 #[derive(Debug, Default)]
 pub struct RouteState {
-    /// How many choices were made in turn.
+    /// Number of round-robin choices.
     pub turn: AtomicU32,
-    /// How many times it was asked which service's share a connection or request is.
+    /// Number of times that a service was drawn.
     pub shares: AtomicU32,
-    /// How many requests there were of which a mirror gets a part.
+    /// Number of requests of which a mirror receives a part.
     pub mirrored: AtomicU64,
-    /// Those who wait for any endpoint.
+    /// Queue for any endpoint of the route.
     pub line: Arc<WaitQueue>,
-    /// What its clients do, if they have limits.
+    /// Clients' rates and connections, if the route limits them.
     pub sources: OnceLock<Arc<Sources>>,
-    /// What endpoints have to do, where that is counted.
+    /// Load of endpoints, if it is counted.
     pub occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
 }
 
 impl RouteState {
-    /// Those of these endpoints. Those of others are kept as long as they are in use: an endpoint may come back.
+    /// Occupancies of these endpoints. Those of other endpoints are kept as long as they are in use: an endpoint may
+    /// return.
     pub fn occupancies<'e>(
         &self,
         endpoints: impl Iterator<Item = &'e Endpoint>,
@@ -50,43 +51,43 @@ impl RouteState {
     }
 }
 
-/// What is kept of a member, one endpoint of one service of a route, where a route asks for more than a share.
+/// State of a member (one endpoint of one service of a route), for routes that need more than shares.
 #[derive(Debug)]
 pub struct Member {
-    /// What stands for it in a cookie, and what a key is scored with.
+    /// Its value in cookies, and its identity when keys are scored.
     pub tag: Tag,
-    /// What it has to do, if the route asks for counting.
+    /// Its load, if the route needs it counted.
     pub occupancy: Option<Arc<Occupancy>>,
-    /// The cookie that names it, as soon as one was asked for.
+    /// The cookie that names it, created on first use.
     pub cookie: OnceLock<Option<HeaderValue>>,
 }
 
-/// What choosing takes beside chance and weight.
+/// What choosing needs beside chance and weight.
 #[derive(Debug, Default)]
 pub struct Extra {
-    /// All of them.
+    /// All members.
     pub members: Box<[Member]>,
-    /// There if the rule or a limit needs it.
+    /// Present if the rule or a limit needs it.
     pub state: Option<Arc<RouteState>>,
     /// Empty unless the rule needs it.
     pub turns: Turns,
     /// How the endpoints of mirrors are chosen.
     pub mirrors: Box<[Mirrored]>,
-    /// There if one of them gets a part of the requests: whose turns are counted.
+    /// Present if a mirror receives a part of the requests: counts them.
     pub mirror_turns: Option<Arc<RouteState>>,
-    /// There for a route with affinity.
+    /// Present for a route with affinity.
     pub cookie: Option<Cookie>,
-    /// What stands for each service where keys are hashed with them.
+    /// Identity of each service when keys are hashed over services.
     pub services: Box<[Tag]>,
-    /// How endpoints of each service are chosen, if not all as the route says.
+    /// Balancing rule of each service's endpoints, unless all use the route's.
     pub balances: Option<Box<[Balance]>>,
-    /// There if clients have limits.
+    /// Present if clients have limits.
     pub sources: Option<(Arc<Sources>, SourceLimits)>,
 }
 
 impl Extra {
-    /// The members of a cluster of this route, and nothing else. A key means the same for every rule that hashes, so the
-    /// clients of one stay with their endpoints in the others too.
+    /// The members of one of the route's clusters. A key has the same meaning for every rule that hashes, so a client
+    /// of one rule keeps its endpoint in the others.
     pub fn of(
         route: &ResolvedRoute,
         (cluster, endpoints): (&Cluster, &Endpoints),
@@ -108,11 +109,11 @@ impl Extra {
     }
 }
 
-/// How copies of a rule's requests go to one of its mirrors.
+/// How copies of a rule's requests are sent to one of its mirrors.
 #[derive(Debug)]
 pub struct Mirrored {
-    /// Which endpoint.
+    /// Plan for the mirror's endpoints.
     pub plan: Plan,
-    /// Of how many requests.
+    /// Portion of the requests that is copied.
     pub portion: Portion,
 }

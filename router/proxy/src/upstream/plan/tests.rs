@@ -1,4 +1,4 @@
-//! Weights, turns and what outlives a version.
+//! Weights, turns, and state that outlives a version.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! What makes a connection somebody's, and how many a client's connection has.
+//! Conditions that bind a connection to a client, and the limit for a client's connection.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ fn a_client_connection_has_a_few_and_the_one_used_least_recently_gives_way() {
     (2..=8).for_each(|port| drop(private.tie(&pool, key(port), || true)));
     assert!(Arc::ptr_eq(&first, &private.tie(&pool, key(1), || true)));
     drop(first);
-    // Of 2 to 8 and 1, the first has been used last.
+    // Of the connections 2 to 8 and 1, that to 2 is the least recently used.
     drop(private.tie(&pool, key(9), || true));
     assert!(private.tied(&key(2)).is_none() && private.tied(&key(1)).is_some());
     let in_use: Vec<_> = [1, 3, 4, 5, 6, 7, 8, 9].map(|port| private.tied(&key(port)).unwrap()).into();

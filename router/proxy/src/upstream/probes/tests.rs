@@ -1,4 +1,4 @@
-//! What answers in a row amount to.
+//! Results of consecutive checks.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn check(unhealthy: u32, healthy: u32) -> HealthCheck {
     HealthCheck { request: None, interval: second, timeout: second, unhealthy, healthy }
 }
 
-/// `w`: well, `f`: failed, `a`: away; what is decided after each: `+` well, `-` ill, `.` nothing.
+/// `w`: success, `f`: failure, `a`: unreachable; the decision after each: `+` healthy, `-` unhealthy, `.` none.
 fn decided(check: &HealthCheck, answers: &str) -> String {
     let mut streak = Streak::default();
     let after = |answer| match answer {
@@ -32,6 +32,6 @@ fn so_many_in_a_row_decide() {
 #[test]
 fn a_503_decides_at_once() {
     assert_eq!(decided(&check(3, 2), "wawaww"), ".-.-.+");
-    // And counts as a failure of those in a row.
+    // And counts as one of the consecutive failures.
     assert_eq!(decided(&check(3, 2), "aff"), "-.-");
 }

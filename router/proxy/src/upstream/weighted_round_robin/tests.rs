@@ -12,7 +12,7 @@ fn order(services: &[(u32, usize)], turns: u32) -> Vec<usize> {
 #[test]
 fn one_service_comes_endpoint_by_endpoint() {
     assert_eq!(order(&[(100, 3)], 7), [0, 1, 2, 0, 1, 2, 0]);
-    // Those beside it that have no weight change nothing.
+    // Services without weight do not affect the others.
     assert_eq!(order(&[(0, 2), (100, 3), (0, 0)], 4), [2, 3, 4, 2]);
 }
 
@@ -97,7 +97,7 @@ fn a_part_is_exact_in_every_round() {
 
 #[test]
 fn a_part_follows_no_rhythm() {
-    // Of requests by turns of two kinds both are copied.
+    // If requests of two kinds alternate, both are copied.
     let half = Portion::new(1, 2);
     let even = (0..1000).filter(|turn| half.has(2 * turn)).count();
     assert!((400..=600).contains(&even), "{even} of the first kind, {} of the second", 1000 - even);

@@ -1,14 +1,14 @@
-//! What is read does not depend on the number of threads that read.
+//! The result does not depend on the number of threads.
 
 use std::fmt::Write as _;
 
 use super::*;
 
 const FILES: usize = 90;
-/// Of the file that is cut into parts.
+/// Number of documents in the file that is split into parts.
 const DOCUMENTS: usize = 200;
 
-/// A folder with good and bad objects, some of them in more than one place, and one file of many documents.
+/// A folder with valid and invalid objects, some of them in several places, and one file with many documents.
 fn write_folder(folder: &Path, version: &str) {
     for number in 0..FILES {
         let name = format!("route-{number}");
@@ -34,7 +34,7 @@ fn write_folder(folder: &Path, version: &str) {
     write_old(&folder.join("050-many.yaml"), &text);
 }
 
-/// All that a snapshot shows.
+/// Everything that a snapshot contains.
 fn shown(snapshot: &Snapshot) -> (Vec<String>, Vec<String>, Vec<String>) {
     let manifests = snapshot.resources.routes.slots().map(|(key, slot)| {
         let good = slot.good.as_ref().map(|route| (route.meta.origin.to_string(), route.manifest.value()));
@@ -64,7 +64,7 @@ fn one_thread_and_many_read_the_same_at_first_and_again() {
 
     write_folder(folder.path(), "new");
     fs::remove_file(folder.path().join("008.yaml")).unwrap();
-    // Good before, broken now: what was read last stays.
+    // Valid before, broken now: the last valid version stays in force.
     fs::write(folder.path().join("017.yaml"), "a: [\n").unwrap();
     let again = shown(&alone.rescan(&Scope::Everything).unwrap());
     assert_ne!(again, first);

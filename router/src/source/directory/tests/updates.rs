@@ -16,7 +16,7 @@ fn a_route(spec: &str) -> String {
     object("Route", "", &format!("  to: {{name: web}}\n{spec}"))
 }
 
-/// `host`, `wildcardPolicy` and refusal of the route, or the domain of the controller.
+/// `host`, `wildcardPolicy` and rejection of the route, or the domain of the controller.
 fn in_force(snapshot: &Snapshot) -> String {
     let route = snapshot.resources.routes.slots().map(|(_, slot)| {
         let route = slot.good.as_ref().unwrap();
@@ -35,7 +35,7 @@ struct Case {
     old: String,
     new: String,
     in_force: &'static str,
-    /// Beginning of the only problem; none when empty.
+    /// Prefix of the only diagnostic; empty if there is none.
     problem: &'static str,
 }
 
@@ -175,7 +175,7 @@ fn what_was_refused_may_be_taken_back_or_created_anew() {
     assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
     assert_eq!(look(Some(&plain)), ("h.test None".to_owned(), 0));
     assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
-    // Refused once more while its text is broken, and after that.
+    // Rejected while its text is broken, and afterwards.
     assert_eq!(look(Some(&format!("{wildcard}  path: [\n"))), ("h.test None!".to_owned(), 1));
     assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
     assert_eq!(look(None), (String::new(), 0));

@@ -1,4 +1,4 @@
-//! Statuses of IngressControllers: effective settings, and faults.
+//! Statuses of IngressControllers: effective settings and faults.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Who hangs where: namespaces, sections, several parents.
+//! Attachment to slots: namespaces, sections, several parents.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn a_slot_admits_the_namespaces_that_it_says() {
             let why = format!("infra/top admits no HTTPRoute of namespace {namespace}");
             assert_eq!(get(&world, "a.test/s"), "500", "{what}");
             assert_eq!(accepted(&world, child, "top"), format!("False NotAllowedByParent: {why}"), "{what}");
-            // What a route may not hang on says nothing of where it leads.
+            // A route that is not admitted gets no rows for the listeners above the slot.
             assert_eq!(accepted(&world, child, "gw#http"), "no row", "{what}");
             assert_eq!(
                 state_of(&world, "infra/s"),
@@ -82,7 +82,7 @@ fn a_label_of_a_namespace_opens_and_closes_a_slot() {
 
 #[test]
 fn every_step_asks_the_direct_parent_alone() {
-    // The middle is of another namespace than the top, and admits its own: the top has no word in that.
+    // The middle is in another namespace than the root, and admits routes of its own: the root does not restrict that.
     let middle = route("web/middle", &under("infra/top"), "", &[to_slot("m", &prefix("/m"), "")]);
     let leaf = |id: &str, service| route(id, &under("web/middle"), "", &[to(service, "", "")]);
     let slots = [slot("infra/s", "All"), slot("web/m", "Same")];
@@ -90,7 +90,7 @@ fn every_step_asks_the_direct_parent_alone() {
     let inside = tree(leaf("web/leaf", "web"));
     assert_eq!(get(&inside, "a.test/s/m"), "web");
     assert_eq!(accepted(&inside, "web/leaf", "gw#http"), "True Accepted: via infra/top#s ▸ web/middle#m");
-    // The namespace of the top is as foreign to the middle as any.
+    // To the middle, the namespace of the root is a foreign one like any other.
     let outside = tree(leaf("infra/leaf", "v1"));
     assert_eq!(get(&outside, "a.test/s/m"), "500");
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_section_names_the_slot() {
         world(&[&[top.clone(), child], slots.as_slice()].concat())
     };
     let cases = [
-        // Absent: all slots.
+        // No section: all slots.
         (under("infra/top"), "v1", "v1", "top", "True Accepted: 2 inclusion paths"),
         (under_rule("infra/top", "a"), "v1", "500", "top#a", "True Accepted: 1 inclusion path"),
         (under_rule("infra/top", "b"), "500", "v1", "top#b", "True Accepted: 1 inclusion path"),
@@ -136,7 +136,7 @@ fn a_section_names_the_slot() {
         assert_eq!(get(&world, "x.test/plain"), "v3", "{name}");
         assert_eq!(accepted(&world, "infra/child", name), row, "{name}");
     }
-    // Slots hear of those that mean none of them; nothing else of theirs changes.
+    // Slots report routes that name an unknown section; nothing else of their status changes.
     let world = with(&under_rule("infra/top", "c"));
     assert_eq!(
         state_of(&world, "infra/a"),
@@ -202,7 +202,7 @@ fn a_port_of_a_route_as_a_parent_is_refused() {
 fn a_child_may_come_before_its_parent_and_outlive_it() {
     let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);
     let mut world = world(&[child, slot("infra/s", "Same")]);
-    // A parent that is not there gets no row.
+    // A missing parent gets no row.
     assert_eq!(accepted(&world, "infra/child", "top"), "no row");
     assert_eq!(get(&world, "x.test/s"), "404");
     assert_eq!(world.warnings(), ["HTTPRoute infra/child: spec.parentRefs[0]: there is no HTTPRoute infra/top"]);
@@ -223,7 +223,7 @@ fn two_parents_are_two_edges() {
     let slots = [slot("infra/s", "Same"), slot("web/t", "Same")];
     let world =
         world(&[&[top("infra/one", "/one", "s"), top("web/two", "/two", "t"), child], slots.as_slice()].concat());
-    // What one refuses changes nothing at the other.
+    // A rejection by one parent does not affect the other.
     assert_eq!((get(&world, "x.test/one").as_str(), get(&world, "x.test/two").as_str()), ("v1", "500"));
     assert_eq!(accepted(&world, "infra/child", "one"), "True Accepted: 1 inclusion path");
     assert_eq!(
@@ -237,7 +237,7 @@ fn a_child_may_hang_on_a_gateway_as_well() {
     let parents = format!("{GW}, {}", under("infra/top"));
     let child = route("infra/child", &parents, "own.test", &[to("v1", &prefix("/p"), "")]);
     let world = world(&[parent(), slot("infra/s", "Same"), child]);
-    // On the Gateway with its own path, in the slot below the slot's.
+    // On the Gateway, the child has its own path; in the slot, its path is below the slot's.
     for (url, answer) in [("own.test/p", "v1"), ("own.test/s/p", "v1"), ("x.test/p", "404"), ("x.test/s/p", "404")] {
         assert_eq!(get(&world, url), answer, "{url}");
     }

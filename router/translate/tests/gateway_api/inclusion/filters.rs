@@ -1,4 +1,4 @@
-//! Filters, time-outs and references of parent and child together.
+//! Combined filters, time-outs and references of parent and child.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use router_table::rule::{PathChange, RulePolicy};
 use super::{GW, accepted, get, prefix, route, slot, state_of, to, to_slot, under, world};
 use crate::world::{Ask, World};
 
-/// A slot below `/store` whose rule has these further members, and a child below `/c` with these.
+/// A slot under `/store` whose rule has these further members, and a child under `/c` with these.
 fn two(parent: &str, child: &str) -> World {
     let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/store"), parent)]);
     let child = route("infra/child", &under("infra/top"), "", &[to("v1", &prefix("/c"), child)]);
@@ -89,7 +89,7 @@ fn what_cannot_stand_in_one_rule_is_a_conflict() {
         );
         assert_eq!(get(&world, "x.test/store/c"), "500");
     }
-    // One of two is none.
+    // No conflict if only one of the two has the filter.
     for (parent, child) in [
         (filters(&[rewrite]), String::new()),
         (String::new(), filters(&[rewrite])),
@@ -210,7 +210,7 @@ spec:
             assert!(super::condition(&row, "ResolvedRefs").starts_with(resolved), "granted to {from}: {row:#}");
         }
     }
-    // Names without a namespace are of the child's own.
+    // References without a namespace mean the child's own.
     let own = route("web/child", &under("infra/top"), "", &[to("web", "", "")]);
     let foreign = route("web/child", &under("infra/top"), "", &[to("v3", "", "")]);
     assert_eq!(get(&world(&[top.clone(), slot("infra/s", "All"), own]), "x.test/"), "web");

@@ -1,9 +1,9 @@
-//! Hosts and matches of parent and child together.
+//! Combined hosts and matches of parent and child.
 
 use super::{GW, accepted, aged, exact, get, prefix, route, slot, state_of, to, to_slot, under, world};
 use crate::world::{Ask, World};
 
-/// A top with a slot of these matches, and a child in it with these.
+/// A root route with a slot of these matches, and a child in it with these.
 fn two(parent: &str, child: &str) -> World {
     let top = route("infra/top", GW, "", &[to_slot("s", parent, "")]);
     world(&[top, slot("infra/s", "Same"), route("infra/child", &under("infra/top"), "", &[to("v1", child, "")])])
@@ -11,7 +11,7 @@ fn two(parent: &str, child: &str) -> World {
 
 #[test]
 fn hosts_narrow_from_level_to_level() {
-    // Hosts of listener, top, middle and leaf; then names that come to the leaf, and names that do not.
+    // Hosts of listener, root, middle and leaf; names that reach the leaf, and names that do not.
     #[rustfmt::skip]
     let cases: [(&str, &str, &str, &str, &str, &str); 16] = [
         ("", "", "", "", "a.test b.c.test", ""),
@@ -92,7 +92,7 @@ fn a_parent_that_hangs_nowhere_has_no_children() {
 
 #[test]
 fn a_childs_path_continues_its_parents() {
-    // Path of the slot, of the child, then paths that come to the child and paths that do not.
+    // Path of the slot and of the child; paths that reach the child, and paths that do not.
     #[rustfmt::skip]
     let cases: [(String, String, &[&str], &[&str]); 12] = [
         (prefix("/"), prefix("/"), &["/", "/a"], &[]),
@@ -167,7 +167,7 @@ fn what_no_request_is_like_is_said() {
             ]
         );
     }
-    // When another match is left, the child hangs there with that.
+    // If another match remains, the child is attached with that one.
     let world = two("{method: GET}", "{method: POST}, {method: GET}");
     assert_eq!(get(&world, "x.test/"), "v1");
     assert_eq!(world.http(80, &Ask::get("x.test/").method("POST")), "404");
@@ -175,7 +175,7 @@ fn what_no_request_is_like_is_said() {
         accepted(&world, "infra/child", "top"),
         "True Accepted: 1 inclusion path; match 0 of rule 0 can match no request: its parent does not take method POST"
     );
-    // Equal methods, or one that is not set, are no clash.
+    // Equal methods, or an unset one, do not conflict.
     for (parent, child) in [("{method: GET}", "{method: GET}"), ("{method: GET}", ""), ("", "{method: GET}")] {
         let world = two(parent, child);
         assert_eq!(get(&world, "x.test/"), "v1", "{parent} ▸ {child}");
@@ -223,7 +223,7 @@ fn an_expression_below_a_path_costs_its_own_rule_alone() {
         assert_eq!(super::condition(&row, "PartiallyInvalid"), told, "{parent}");
     }
     assert_eq!(state_of(&below_path, "infra/s"), ["1", "True Attached"]);
-    // At the top of a path the same rule serves, and nothing is dropped.
+    // As a root rule, the same rule serves, and nothing is dropped.
     let at_top = with(&super::under_rule("infra/top", "t"));
     assert_eq!([get(&at_top, "x.test/b"), get(&at_top, "x.test/v1")], ["v1", "v2"]);
     let row = super::row(&at_top, "HTTPRoute infra/child", "top#t").unwrap();
@@ -234,7 +234,7 @@ fn an_expression_below_a_path_costs_its_own_rule_alone() {
 fn conditions_of_the_parent_are_never_replaced() {
     let header = |name: &str, value: &str| format!("{{headers: [{{name: {name}, value: {value:?}}}]}}");
     let world = two(&header("X-Team", "red"), &header("x-team", "blue"));
-    // What the parent says of a header is the only word about it.
+    // The parent's condition on a header is the only one that applies.
     for (value, answer) in [("red", "v1"), ("blue", "404")] {
         assert_eq!(world.http(80, &Ask::get("x.test/").with("x-team", value)), answer, "{value}");
     }
@@ -279,7 +279,7 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
 fn sixteen_thousand_matches_hang_below_a_route_at_most() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), "")]);
-    // Sixteen times 1,024, and one.
+    // 16 times 1,024 matches, and one.
     let child = |i: usize, n| {
         let rules = [to("v1", &many(n, &format!("c{i:02}-")), "")];
         aged(&format!("infra/c{i:02}"), i as u32, &under("infra/top"), "", &rules)
@@ -300,7 +300,7 @@ fn children_that_do_not_come_to_hang_there_take_no_room() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
     let top = route("infra/top", GW, "", &[to_slot("s", &many(8, "p"), rewrite)]);
-    // Seventeen times 1,024 matches: more than may hang below one route, if they hung there.
+    // 17 times 1,024 matches: above the limit of one route, if they were attached.
     let rules = vec![to("v2", &many(64, "c"), rewrite); 2];
     let clashing = (0..17).map(|i| aged(&format!("infra/c{i}"), 1, &under("infra/top"), "", &rules));
     let good = aged("infra/good", 2, &under("infra/top"), "", &[to("v1", &prefix("/good"), "")]);
@@ -316,7 +316,7 @@ fn matches_that_are_looked_at_below_a_route_have_an_end() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
     let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), rewrite)]);
-    // None of them can hang there; 1,024 matches of each are looked at, 256 times that at most.
+    // None of them can be attached. Evaluating each takes 1,024 matches; the limit is 256 times that.
     let rules = [to("v2", &many(16, "c"), rewrite)];
     let clashing = (0..257).map(|i| aged(&format!("infra/c{i:03}"), 1, &under("infra/top"), "", &rules));
     let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(clashing).collect();
@@ -344,11 +344,11 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
     );
     let world = world(&[top, slot("infra/s", "Same"), child]);
     for (path, answer) in [
-        // However specific the child is, the parent's own rule is further up.
+        // However specific the child is, the parent's own rule comes first.
         ("/store/admin/x", "v2"),
         ("/store/admin", "v2"),
         ("/store/cart", "v1"),
-        // Inside the slot there is no way back to the parent's wider rule.
+        // Inside the slot, requests do not fall back to the parent's wider rule.
         ("/store/other", "404"),
         ("/store", "404"),
         ("/else", "v3"),
@@ -384,7 +384,8 @@ fn a_childs_narrow_host_takes_nothing_from_a_rule_beside_its_slot() {
     let objects = [top, slot("infra/s", "Same"), child];
     let world = world(&objects);
     assert_eq!(get(&world, "a.test/store/admin"), "v2");
-    // A route of the listener with the narrower host comes before the whole tree of the wider one, where it matches.
+    // A route of the listener with a narrower host comes before the entire tree of the wider one, for the requests that
+    // it matches.
     let world = super::world(&[objects.as_slice(), &[other]].concat());
     assert_eq!((get(&world, "a.test/own").as_str(), get(&world, "a.test/store/admin").as_str()), ("v3", "v2"));
 }
@@ -415,7 +416,7 @@ fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it()
         };
         let world = world(&objects(one, other));
         assert_eq!(get(&world, "x.test/c"), answer);
-        // Both hang there: that is no conflict.
+        // Both are attached: this is no conflict.
         assert_eq!(state_of(&world, "infra/s"), ["2", "True Attached"]);
         assert_eq!(accepted(&world, &format!("infra/{older}"), "gw#http"), "True Accepted: via infra/top#s");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Which rows a child has.
+//! Rows in the status of a child.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn rows_of_parents_come_in_order_and_then_those_of_listeners() {
     let parents = format!("{}, {{name: two, sectionName: a}}, {}", under("infra/z"), under("infra/x"));
     let child = route("infra/child", &parents, "", &[to("v1", "", "")]);
     let world = world(&[gateway, top("infra/x"), top("infra/z"), slot("infra/s", "Same"), child]);
-    // The listener that the child names itself has its row already.
+    // The listener that the child names itself already has its row.
     assert_eq!(names(&world, "infra/child"), ["HTTPRoute z", "Gateway two#a", "HTTPRoute x", "Gateway two#b"]);
     let written = &rows(&world, "infra/child")[0]["parentRef"];
     assert_eq!(written["namespace"], "infra", "as it was written: {written}");
@@ -95,7 +95,7 @@ fn rows_of_parents_come_in_order_and_then_those_of_listeners() {
 
 #[test]
 fn there_are_as_many_rows_as_the_api_allows() {
-    // 40 listeners: the row of the parent, and 31 of listeners.
+    // 40 listeners: the row of the parent, and those of 31 listeners.
     let listeners = |from: usize| {
         let one = |i| format!("{{name: l{i:02}, port: 80, protocol: HTTP, hostname: h{i}.test}}");
         (from..from + 20).map(one).collect::<Vec<_>>().join(", ")
@@ -129,7 +129,7 @@ fn a_child_that_cannot_be_served_is_told_so_by_its_parent() {
     let world = world(&[top, slot("infra/s", "Same"), child]);
     assert!(accepted(&world, "infra/child", "top").starts_with("False UnsupportedValue: "));
     assert_eq!(super::get(&world, "x.test/"), "500");
-    // A reference that is no good is said in every row, and takes nothing from Accepted.
+    // An unresolved reference is reported in every row, and does not affect Accepted.
     let child = route("infra/child", &under("infra/top"), "", &[to("none", "", "")]);
     let world = super::world(&[route("infra/top", GW, "", &[to_slot("s", "", "")]), slot("infra/s", "Same"), child]);
     for parent in ["top", "gw#http"] {

@@ -1,4 +1,4 @@
-//! References to RouteSlots that are no good, and kinds.
+//! Invalid references to RouteSlots, and kinds.
 
 use super::{GW, accepted, condition, get, prefix, route, row, slot, state_of, to, to_slot, under, world};
 

@@ -1,4 +1,4 @@
-//! The draft's own example, by both carriers.
+//! The draft's own example, in both notations.
 
 use std::fs;
 use std::path::Path;
@@ -30,9 +30,9 @@ fn what_the_example_serves() {
     for (url, answer) in [
         ("testdomain.example.com/", "foo-svc"),
         ("testdomain.example.com/any", "foo-svc"),
-        // Where the child has nothing to say, the parent's own rule comes before its slot.
+        // If the child has no matching rule, the parent's own rule comes before its slot.
         ("other.example.com/", "default-svc"),
-        // Under the other Gateway no child hangs on the slot at all.
+        // Under the other Gateway, no child is attached to the slot.
         ("subdomain.example.com/", "default-svc"),
         ("subdomain.example.com/any", "default-svc"),
         ("example.com/", "404"),
@@ -59,7 +59,7 @@ fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
     {
         assert_eq!(world.http(80, &Ask::get(url)), stock.http(80, &Ask::get(url)), "{url}");
     }
-    // Each entry of the slot stands in the row of its Gateway.
+    // Each entry of the slot is in the row of its Gateway.
     let slot = stock.status("RouteSlot default/teams");
     let parent = world.status("HTTPRoute default/http-parent");
     for i in 0..2 {
@@ -70,7 +70,7 @@ fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
         }
         assert_eq!(parent["parents"][i]["inclusions"], json!([entry]));
     }
-    // The child's row has each way, from the listener down.
+    // The child's row has each path, from the listener down.
     let child = world.status("HTTPRoute default/http-child");
     let paths = &child["parents"][0]["inclusionPaths"];
     assert_eq!(
@@ -90,7 +90,7 @@ fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
     assert_eq!(paths[1]["hostnames"], json!([]));
     assert_eq!(paths[1]["conditions"][0]["reason"], "NoMatchingListenerHostname");
     assert_eq!(paths.as_array().unwrap().len(), 2);
-    // Where the API server would cut the fields off, they are not written.
+    // If the API server would prune these fields, they are not written.
     assert!(!stock.status("HTTPRoute default/http-parent").to_string().contains("inclusions"));
     assert!(!stock.status("HTTPRoute default/http-child").to_string().contains("inclusionPaths"));
 }
@@ -100,6 +100,6 @@ fn allowed_routes_without_the_definition_are_refused() {
     let world = World::new(&literal());
     let rows = world.status("HTTPRoute default/http-parent");
     assert!(rows["parents"][0].to_string().contains("CRD of HTTPRoute"), "{rows:#}");
-    // The parent's other rule serves all of it: what is refused takes no requests from what is good.
+    // The parent's other rule serves these requests: a rejected rule takes none from valid ones.
     assert_eq!(world.http(80, &Ask::get("testdomain.example.com/")), "default-svc");
 }

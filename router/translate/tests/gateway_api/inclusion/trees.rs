@@ -25,7 +25,7 @@ fn chain(routes: usize, depth: Option<u8>) -> World {
 #[test]
 fn a_way_has_so_many_routes_at_most() {
     let path = |slots: usize| (0..slots).map(|i| format!("/{i}")).collect::<String>();
-    // By default 4.
+    // The default is 4.
     assert_eq!(get(&chain(4, None), &format!("x.test{}", path(3))), "v1");
     assert_eq!(get(&chain(5, None), &format!("x.test{}", path(4))), "500");
     for depth in 2..=8u8 {
@@ -37,12 +37,12 @@ fn a_way_has_so_many_routes_at_most() {
         let why = format!("route {} on the path from infra/gw#http; at most {depth} are allowed", depth + 1);
         let told = accepted(&deep, &format!("infra/r{depth}"), &format!("r{}", depth - 1));
         assert!(told.starts_with("False MaxDepthExceeded: via infra/r0#s0") && told.ends_with(&why), "{told}");
-        // With two tiers a route is parent or child.
+        // With a limit of two, a route is either parent or child.
         let reason = if depth == 2 { "ParentIsChild" } else { "MaxDepthExceeded" };
         let told = state_of(&deep, &format!("infra/s{}", depth - 1));
         assert_eq!(told[1], format!("False {reason}: infra/r{depth}: {why}"));
         assert_eq!(told[2], format!("NotSupported True {reason}: infra/r{depth}: {why}"));
-        // The rest of the chain is as it was.
+        // The other routes of the chain are not affected.
         assert_eq!(accepted(&deep, "infra/r1", "r0"), "True Accepted: 1 inclusion path");
     }
     assert!("1".parse::<router_translate::settings::MaxDepth>().is_err());
@@ -88,7 +88,7 @@ fn a_cycle_that_is_reached_is_cut_where_it_closes() {
         format!("False InclusionCycle: via infra/top#s ▸ infra/a#t ▸ infra/b#u: {why}")
     );
     assert_eq!(accepted(&world, "infra/b", "a"), "True Accepted: 1 inclusion path");
-    // Where it is reached, what closes the cycle is said behind what is good.
+    // In the row of the listener, the cycle is reported after the valid path.
     assert_eq!(
         accepted(&world, "infra/a", "gw#http"),
         format!("True Accepted: via infra/top#s; not via infra/top#s ▸ infra/a#t ▸ infra/b#u: {why}")
@@ -150,7 +150,7 @@ fn a_slot_has_room_for_thousands() {
 
 #[test]
 fn routes_that_all_name_each_other_come_to_an_end() {
-    // Each of 30 routes is a child of the others: ways without number.
+    // Each of 30 routes is a child of all others: the number of paths is astronomical.
     let ids: Vec<String> = (0..30).map(|i| format!("infra/r{i:02}")).collect();
     let mut objects = vec![slot("infra/s", "Same")];
     for id in &ids {
@@ -164,7 +164,7 @@ fn routes_that_all_name_each_other_come_to_an_end() {
     assert!(accepted(&world, "infra/r00", "r01").starts_with("True PartiallyAccepted"));
 }
 
-/// A leaf that `tops × mids` ways lead to, with these rules.
+/// A leaf with these rules at the end of `tops × mids` paths.
 fn woven(tops: usize, mids: usize, rules: &[String]) -> World {
     let slots = |of: &str, n: usize| -> Vec<String> {
         (0..n).map(|i| to_slot(&format!("{of}{i}"), &prefix(&format!("/{of}{i}")), "")).collect()
@@ -195,7 +195,7 @@ fn sixty_four_ways_may_lead_to_a_route() {
 fn matches_below_a_slot_are_counted_over_all_ways_to_it() {
     let many = |n: usize, at: usize| (0..n).map(|i| prefix(&format!("/r{at}c{i}"))).collect::<Vec<_>>().join(", ");
     let rules = |n: usize| (0..n).map(|at| to("v1", &many(64, at), "")).collect::<Vec<_>>();
-    // Eight times 128 fit, the ninth does not.
+    // Eight times 128 matches fit, the ninth does not.
     let fits = woven(8, 1, &rules(2));
     assert_eq!([get(&fits, "x.test/t0/m0/r1c63"), get(&fits, "x.test/t7/m0/r1c63")], ["v1", "v1"]);
     let more = woven(9, 1, &rules(2));

@@ -77,7 +77,7 @@ fn every_annotation_has_a_value_or_a_warning_and_the_default_costs_nothing() {
             assert!(parsed.allow.is_some_and(|list| list.annotation == name) && warnings.is_empty(), "{name}");
         }
     }
-    // The limits per client need each other, and the pool size has no effect: see their tests.
+    // The limits per client depend on each other, and the pool size has no effect: other tests cover them.
     let others = [ALLOWLIST, WHITELIST, RATE_LIMIT, CONCURRENT_TCP, RATE_TCP, RATE_HTTP, POOL_SIZE];
     let tested: BTreeSet<&str> = rows.iter().map(|(name, ..)| *name).chain(others).collect();
     assert_eq!(tested, ANNOTATIONS.into());
@@ -101,7 +101,7 @@ fn the_tunnel_timeout_of_passthrough_is_the_first_good_of_two() {
     assert_eq!(found(PASSTHROUGH(), &[(TIMEOUT, "5s")]), seconds(5));
     assert_eq!(found(PASSTHROUGH(), &[(TIMEOUT, "5s"), (TIMEOUT_TUNNEL, "9s")]), seconds(9));
     assert_eq!(found(PASSTHROUGH(), &[(TIMEOUT, "5s"), (TIMEOUT_TUNNEL, "nine")]), seconds(5));
-    // Elsewhere `timeout` is about answers.
+    // Without passthrough, `timeout` limits responses.
     assert_eq!(found(HTTP(), &[(TIMEOUT, "5s")]), None);
     assert_eq!(found(HTTP(), &[(TIMEOUT, "5s"), (TIMEOUT_TUNNEL, "9s")]), seconds(9));
     let message = "Invalid value: \"1.5s\", ignored; write a whole number and us, ms, s, m, h or d, such as 30s";

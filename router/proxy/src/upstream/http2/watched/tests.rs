@@ -1,4 +1,4 @@
-//! What is seen of frames, however they are cut.
+//! Observed frames, however they are split.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// What is seen of these bytes, in parts of so many, and what h2 gets to see.
+/// Observations of these bytes, received in parts of this size, and the bytes that h2 gets.
 fn received(bytes: &[u8], part: usize) -> (Arc<Seen>, Vec<u8>) {
     let (mut watched, mut bytes) = (Watched::new((), Arc::default()), bytes.to_vec());
     bytes.chunks_mut(part).for_each(|part| watched.received(part));
@@ -51,7 +51,7 @@ fn frames_that_say_nothing_are_hidden_and_no_others() {
         [frame(DATA, 0, 1, b""), frame(DATA, END_STREAM, 3, b""), frame(DATA, 0, 5, b"\0\0\0\0\0\0\0\0\0\0")].concat();
     let hidden = [frame(UNKNOWN, 0, 1, b"").as_slice(), &bytes[9..]].concat();
     for cut in 0..bytes.len() {
-        // h2 has the type already, and counts one.
+        // h2 has received the type already, and counts one frame.
         let expected = if cut == 4 { bytes.clone() } else { hidden.clone() };
         let (mut watched, mut bytes) = (Watched::new((), Arc::default()), bytes.clone());
         let (first, second) = bytes.split_at_mut(cut);
