@@ -460,7 +460,7 @@ fn sockets_of_systemd_are_used_and_readiness_is_told() -> Result<()> {
     let client = Client::of(&netns, Ipv4Addr::LOCALHOST.into());
     assert!(client.get("https://edge.apps.localhost:8443/")?.body.starts_with("nginx edge"));
     assert!(client.get("http://hello.apps.localhost:8080/")?.body.starts_with("nginx hello"));
-    let warned = said().lines().any(|line| line.contains("left alone") && line.contains("127.0.0.1:9999"));
+    let warned = said().lines().any(|line| line.contains("kept open") && line.contains("127.0.0.1:9999"));
     assert!(warned, "{}", said());
 
     agent.end()?;
