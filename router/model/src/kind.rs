@@ -94,6 +94,12 @@ macro_rules! define {
                 }
             }
 
+            /// The indefinite article of the name, as it is spoken.
+            pub fn article(self) -> &'static str {
+                let vowel = ["A", "E", "HTTP", "I", "O"].iter().any(|sound| self.name().starts_with(sound));
+                if vowel { "an" } else { "a" }
+            }
+
             /// Supported `apiVersion`s; the storage version, or the newest, comes first.
             pub const fn api_versions(self) -> &'static [&'static str] {
                 match self {

@@ -34,11 +34,6 @@ enum Kind {
 }
 
 impl Manager {
-    /// True if `sluice keep` runs this agent.
-    pub fn is_keeper(&self) -> bool {
-        matches!(self.0, Kind::Keeper(_))
-    }
-
     /// Reports that everything is served.
     pub fn ready(&self) {
         self.tell(&[NotifyState::Ready], &[]);

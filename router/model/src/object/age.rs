@@ -7,7 +7,6 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 
 use super::uid::Uid;
-use crate::kind::Kind;
 
 /// `creationTimestamp`, ordered from oldest to youngest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,15 +66,6 @@ impl Seniority {
             Seniority::Older => "is older",
             Seniority::SameTime => "comes first, as both were created at the same time",
             Seniority::ByName => "comes first by name, as neither has a creationTimestamp",
-        }
-    }
-
-    /// `an older Route`, or the wording of the other cases.
-    pub fn named(self, kind: Kind) -> String {
-        let article = if matches!(kind, Kind::HttpRoute | Kind::HttpProxy | Kind::IngressRoute) { "an" } else { "a" };
-        match self {
-            Seniority::Older => format!("an older {kind}"),
-            other => format!("{article} {kind} that {}", other.words()),
         }
     }
 

@@ -7,6 +7,7 @@
     reason = "a measurement stops at the first surprise"
 )]
 
+mod objects;
 mod worlds;
 
 use std::fs;

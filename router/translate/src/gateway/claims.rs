@@ -242,6 +242,5 @@ impl HostnameConflicts {
 
 /// Describes, for a message, a route of this kind that takes precedence.
 fn first(kind: Kind) -> String {
-    let article = if kind == Kind::HttpRoute { "an" } else { "a" };
-    format!("{article} {kind} of higher precedence")
+    format!("{} {kind} of higher precedence", kind.article())
 }

@@ -95,8 +95,7 @@ pub fn name(object: &ObjectRef, reader: &ObjectRef) -> String {
     if object.key.namespace == reader.key.namespace {
         return format!("{kind} {}", object.key.name);
     }
-    let is_vowel = matches!(object.kind, Kind::HttpRoute | Kind::HttpProxy | Kind::IngressRoute);
-    format!("{} {kind} in another namespace", if is_vowel { "an" } else { "a" })
+    format!("{} {kind} in another namespace", object.kind.article())
 }
 
 #[cfg(test)]

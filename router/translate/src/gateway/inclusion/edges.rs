@@ -303,5 +303,5 @@ pub fn rule_name(route: &GatewayRoute, rule: usize) -> String {
 }
 
 fn a(kind: Kind) -> String {
-    if kind == Kind::HttpRoute { format!("an {kind}") } else { format!("a {kind}") }
+    format!("{} {kind}", kind.article())
 }
