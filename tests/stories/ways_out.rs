@@ -104,7 +104,7 @@ fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()>
             let change =
                 |verb| stage.router.ip(&[&[version, "rule", verb, "to", &endpoint], rule, &["table", "77"]].concat());
             change("add")?;
-            relayed(stage, "a rule of routing tells packets to it apart by more than their addresses")
+            relayed(stage, "a routing rule matches packets to it by more than their addresses")
                 .with_context(|| format!("{family:?} {rule:?}"))?;
             change("delete")?;
             steered_again(stage)?;
@@ -119,7 +119,7 @@ fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()>
                 .ip(&[&[version, "rule", "add", "from", &own, "to", &endpoint], rule, &["table", "77"]].concat())?;
         }
         stage.router.ip(&[version, "rule", "add", "to", &endpoint, "sport", "1-65534", "table", "77"])?;
-        explained(stage, "a rule of routing tells packets to it apart")?;
+        explained(stage, "a routing rule matches packets to it")?;
         stage.router.ip(&[version, "rule", "delete", "to", &endpoint, "sport", "1-65534", "table", "77"])?;
         steered_again(stage)
     })
@@ -136,7 +136,7 @@ fn clients_of_a_listener_whose_answers_a_rule_of_routing_tells_apart_are_relayed
         };
         rule("add")?;
         let address = stage.address;
-        relayed(stage, &format!("the agent takes all connections at {address}: a rule of routing tells its answers"))?;
+        relayed(stage, &format!("the agent takes all connections at {address}: a routing rule matches its answers"))?;
         rule("delete")?;
         steered_again(stage)
     })

@@ -48,7 +48,7 @@ impl Obstacle {
             Obstacle::Ipsec => "an IPsec policy applies to packets to it",
             Obstacle::IpsecBack => "an IPsec policy applies to packets from it",
             Obstacle::IpsecDefault => "IPsec blocks packets that no policy allows",
-            Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
+            Obstacle::OtherRoute => "a routing rule matches packets to it by more than their addresses",
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
             Obstacle::Unknown => "the kernel did not return the route to it",
