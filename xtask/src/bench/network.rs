@@ -28,6 +28,11 @@ pub const ROUTER_PORT: u16 = 8443;
 /// Descriptors that every process gets. A relay needs two for each connection.
 pub const DESCRIPTORS: u64 = 20_000;
 
+/// Congestion control of all routes. A host's default may be BBR, with which one response of 64 KiB in 200 pauses for
+/// 20–100 ms behind every router. Routes name it because cubic as a sysctl is refused to namespaces where it is not the
+/// host's default (`TCP_CONG_NON_RESTRICTED`).
+const CONGESTION_CONTROL: &str = "congctl cubic";
+
 /// Of namespaces' names; the process id of the run follows.
 const PREFIX: &str = "sluice-bench-";
 
@@ -155,12 +160,17 @@ impl Network {
             netns.ip(&format!("link add {interface} type veth peer name {there} netns {}", end.name))?;
             netns.ip(&format!("address add 10.{side}.{number}.1/24 dev {interface}"))?;
             netns.ip(&format!("link set {interface} up"))?;
+            let subnet = format!("10.{side}.{number}.0/24");
+            netns
+                .ip(&format!("route replace {subnet} dev {interface} src 10.{side}.{number}.1 {CONGESTION_CONTROL}"))?;
             for host in HOSTS {
                 end.ip(&format!("address add 10.{side}.{number}.{host}/24 dev {there}"))?;
             }
             end.ip(&format!("link set {there} up"))?;
+            let first = HOSTS[0];
+            end.ip(&format!("route replace {subnet} dev {there} src 10.{side}.{number}.{first} {CONGESTION_CONTROL}"))?;
             let other = 77 + 78 - side;
-            end.ip(&format!("route add 10.{other}.{number}.0/24 via 10.{side}.{number}.1"))?;
+            end.ip(&format!("route add 10.{other}.{number}.0/24 via 10.{side}.{number}.1 {CONGESTION_CONTROL}"))?;
         }
         // These files belong to the network namespace of the process that opens them.
         netns.run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("switching forwarding on"))?;
