@@ -1,13 +1,13 @@
 //! The decision about a complete first flight: the same function in the kernel and in user space.
 
-use crate::http::{Framing, Head, HeadHost, TargetForm};
+use crate::http::{Framing, HeadHost, RequestHead, TargetForm};
 use crate::maps::{HostRoute, PROTOCOL_TLS, ROUTE_ALLOW_LIST};
-use crate::tls::{Hello, Sni};
+use crate::tls::{ClientHello, Sni};
 use crate::verdict::{Reason, Verdict};
 
 /// Selects one of the two map keys of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Candidate {
+pub enum HostKeyKind {
     /// The name itself.
     Exact,
     /// `*.` and the name's parent domain.
@@ -17,13 +17,13 @@ pub enum Candidate {
 /// The entries of the route maps for one name on one router.
 pub trait Tables {
     /// Whether `sni_passthrough` has the host.
-    fn is_passthrough(&self, candidate: Candidate) -> bool;
+    fn is_passthrough(&self, candidate: HostKeyKind) -> bool;
     /// The host's entry in `tcp_be`.
-    fn tcp_be(&self, candidate: Candidate) -> Option<HostRef>;
+    fn tcp_be(&self, candidate: HostKeyKind) -> Option<HostRef>;
     /// The host's entry in `edge_reencrypt`.
-    fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef>;
+    fn edge_reencrypt(&self, candidate: HostKeyKind) -> Option<HostRef>;
     /// The host's entry in `http_be`.
-    fn http_be(&self, candidate: Candidate) -> Option<HostRef>;
+    fn http_be(&self, candidate: HostKeyKind) -> Option<HostRef>;
     /// Whether `allowlists` admits the client's address to this route.
     fn source_allowed(&self, route: u32) -> bool;
 }
@@ -48,18 +48,18 @@ impl From<&HostRoute> for HostRef {
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct ConnectionDecision {
     /// The reason; it determines the verdict.
     pub reason: Reason,
     /// Route id, 0 for none.
     pub route: u32,
 }
 
-impl Decision {
+impl ConnectionDecision {
     /// A decision without a route.
     #[inline(always)]
     pub const fn of(reason: Reason) -> Self {
-        Decision { reason, route: 0 }
+        ConnectionDecision { reason, route: 0 }
     }
 
     /// The verdict.
@@ -72,37 +72,37 @@ impl Decision {
 /// Decides a TLS connection by its ClientHello. The most specific host that has a TLS route wins, whatever its
 /// termination.
 #[inline(always)]
-pub fn tls(hello: Hello, tables: &impl Tables) -> Decision {
+pub fn tls(hello: ClientHello, tables: &impl Tables) -> ConnectionDecision {
     match hello.sni {
-        Sni::None => return Decision::of(Reason::NoSni),
-        Sni::IpLiteral => return Decision::of(Reason::SniAddress),
+        Sni::None => return ConnectionDecision::of(Reason::NoSni),
+        Sni::IpLiteral => return ConnectionDecision::of(Reason::SniAddress),
         Sni::Name => {}
     }
-    match tls_candidate(Candidate::Exact, tables) {
+    match tls_candidate(HostKeyKind::Exact, tables) {
         Some(decision) => decision,
-        None => tls_candidate(Candidate::Wildcard, tables).unwrap_or(Decision::of(Reason::UnknownSni)),
+        None => tls_candidate(HostKeyKind::Wildcard, tables).unwrap_or(ConnectionDecision::of(Reason::UnknownSni)),
     }
 }
 
 /// Decides a clear-text connection by its first request. `received`: bytes received when the head was complete.
 #[inline(always)]
-pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
+pub fn http(head: RequestHead, received: u32, tables: &impl Tables) -> ConnectionDecision {
     if head.form as u8 != TargetForm::Origin as u8 {
-        return Decision::of(Reason::TargetForm);
+        return ConnectionDecision::of(Reason::TargetForm);
     }
     match head.host {
-        HeadHost::None => return Decision::of(Reason::NoHost),
-        HeadHost::IpLiteral => return Decision::of(Reason::HostAddress),
+        HeadHost::None => return ConnectionDecision::of(Reason::NoHost),
+        HeadHost::IpLiteral => return ConnectionDecision::of(Reason::HostAddress),
         HeadHost::Name => {}
     }
-    let found = match tables.http_be(Candidate::Exact) {
+    let found = match tables.http_be(HostKeyKind::Exact) {
         Some(route) => Some(route),
-        None => tables.http_be(Candidate::Wildcard),
+        None => tables.http_be(HostKeyKind::Wildcard),
     };
     match found {
-        None => Decision::of(Reason::UnknownHost),
+        None => ConnectionDecision::of(Reason::UnknownHost),
         // Over HTTP a rejection is a 403, which the proxy writes.
-        Some(route) if refused(&route, tables) => Decision { reason: Reason::NeedsProxy, route: route.route },
+        Some(route) if refused(&route, tables) => ConnectionDecision { reason: Reason::NeedsProxy, route: route.route },
         Some(route) if route.reason == Reason::Cleartext as u16 => {
             let reason = if received > head.len {
                 Reason::MoreThanHead
@@ -111,9 +111,9 @@ pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
             } else {
                 Reason::Cleartext
             };
-            Decision { reason, route: route.route }
+            ConnectionDecision { reason, route: route.route }
         }
-        Some(route) => Decision { reason: Reason::NeedsProxy, route: route.route },
+        Some(route) => ConnectionDecision { reason: Reason::NeedsProxy, route: route.route },
     }
 }
 
@@ -130,7 +130,7 @@ pub const fn too_long(protocol: u8) -> Reason {
 }
 
 #[inline(always)]
-fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision> {
+fn tls_candidate(candidate: HostKeyKind, tables: &impl Tables) -> Option<ConnectionDecision> {
     // `tcp_be` first: its entry is written first and deleted last, so most names take one look-up.
     if let Some(route) = tables.tcp_be(candidate) {
         let reason = if refused(&route, tables) {
@@ -140,14 +140,14 @@ fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision>
         } else {
             Reason::Passthrough
         };
-        return Some(Decision { reason, route: route.route });
+        return Some(ConnectionDecision { reason, route: route.route });
     }
     if tables.is_passthrough(candidate) {
         // In `sni_passthrough` without a backend: the agent is between two map writes, and decides.
-        return Some(Decision::of(Reason::UnknownSni));
+        return Some(ConnectionDecision::of(Reason::UnknownSni));
     }
     let route = tables.edge_reencrypt(candidate)?;
-    Some(Decision { reason: Reason::TlsTerminate, route: route.route })
+    Some(ConnectionDecision { reason: Reason::TlsTerminate, route: route.route })
 }
 
 #[inline(always)]

@@ -12,9 +12,9 @@ mod token;
 
 use crate::hostname::HostKind;
 
-pub use content::{Content, ContentError};
+pub use content::{ContentError, ContentTracker};
 use framing::FramingReader;
-pub use head::{Framing, Head, HeadError, HeadHost, Progress, TargetForm, Upgrade};
+pub use head::{Framing, HeadError, HeadHost, Progress, RequestHead, TargetForm, UpgradeProtocol};
 pub use host::{HostReader, UnreadHost};
 use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 use token::is_token;
@@ -94,8 +94,8 @@ impl HeadParser {
 
     /// The result; valid after [`Progress::Complete`].
     #[inline(always)]
-    pub fn head(&self) -> Head {
-        Head {
+    pub fn head(&self) -> RequestHead {
+        RequestHead {
             method_start: self.method_start,
             method_len: self.method_len,
             target_start: self.target_start,

@@ -12,7 +12,7 @@ mod key;
 pub mod names;
 mod routes;
 
-pub use decisions::{ConnVerdict, Decided, Event};
+pub use decisions::{ConnVerdict, Decided, DecisionEvent};
 pub use endpoints::*;
 pub use first_flight::*;
 pub use flows::*;
@@ -87,7 +87,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Meta {
+pub struct MapsMeta {
     /// [`ABI`].
     pub abi: u32,
     /// Process that fills the maps.
@@ -98,5 +98,5 @@ pub struct Meta {
 
 const _: () = {
     assert!(size_of::<Config>() == 2 * 8 + 4 + 2 + 2);
-    assert!(size_of::<Meta>() == 4 + 4 + 8);
+    assert!(size_of::<MapsMeta>() == 4 + 4 + 8);
 };

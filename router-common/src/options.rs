@@ -41,7 +41,7 @@ pub const OPTIONS_ROOM: usize = 64;
 /// Reads one option per step, so that the kernel can call it in a loop that the verifier does not unroll.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Reader {
+pub struct OptionReader {
     /// The options.
     pub bytes: [u8; OPTIONS_ROOM],
     /// Number of bytes, at most [`MAX_OPTIONS`].
@@ -54,7 +54,7 @@ pub struct Reader {
     pub found: TcpOptions,
 }
 
-impl Reader {
+impl OptionReader {
     /// Reads one option. `false`: all are read. A malformed option ends the reading, as in Linux.
     #[inline(always)]
     pub fn step(&mut self) -> bool {

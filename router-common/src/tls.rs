@@ -8,7 +8,7 @@ mod hello;
 
 use crate::hostname::{HostBuilder, HostError, HostKind};
 
-pub use hello::{AlpnSet, Hello, HelloError, Progress, Sni, Step};
+pub use hello::{AlpnSet, ClientHello, HelloError, HelloStep, Progress, Sni};
 
 /// Most bytes of a ClientHello message, its 4-byte header included (rustls has the same limit).
 pub const MAX_HELLO: u32 = 64 * 1024;
@@ -95,7 +95,7 @@ impl HelloParser {
 
     /// The result; valid after [`Progress::Complete`].
     #[inline(always)]
-    pub fn hello(&self) -> Hello {
+    pub fn hello(&self) -> ClientHello {
         let sni = if self.flags & FLAG_SNI_NAME == 0 {
             Sni::None
         } else if self.flags & FLAG_SNI_LITERAL != 0 {
@@ -103,7 +103,7 @@ impl HelloParser {
         } else {
             Sni::Name
         };
-        Hello { sni, alpn: AlpnSet(self.alpn) }
+        ClientHello { sni, alpn: AlpnSet(self.alpn) }
     }
 
     /// Consumes all of `bytes`, or as many as the ClientHello needs.
@@ -122,18 +122,18 @@ impl HelloParser {
     /// Performs one step, starting at the first of the `next` bytes. `available`: number of bytes available from there,
     /// at least one; bytes of `next` beyond it are ignored.
     #[inline(always)]
-    pub fn step(&mut self, host: &mut HostBuilder, next: [u8; 4], available: u32) -> Step {
+    pub fn step(&mut self, host: &mut HostBuilder, next: [u8; 4], available: u32) -> HelloStep {
         let [byte, second, third, fourth] = next;
         if self.record_seen < 5 {
             if self.record_seen != 0 || available < 4 {
-                return Step { consumed: 1, progress: self.record_header(byte) };
+                return HelloStep { consumed: 1, progress: self.record_header(byte) };
             }
             for byte in [byte, second, third, fourth] {
                 if let Progress::Invalid(error) = self.record_header(byte) {
-                    return Step { consumed: 4, progress: Progress::Invalid(error) };
+                    return HelloStep { consumed: 4, progress: Progress::Invalid(error) };
                 }
             }
-            return Step { consumed: 4, progress: Progress::Incomplete };
+            return HelloStep { consumed: 4, progress: Progress::Incomplete };
         }
         let mut consumed = 0;
         if self.skip == 0 {
@@ -144,7 +144,7 @@ impl HelloParser {
                 self.consume(1);
                 self.acc = self.acc << 8 | byte as u32;
                 self.more -= 1;
-                return Step { consumed: 1, progress: Progress::Incomplete };
+                return HelloStep { consumed: 1, progress: Progress::Incomplete };
             }
             self.consume(left);
             let bits = (left & 7) * 8;
@@ -154,7 +154,7 @@ impl HelloParser {
             consumed = left;
             let progress = self.field_read(host, value);
             if progress != Progress::Incomplete || self.skip == 0 {
-                return Step { consumed, progress };
+                return HelloStep { consumed, progress };
             }
         }
         // Skips as many available bytes as possible after the field, or continues an earlier skip. At the end of a
@@ -167,12 +167,12 @@ impl HelloParser {
             n = available - consumed;
         }
         if n == 0 {
-            return Step { consumed, progress: Progress::Incomplete };
+            return HelloStep { consumed, progress: Progress::Incomplete };
         }
         self.skip -= n;
         self.consume(n);
         let progress = if self.skip == 0 { self.after_skip() } else { Progress::Incomplete };
-        Step { consumed: consumed + n, progress }
+        HelloStep { consumed: consumed + n, progress }
     }
 
     #[inline(always)]

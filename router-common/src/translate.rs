@@ -13,12 +13,12 @@ mod fragments;
 mod packet_mut;
 mod rewriter;
 
-use crate::maps::{FlowKey, Translation};
+use crate::maps::{FlowKey, FlowTranslation};
 use crate::options::{NOP, TIMESTAMPS};
 use crate::packet::{ACK, ETHERNET, SYN, Segment};
 
 use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
-pub use difference::Difference;
+pub use difference::ChecksumDelta;
 pub use fragments::{identify, translate_later};
 pub use packet_mut::PacketMut;
 pub use rewriter::{REWRITER_STEPS, Rewriter};
@@ -42,14 +42,14 @@ const TCP: u8 = 6;
 /// The cost in the kernel is that of helper calls: for IPv4 with timestamps, or without options and with the same
 /// window, at most one load, one store and three checksum updates.
 #[inline(always)]
-pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &FlowTranslation) -> bool {
     translate_headers::<false>(packet, segment, t)
 }
 
 /// [`translate`] for a connection whose sides use different IP versions: `segment` is of one, `t.to` of the other. Hop
 /// limit and traffic class, with its ECN bits, are copied (RFC 7915 §4.1 and §5.1).
 #[inline(always)]
-pub fn translate_across(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+pub fn translate_across(packet: &mut impl PacketMut, segment: &Segment, t: &FlowTranslation) -> bool {
     let tcp_len = segment.payload - segment.tcp + segment.payload_len;
     let Some(before) = packet.load::<9>(ETHERNET) else { return false };
     let (hops, class) = if segment.v6 { (before[7], before[0] << 4 | before[1] >> 4) } else { (before[8], before[1]) };
@@ -106,7 +106,7 @@ fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, 
 /// The checksum of an IPv4 header without options whose checksum field is 0.
 #[inline(always)]
 pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
-    let mut sum = Difference::default();
+    let mut sum = ChecksumDelta::default();
     for at in [0, 4, 8, 12, 16] {
         sum.change_bytes([0xff; 4], word(header, at));
     }
@@ -117,7 +117,7 @@ pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
 
 /// `ACROSS`: the IP header is already written, and the original addresses are of the other IP version.
 #[inline(always)]
-fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &Segment, t: &FlowTranslation) -> bool {
     // A copy has the type's alignment; through the reference, addresses would be read byte by byte.
     let t = &{ *t };
     let (tcp, end) = (segment.tcp, segment.payload);
@@ -130,7 +130,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
 
     // An IPv4-mapped address has the same sum as the IPv4 address: 0xffff is another 0 (RFC 1071 §2).
     let pseudo = addresses_difference(&segment.flow, &t.to, segment.v6 || ACROSS);
-    let mut rest = Difference::default();
+    let mut rest = ChecksumDelta::default();
     rest.change(ports[0], ports[1]);
     rest.change(segment.seq, seq);
     rest.change(segment.ack, ack);
@@ -195,7 +195,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
 /// window of 0 does not stall the connection: it is probed (RFC 9293 §3.8.6.1), and the probe's byte fits. A window
 /// that exceeds the field becomes its largest value. The window of a SYN is not scaled (RFC 7323 §2.2).
 #[inline(always)]
-fn window(segment: &Segment, t: &Translation) -> u16 {
+fn window(segment: &Segment, t: &FlowTranslation) -> u16 {
     if segment.flags & SYN != 0 || t.shift_up == t.shift_down {
         return segment.window;
     }
@@ -205,7 +205,7 @@ fn window(segment: &Segment, t: &Translation) -> u16 {
 
 /// Deltas of the timestamp value and echo reply. Without ACK there is no echo (RFC 7323 §3.2).
 #[inline(always)]
-fn timestamp_deltas(t: &Translation, is_ack: bool) -> [u32; 2] {
+fn timestamp_deltas(t: &FlowTranslation, is_ack: bool) -> [u32; 2] {
     [t.delta_tsval, if is_ack { t.delta_tsecr } else { 0 }]
 }
 

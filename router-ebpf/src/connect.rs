@@ -3,11 +3,11 @@
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
-use router_common::http::{Content, Upgrade};
+use router_common::http::{ContentTracker, UpgradeProtocol};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey,
-    HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
+    Config, Dial, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE,
+    Handshake, KernelEndpoint, ListenerOwner, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
     SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
@@ -67,7 +67,7 @@ pub fn reason(code: u32) -> Reason {
 /// Chooses an endpoint for the first flight and the decision in the working memory. Returns [`CHOSEN`], [`OFF`], or the
 /// code of the reason why not; no map was changed.
 #[inline(never)]
-pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> u32 {
+pub fn begin(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &Handshake) -> u32 {
     let Some(settings) = maps::settings() else { return OFF };
     if settings.dial == 0 {
         return OFF;
@@ -93,7 +93,7 @@ pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Hands
     dial.told = (pool.flags & POOL_TOLD != 0) as u8;
     let head = memory.flight.head.head();
     dial.content = requests::content(&head);
-    dial.asks = (head.upgrade as u8 != Upgrade::No as u8) as u8;
+    dial.asks = (head.upgrade as u8 != UpgradeProtocol::No as u8) as u8;
     if !draw(dial) {
         return Reason::NoEndpoint as u32;
     }
@@ -181,7 +181,7 @@ pub fn enter(skb: &Skb) -> u32 {
 
 /// Fills both entries, except for what depends on the port.
 #[inline(never)]
-fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
+fn prepare(memory: &mut Scratch, endpoint: &KernelEndpoint) {
     let Scratch { client, backend, flight, key, arrived, .. } = memory;
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
@@ -257,7 +257,7 @@ fn begin_entry(flow: &mut Flow, now: u64) {
     flow.judged = 0;
     flow.retries = 0;
     flow.claims = 0;
-    flow.content = Content::default();
+    flow.content = ContentTracker::default();
 }
 
 const PORT_TAKEN: u32 = 0;

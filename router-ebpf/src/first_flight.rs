@@ -7,10 +7,10 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_loop;
 use aya_ebpf::programs::TcContext;
-use router_common::decide::{self, Decision};
+use router_common::decide::{self, ConnectionDecision};
 use router_common::http;
 use router_common::maps::{
-    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, Listener,
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner,
     MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
@@ -28,7 +28,7 @@ use crate::reject;
 use crate::scratch::{ParseLoop, Scratch};
 use crate::skb::Skb;
 use crate::tables::KernelTables;
-use crate::telemetry::{self, Read};
+use crate::telemetry::{self, InputSummary};
 use crate::verifier;
 use crate::words;
 
@@ -41,7 +41,7 @@ const MAX_HELD: u32 = 8;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
-pub fn segment(skb: &Skb, listener: Listener) -> i32 {
+pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
     let told = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, told) }
@@ -58,11 +58,11 @@ pub fn segment(skb: &Skb, listener: Listener) -> i32 {
 pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, told: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    read(&skb, segment, Listener { router, protocol: told as u8, pad: 0, max_segment: (told >> 16) as u16 })
+    read(&skb, segment, ListenerOwner { router, protocol: told as u8, pad: 0, max_segment: (told >> 16) as u16 })
 }
 
 #[inline(always)]
-fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
+fn read(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     let flow = &segment.flow;
     if segment.flags & (SYN | ACK) == SYN {
         handshake::begun(skb, segment);
@@ -91,15 +91,21 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
 
 /// Passes a connection to the stack, and so to the agent, for a reason. Not inlined: it has many callers.
 #[inline(never)]
-pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
+pub fn pass(flow: &FlowKey, listener: ListenerOwner, reason: Reason) -> i32 {
     maps::forget_gathered_flight(flow);
     maps::set_decided(flow);
-    telemetry::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
+    telemetry::decision(
+        flow,
+        listener,
+        ConnectionDecision::of(reason),
+        InputSummary { bytes: 0, segments: 0, host: None },
+        true,
+    );
     TC_ACT_OK
 }
 
 #[inline(always)]
-fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake) -> i32 {
+fn gather(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut Handshake) -> i32 {
     let flow = &segment.flow;
     if is_damaged(skb, segment) {
         // The stack drops and counts it.
@@ -175,7 +181,7 @@ fn holds(handshake: &Handshake) -> bool {
 
 /// Stores the incomplete first flight; holds the segment, or lets it go up.
 #[inline(always)]
-fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake, hold: bool) -> i32 {
+fn more(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut Handshake, hold: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     let many = memory.flight.segments >= MAX_HELD;
     if hold && many {
@@ -193,7 +199,7 @@ fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handsh
 
 /// Passes a connection up before its first flight is complete.
 #[inline(always)]
-fn give_up(skb: &Skb, segment: &Segment, listener: Listener, reason: Reason) -> i32 {
+fn give_up(skb: &Skb, segment: &Segment, listener: ListenerOwner, reason: Reason) -> i32 {
     // Every caller records the same; only what goes up differs.
     let action = up(skb, segment);
     pass(&segment.flow, listener, reason);
@@ -202,7 +208,7 @@ fn give_up(skb: &Skb, segment: &Segment, listener: Listener, reason: Reason) -> 
 
 /// Decides about a complete first flight, and dials, passes or drops.
 #[inline(always)]
-fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake, whole: bool) -> i32 {
+fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     decide(memory, segment, listener);
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
@@ -239,7 +245,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
 }
 
 #[inline(never)]
-fn decide(memory: &mut Scratch, segment: &Segment, listener: Listener) {
+fn decide(memory: &mut Scratch, segment: &Segment, listener: ListenerOwner) {
     let Scratch { flight, exact, wildcard, decision, .. } = memory;
     exact.router = listener.router;
     words::copy_name(&mut exact.host, &flight.host.exact);
@@ -255,11 +261,11 @@ fn decide(memory: &mut Scratch, segment: &Segment, listener: Listener) {
 
 /// Records a decision, and deletes the state that only led to it.
 #[inline(never)]
-fn settle(segment: &Segment, listener: Listener, dialed: bool) {
+fn settle(segment: &Segment, listener: ListenerOwner, dialed: bool) {
     let flow = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return };
     let flight = &memory.flight;
-    let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
+    let read = InputSummary { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
     telemetry::decision(flow, listener, memory.decision, read, !dialed || flight.dial.told != 0);
     if dialed {
         maps::forget_handshake(flow);

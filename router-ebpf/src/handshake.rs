@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use router_common::maps::{FlowKey, HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN};
+use router_common::maps::{FlowKey, HANDSHAKE_COMPLETE, Handshake, ListenerOwner, OPTION_ECN};
 use router_common::packet::{ACK, CWR, ECE, SYN, Segment};
 use router_common::translate::{self, PacketMut};
 use router_common::verdict::DialCounter;
@@ -47,7 +47,7 @@ pub fn is_only_ended(handshake: &Handshake, segment: &Segment) -> bool {
 
 /// Handles a segment that the stack sends from a listener.
 #[inline(always)]
-pub fn sent(skb: &mut Skb, segment: &Segment, listener: Listener) -> i32 {
+pub fn sent(skb: &mut Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     let client = segment.flow.reversed();
     if maps::flow(&client).is_some() {
         // The endpoint answers in the listener's place now; the stack's segments of this connection are outdated.
@@ -62,7 +62,7 @@ pub fn sent(skb: &mut Skb, segment: &Segment, listener: Listener) -> i32 {
 
 /// Records a SYN-ACK: the options that both sides offered, and the other values that a dial needs.
 #[inline(always)]
-fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowKey) {
+fn answered(skb: &mut Skb, segment: &Segment, listener: ListenerOwner, client: &FlowKey) {
     let options = read_options(skb, segment);
     if listener.max_segment != 0 && options.mss > listener.max_segment {
         tell_less(skb, segment, options.mss_at as u32, options.mss, listener.max_segment);
@@ -89,7 +89,7 @@ fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowK
 /// an endpoint with unchanged size.
 #[inline(always)]
 fn tell_less(skb: &mut Skb, segment: &Segment, at: u32, old: u16, new: u16) {
-    let mut difference = translate::Difference::default();
+    let mut difference = translate::ChecksumDelta::default();
     difference.change(old as u32, new as u32);
     // At an odd position the two bytes belong to two words of the sum; this does not occur, because Linux aligns its
     // options.

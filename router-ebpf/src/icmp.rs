@@ -10,7 +10,7 @@
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::maps::{FLOW_ACROSS, Flow, SIDE_BACKEND, STATE_DIALING, mapped};
 use router_common::packet::{ETHERNET, Packet};
-use router_common::translate::{Difference, PacketMut};
+use router_common::translate::{ChecksumDelta, PacketMut};
 
 use crate::maps;
 use crate::retry;
@@ -69,10 +69,10 @@ fn icmp4(skb: &mut Skb) -> i32 {
     let to = &flow.rewrite.to;
     let [.., a, b, c, d] = to.source;
     let [.., e, f, g, h] = to.destination;
-    let mut difference = Difference::default();
+    let mut difference = ChecksumDelta::default();
     difference.change_bytes([outer[0], outer[1], outer[2], outer[3]], [a, b, c, d]);
     difference.change_bytes([outer[4], outer[5], outer[6], outer[7]], [e, f, g, h]);
-    let mut quoted = Difference::default();
+    let mut quoted = ChecksumDelta::default();
     quoted.change_bytes([inner[12], inner[13], inner[14], inner[15]], [e, f, g, h]);
     quoted.change_bytes([inner[16], inner[17], inner[18], inner[19]], [a, b, c, d]);
     // The quoted IP header's checksum compensates for its addresses, so the ICMP checksum over both does not change.
@@ -124,7 +124,7 @@ fn icmp6(skb: &mut Skb) -> i32 {
 #[inline(never)]
 fn replace(skb: &mut Skb, at: u32, new: &[u8; 16], pseudo: bool) -> bool {
     let Some(old) = skb.load::<16>(at) else { return false };
-    let mut difference = Difference::default();
+    let mut difference = ChecksumDelta::default();
     let mut i = 0;
     while i < 16 {
         difference
@@ -198,7 +198,7 @@ fn quoted_tcp(skb: &mut Skb, tcp: u32, checksum: u32, flow: &Flow) -> bool {
     let old = u32::from_be_bytes([s0, s1, s2, s3]);
     // The offset of this side's acknowledgement numbers turns this host's sequence numbers into the sender's.
     let new = old.wrapping_add(flow.rewrite.delta_ack);
-    let mut difference = Difference::default();
+    let mut difference = ChecksumDelta::default();
     difference.change(u32::from_be_bytes([p0, p1, q0, q1]), (to.destination_port as u32) << 16 | to.source_port as u32);
     difference.change(old, new);
     let [a, b] = to.destination_port.to_be_bytes();

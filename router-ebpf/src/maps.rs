@@ -8,13 +8,13 @@ mod fragments;
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, Endpoint, EndpointState, FlowKey, HANDSHAKE_DECIDED, Handshake,
-    Listener, ListenerKey, MAX_VERDICTS, Pool, Slot, SlotKey,
+    ALLOW_ROUTE_BITS, AliasSlot, AllowNet, Config, Decided, EndpointState, FlowKey, HANDSHAKE_DECIDED, Handshake,
+    KernelEndpoint, KernelPool, ListenerKey, ListenerOwner, MAX_VERDICTS, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::DialCounter;
 
-use crate::scratch::{Hop, Scratch};
+use crate::scratch::{NextHop, Scratch};
 
 pub use carried::*;
 use definitions::{
@@ -27,7 +27,7 @@ pub use fragments::*;
 
 /// The listener at this address and port, if there is one.
 #[inline(always)]
-pub fn listener(address: &[u8; 16], port: u16) -> Option<Listener> {
+pub fn listener(address: &[u8; 16], port: u16) -> Option<ListenerOwner> {
     let key = ListenerKey { address: *address, port, pad: 0 };
     // SAFETY: only the agent writes listeners, and replaces whole values; the value is copied at once.
     unsafe { listeners.get(&key) }.copied()
@@ -52,7 +52,7 @@ pub fn segment_memory() -> Option<&'static mut Segment> {
 
 /// Entry `place` of this CPU's cache of next hops.
 #[inline(always)]
-pub fn hop(place: u32) -> Option<&'static mut Hop> {
+pub fn hop(place: u32) -> Option<&'static mut NextHop> {
     let hop = next_hops.get_ptr_mut(place)?;
     // SAFETY: as for `scratch_memory`.
     Some(unsafe { &mut *hop })
@@ -146,7 +146,7 @@ pub fn settings() -> Option<&'static Config> {
 
 /// The pool of a route.
 #[inline(always)]
-pub fn pool(route: u32) -> Option<Pool> {
+pub fn pool(route: u32) -> Option<KernelPool> {
     // SAFETY: only the agent writes this map and the two below, and replaces whole values; the caller copies the value,
     // or a few of its fields, at once.
     unsafe { pools.get(&route) }.copied()
@@ -154,14 +154,14 @@ pub fn pool(route: u32) -> Option<Pool> {
 
 /// A slot of a pool.
 #[inline(always)]
-pub fn slot(pool: u32, index: u32) -> Option<&'static Slot> {
+pub fn slot(pool: u32, index: u32) -> Option<&'static AliasSlot> {
     // SAFETY: see `pool`.
     unsafe { slots.get(&SlotKey { pool, index }) }
 }
 
 /// An endpoint.
 #[inline(always)]
-pub fn endpoint(id: u32) -> Option<&'static Endpoint> {
+pub fn endpoint(id: u32) -> Option<&'static KernelEndpoint> {
     // SAFETY: see `pool`.
     unsafe { endpoints.get(&id) }
 }

@@ -18,7 +18,7 @@ use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_
 use router_common::maps::FlowKey;
 
 use crate::maps;
-use crate::scratch::{Hop, MAX_HOPS, Scratch};
+use crate::scratch::{MAX_HOPS, NextHop, Scratch};
 use crate::skb::{LOOPBACK, OURS, Skb};
 use crate::words::{is_v4, word, words};
 
@@ -56,7 +56,7 @@ pub fn send_last(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
 }
 
 #[inline(always)]
-fn send_by(skb: &Skb, hop: Option<&mut Hop>, interface: u32) -> i32 {
+fn send_by(skb: &Skb, hop: Option<&mut NextHop>, interface: u32) -> i32 {
     skb.set_mark(OURS);
     let (neighbour, len) = match hop {
         Some(hop) if hop.known != 0 => (&raw mut hop.neighbour, size_of::<Neighbour>() as i32),
@@ -126,7 +126,7 @@ fn ask(fib: &mut FibLookup, from: &[u8; 16], to: &[u8; 16]) {
 
 /// The cached next hop, unless it has expired.
 #[inline(always)]
-fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut Hop> {
+fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut NextHop> {
     let hop = maps::hop(place(to))?;
     let stands = hop.interface == interface && now < hop.until_ns && same_addresses(&hop.flow, to);
     if !stands {
@@ -137,7 +137,7 @@ fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut
 
 /// Looks up the next hop.
 #[inline(never)]
-fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
+fn find(skb: &Skb, hop: &mut NextHop, to: &FlowKey, interface: u32, now: u64) {
     (hop.known, hop.resolved, hop.peer) = (0, 0, 0);
     let Some(memory) = maps::scratch_memory() else { return };
     hop.flow = *to;

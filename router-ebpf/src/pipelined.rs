@@ -17,7 +17,7 @@ use router_common::maps::{
     FLIGHT_HEADROOM, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_IN_HEAD, FLOW_SWITCHED, Flow, MAX_FLIGHT, PROTOCOL_HTTP,
 };
 use router_common::packet::{ACK, Packet, RST, Segment};
-use router_common::requests::{self, Place};
+use router_common::requests::{self, SegmentPosition};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::craft::{compose, is_damaged};
@@ -73,9 +73,9 @@ fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     }
     let acked = backend.acked.wrapping_add(backend.rewrite.delta_ack);
     let from = match requests::place(&mut client.judged, &mut client.content, acked, segment.seq, segment.payload_len) {
-        Place::Passes => return GOES_ON,
-        Place::Early => return EARLY,
-        Place::From(from) => from,
+        SegmentPosition::Passes => return GOES_ON,
+        SegmentPosition::Early => return EARLY,
+        SegmentPosition::From(from) => from,
     };
     if client.peer & FLOW_ASKED != 0 {
         // A request, or another protocol: the response decides. Content before it is not held, as the endpoint may wait

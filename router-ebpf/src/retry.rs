@@ -2,7 +2,7 @@
 //! then with a reset to the client. If the source port belongs to another connection, with the next port.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
-use router_common::maps::{Dial, Flow, Pool};
+use router_common::maps::{Dial, Flow, KernelPool};
 use router_common::packet::{ACK, RST};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -139,7 +139,7 @@ fn is_there(endpoint: u32) -> bool {
 
 /// The route's pool, if it is another one than the dial's.
 #[inline(always)]
-fn new_pool(dial: &Dial, route: u32) -> Option<Pool> {
+fn new_pool(dial: &Dial, route: u32) -> Option<KernelPool> {
     maps::pool(route).filter(|pool| pool.id != dial.pool)
 }
 

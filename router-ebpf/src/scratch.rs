@@ -4,11 +4,11 @@
 use core::mem::offset_of;
 
 use aya_ebpf::bindings::{bpf_fib_lookup, bpf_redir_neigh as Neighbour, bpf_sock_tuple};
-use router_common::decide::Decision;
+use router_common::decide::ConnectionDecision;
 use router_common::extensions::Extensions;
-use router_common::http::Content;
+use router_common::http::ContentTracker;
 use router_common::maps::{FirstFlight, Flow, FlowKey, FragmentKey, Fragmented, HostKey, LaterHead, MAX_FLIGHT};
-use router_common::options::Reader;
+use router_common::options::OptionReader;
 use router_common::translate::Rewriter;
 
 /// Entries of each CPU's cache of next hops, indexed by a hash of the addresses; a power of two.
@@ -22,7 +22,7 @@ pub struct Scratch {
     /// Key of the wildcard that covers it.
     pub wildcard: HostKey,
     /// The decision.
-    pub decision: Decision,
+    pub decision: ConnectionDecision,
     /// Key of the client's entry.
     pub key: FlowKey,
     /// Key of the packet that a fragment belongs to.
@@ -42,9 +42,9 @@ pub struct Scratch {
     /// Headers between IP and TCP.
     pub extensions: Extensions,
     /// Content left at the reader's position.
-    pub content: Content,
+    pub content: ContentTracker,
     /// TCP options to read.
-    pub options: Reader,
+    pub options: OptionReader,
     /// TCP options to translate.
     pub rewriter: Rewriter,
     /// The packet to make.
@@ -117,7 +117,7 @@ const _: () = assert!(
 /// A next hop with the addresses that it was looked up for. Source and destination, because routing rules and multipath
 /// routes depend on both.
 #[repr(C)]
-pub struct Hop {
+pub struct NextHop {
     /// Source and destination; no ports.
     pub flow: FlowKey,
     /// Interface that the packets leave by.

@@ -1,6 +1,6 @@
 //! The route maps, as the decision reads them.
 
-use router_common::decide::{Candidate, HostRef, Tables};
+use router_common::decide::{HostKeyKind, HostRef, Tables};
 use router_common::maps::{HostKey, HostRoute};
 
 use crate::maps::{self, edge_reencrypt, http_be, sni_passthrough, tcp_be};
@@ -18,11 +18,11 @@ pub struct KernelTables<'a> {
 impl KernelTables<'_> {
     /// The key, if there is one: a name of one label has no wildcard.
     #[inline(always)]
-    fn key(&self, candidate: Candidate) -> Option<&HostKey> {
+    fn key(&self, candidate: HostKeyKind) -> Option<&HostKey> {
         match candidate {
-            Candidate::Exact => Some(self.exact),
-            Candidate::Wildcard if self.wildcard.host[0] == 0 => None,
-            Candidate::Wildcard => Some(self.wildcard),
+            HostKeyKind::Exact => Some(self.exact),
+            HostKeyKind::Wildcard if self.wildcard.host[0] == 0 => None,
+            HostKeyKind::Wildcard => Some(self.wildcard),
         }
     }
 }
@@ -34,7 +34,7 @@ fn reference(value: Option<&HostRoute>) -> Option<HostRef> {
 
 impl Tables for KernelTables<'_> {
     #[inline(always)]
-    fn is_passthrough(&self, candidate: Candidate) -> bool {
+    fn is_passthrough(&self, candidate: HostKeyKind) -> bool {
         self.key(candidate).is_some_and(|key| {
             // SAFETY: only the agent writes this map and those of the look-ups below, and replaces whole values; the
             // few bytes that are needed are copied at once.
@@ -43,19 +43,19 @@ impl Tables for KernelTables<'_> {
     }
 
     #[inline(always)]
-    fn tcp_be(&self, candidate: Candidate) -> Option<HostRef> {
+    fn tcp_be(&self, candidate: HostKeyKind) -> Option<HostRef> {
         // SAFETY: see `is_passthrough`.
         reference(unsafe { tcp_be.get(self.key(candidate)?) })
     }
 
     #[inline(always)]
-    fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef> {
+    fn edge_reencrypt(&self, candidate: HostKeyKind) -> Option<HostRef> {
         // SAFETY: see `is_passthrough`.
         reference(unsafe { edge_reencrypt.get(self.key(candidate)?) })
     }
 
     #[inline(always)]
-    fn http_be(&self, candidate: Candidate) -> Option<HostRef> {
+    fn http_be(&self, candidate: HostKeyKind) -> Option<HostRef> {
         // SAFETY: see `is_passthrough`.
         reference(unsafe { http_be.get(self.key(candidate)?) })
     }

@@ -4,9 +4,11 @@ use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEU
 use aya_ebpf::btf_maps::RingBuf;
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_ringbuf_query;
-use router_common::decide::Decision;
+use router_common::decide::ConnectionDecision;
 use router_common::hostname::NAME_FIELD;
-use router_common::maps::{ConnVerdict, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT};
+use router_common::maps::{
+    ConnVerdict, DecisionEvent, FLOW_REPORTED, Flow, FlowEnd, FlowKey, ListenerOwner, SIDE_CLIENT,
+};
 use router_common::verdict::{DialCounter, Verdict};
 
 use crate::log;
@@ -16,7 +18,7 @@ use crate::words;
 const EVENTS_LOST: u32 = 0;
 
 /// The input that led to a decision.
-pub struct Read<'a> {
+pub struct InputSummary<'a> {
     /// Bytes of the first flight.
     pub bytes: u32,
     /// Segments that carried them.
@@ -27,7 +29,13 @@ pub struct Read<'a> {
 
 /// Records a decision; if `told`, also as an event for the agent.
 #[inline(always)]
-pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>, told: bool) {
+pub fn decision(
+    flow: &FlowKey,
+    listener: ListenerOwner,
+    decision: ConnectionDecision,
+    read: InputSummary<'_>,
+    told: bool,
+) {
     let verdict = ConnVerdict {
         // SAFETY: the helper has no precondition.
         at_ns: unsafe { bpf_ktime_get_boot_ns() },
@@ -52,9 +60,9 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
     let Some(mut entry) = events.reserve(0) else {
         return count_reason(EVENTS_LOST);
     };
-    let event: *mut Event = entry.as_mut_ptr();
-    // SAFETY: the reservation has room for a whole Event, aligned to 8; each field is written through a raw pointer
-    // before submission.
+    let event: *mut DecisionEvent = entry.as_mut_ptr();
+    // SAFETY: the reservation has room for a whole `DecisionEvent`, aligned to 8; each field is written through a raw
+    // pointer before submission.
     unsafe {
         (&raw mut (*event).flow).write(*flow);
         (&raw mut (*event).segments).write(read.segments);
@@ -88,7 +96,7 @@ fn count_reason(code: u32) {
 }
 
 #[inline(always)]
-fn count_route(decision: &Decision) {
+fn count_route(decision: &ConnectionDecision) {
     // The agent adds the entry with the route; without one nothing is counted.
     let Some(stats) = route_stats.get_ptr_mut(decision.route) else { return };
     // SAFETY: as in `count_reason`.

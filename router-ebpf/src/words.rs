@@ -8,7 +8,7 @@ use core::mem::offset_of;
 
 use router_common::hostname::{HostBuilder, NAME_FIELD};
 use router_common::http::HeadParser;
-use router_common::maps::{Event, FirstFlight, LaterHead};
+use router_common::maps::{DecisionEvent, FirstFlight, LaterHead};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
 /// Words before and behind the bytes of a first flight.
@@ -19,7 +19,7 @@ const _: () = {
     assert!(NAME_FIELD.is_multiple_of(8) && align_of::<FirstFlight>() == 8);
     assert!(offset_of!(FirstFlight, bytes) % 8 == 0 && offset_of!(FirstFlight, hello) % 8 == 0);
     assert!(offset_of!(FirstFlight, bytes) < offset_of!(FirstFlight, hello));
-    assert!(offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
+    assert!(offset_of!(DecisionEvent, host) % 8 == 0 && align_of::<DecisionEvent>() == 8);
 };
 
 /// Resets a first flight: zeroes everything except `bytes`, which is valid only up to `received`.

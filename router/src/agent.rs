@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use router_api::defaults::Defaults;
 use router_datapath::kernel::Mode;
-use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::reconciler::inputs::DataPathInputs;
 use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::{PinFolder, conntrack};
 use router_listener::{BindState, ListenerState};
@@ -33,7 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::admin::{self, Views};
-use crate::keep::{Inherited, Manager, Order, Orders};
+use crate::keep::{Inherited, KeeperOrder, Manager, Orders};
 use crate::published::Published;
 use crate::source::Directory;
 use crate::status::{StatusInput, StatusWriter};
@@ -85,7 +85,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let proxy = Proxy::start(config, table_watch.clone());
     let mut listeners = proxy.listeners();
-    let inputs = Inputs {
+    let inputs = DataPathInputs {
         tables: table_watch,
         listeners: listeners.clone(),
         pins: PinFolder::of(&options.instance),
@@ -173,21 +173,21 @@ async fn obey(
 ) {
     loop {
         match (orders.next().await, &mut *data_path) {
-            (Order::Leave, _) => return,
-            (Order::Yield, path) => {
+            (KeeperOrder::Leave, _) => return,
+            (KeeperOrder::Yield, path) => {
                 if let Ok(path) = path {
                     path.end(Mode::HandOver).await;
                 }
                 manager.yielded();
             }
-            (Order::Resume, Ok(path)) => {
+            (KeeperOrder::Resume, Ok(path)) => {
                 let loaded = load_kernel(options, true).unwrap_or_else(|error| Err(with_causes(&error)));
                 let resumed = loaded.and_then(|kernel| path.resume(kernel).map_err(|error| error.to_string()));
                 if let Err(error) = resumed {
                     tracing::error!(error, "the kernel data path cannot be taken up again; everything is relayed");
                 }
             }
-            (Order::Resume, Err(_)) => {}
+            (KeeperOrder::Resume, Err(_)) => {}
         }
     }
 }

@@ -53,8 +53,8 @@ enum Verb {
         #[command(flatten)]
         translation: TranslationArgs,
         /// Format of the output.
-        #[arg(short, long, value_enum, default_value_t = translate::Format::Text)]
-        output: translate::Format,
+        #[arg(short, long, value_enum, default_value_t = translate::TranslateFormat::Text)]
+        output: translate::TranslateFormat,
     },
     /// Explain why a URL or a TLS server name is served as it is: exit 0, or 4 if it is not served.
     Explain(explain::ExplainArgs),

@@ -52,17 +52,17 @@ pub enum DemoError {
 }
 
 /// One server. Ports are those of the EndpointSlices in `examples/quickstart`.
-struct Backend {
+struct DemoServer {
     name: &'static str,
     port: u16,
     /// Certificate and key in PEM, for a backend that speaks TLS.
     pair: Option<(&'static str, &'static str)>,
 }
 
-const BACKENDS: [Backend; 4] = [
-    Backend { name: "hello", port: 18080, pair: None },
-    Backend { name: "edge", port: 18081, pair: None },
-    Backend {
+const BACKENDS: [DemoServer; 4] = [
+    DemoServer { name: "hello", port: 18080, pair: None },
+    DemoServer { name: "edge", port: 18081, pair: None },
+    DemoServer {
         name: "passthrough",
         port: 18443,
         pair: Some((
@@ -70,7 +70,7 @@ const BACKENDS: [Backend; 4] = [
             include_str!("../../examples/demo-certificates/demo-only-passthrough.key"),
         )),
     },
-    Backend {
+    DemoServer {
         name: "reencrypt",
         port: 18444,
         pair: Some((

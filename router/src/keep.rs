@@ -18,4 +18,4 @@ mod manager;
 mod say;
 pub mod wire;
 
-pub use manager::{Inherited, Manager, Order, Orders, inherit};
+pub use manager::{Inherited, KeeperOrder, Manager, Orders, inherit};

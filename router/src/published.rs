@@ -6,7 +6,7 @@ use router_model::names::{RouteId, RouterName};
 use router_table::table::{ResolvedRoute, RoutingTable};
 use router_translate::engine::Engine;
 
-use crate::source::{Diagnostic, Snapshot};
+use crate::source::{Diagnostic, FolderSnapshot};
 use crate::status::StatusInput;
 
 /// One translation, as published to later stages.
@@ -22,7 +22,7 @@ pub struct Published {
 
 impl Published {
     /// Applies a snapshot to the engine.
-    pub fn new(engine: &mut Engine, snapshot: &Snapshot, revision: u64) -> Self {
+    pub fn new(engine: &mut Engine, snapshot: &FolderSnapshot, revision: u64) -> Self {
         let (table, report) = engine.apply(&snapshot.resources);
         Published {
             table: Arc::new(RoutingTable { revision, ..table }),

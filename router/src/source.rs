@@ -11,4 +11,4 @@ mod walk;
 mod watch;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use directory::{Directory, OpenError, Snapshot, folder_of};
+pub use directory::{Directory, FolderError, FolderSnapshot, folder_of};

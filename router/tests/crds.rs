@@ -12,7 +12,7 @@ use regex::Regex;
 use router::cli::translate::objects;
 use router::source::Directory;
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
 use router_translate::settings::Settings;
@@ -260,7 +260,7 @@ fn the_examples_are_good_for_schemas_and_for_sluice() {
             let parsed = parse(object.clone(), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
             let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
             assert_eq!(warnings, Vec::<String>::new(), "{object}");
-            assert!(matches!(parsed.outcome, Outcome::Good(_)), "{object} {:?}", parsed.outcome);
+            assert!(matches!(parsed.outcome, ParseOutcome::Good(_)), "{object} {:?}", parsed.outcome);
         }
         assert!(checked >= 2, "{folder}");
     }
@@ -320,6 +320,6 @@ fn what_the_schemas_refuse_is_refused_by_sluice_too() {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec });
         assert!(!problems_of(&schemas, &object).unwrap().is_empty(), "{object}");
         let outcome = parse(object.clone(), Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome;
-        assert!(matches!(outcome, Outcome::Refused { .. }), "{object}");
+        assert!(matches!(outcome, ParseOutcome::Refused { .. }), "{object}");
     }
 }

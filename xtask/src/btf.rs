@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use anyhow::{Context, Result, bail, ensure};
 
 /// Members that hold text, by struct and name.
-const TEXT_MEMBERS: [(&str, &str); 3] = [("HostKey", "host"), ("HostRoute", "backend"), ("Event", "host")];
+const TEXT_MEMBERS: [(&str, &str); 3] = [("HostKey", "host"), ("HostRoute", "backend"), ("DecisionEvent", "host")];
 
 const KIND_INT: u32 = 1;
 const KIND_ARRAY: u32 = 3;

@@ -71,28 +71,28 @@ impl Toolchain {
 
 /// What the kernel program is built as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Object {
+pub enum BpfObject {
     /// The one to run.
     Plain,
     /// The one with log lines (feature `log`), for `sluice run --kernel-log`.
     Logging,
 }
 
-impl Object {
-    const ALL: [Object; 2] = [Object::Plain, Object::Logging];
+impl BpfObject {
+    const ALL: [BpfObject; 2] = [BpfObject::Plain, BpfObject::Logging];
 
     /// Its file in `target/bpf`.
     fn file(self) -> &'static str {
         match self {
-            Object::Plain => "sluice.bpf.o",
-            Object::Logging => "sluice-log.bpf.o",
+            BpfObject::Plain => "sluice.bpf.o",
+            BpfObject::Logging => "sluice-log.bpf.o",
         }
     }
 
     fn features(self) -> &'static [&'static str] {
         match self {
-            Object::Plain => &[],
-            Object::Logging => &["--features", "log"],
+            BpfObject::Plain => &[],
+            BpfObject::Logging => &["--features", "log"],
         }
     }
 }
@@ -102,7 +102,7 @@ impl Object {
 /// # Errors
 /// When there is a warning, or no toolchain with clippy.
 pub fn lint(root: &Path) -> Result<()> {
-    Object::ALL.into_iter().try_for_each(|object| {
+    BpfObject::ALL.into_iter().try_for_each(|object| {
         let mut clippy = Toolchain::find()?.cargo(root, "clippy");
         process::run(clippy.args(object.features()).args(["--", "--deny", "warnings"]))
     })
@@ -118,7 +118,7 @@ pub fn linker_is_there() -> bool {
 /// # Errors
 /// When a tool is missing (with what to install), or the build fails.
 pub fn build(root: &Path) -> Result<PathBuf> {
-    build_as(root, Object::Plain)
+    build_as(root, BpfObject::Plain)
 }
 
 /// Builds it as all that it can be built as, to a file each.
@@ -126,10 +126,10 @@ pub fn build(root: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`build`].
 pub fn build_all(root: &Path) -> Result<Vec<PathBuf>> {
-    Object::ALL.into_iter().map(|object| build_as(root, object)).collect()
+    BpfObject::ALL.into_iter().map(|object| build_as(root, object)).collect()
 }
 
-fn build_as(root: &Path, object: Object) -> Result<PathBuf> {
+fn build_as(root: &Path, object: BpfObject) -> Result<PathBuf> {
     let toolchain = Toolchain::find()?;
     ensure!(linker_is_there(), "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`");
     let status =

@@ -56,13 +56,13 @@ const CARGO_DENY: &str = "0.20.2";
 
 /// The missing programs.
 #[derive(Default)]
-struct Plan {
+struct InstallPlan {
     packages: Vec<&'static str>,
     toolchain: bool,
     linker: bool,
 }
 
-impl Plan {
+impl InstallPlan {
     fn is_empty(&self) -> bool {
         self.packages.is_empty() && !self.toolchain && !self.linker
     }
@@ -83,7 +83,7 @@ pub fn packages(packages: &[&'static str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    announce(&Plan { packages: packages.to_vec(), ..Plan::default() });
+    announce(&InstallPlan { packages: packages.to_vec(), ..InstallPlan::default() });
     ensure!(is_there("apt-get"), "this is no Debian; install the programs above with your system's package manager");
     ensure!(process::is_root(), "installing Debian packages needs root: run it again with sudo");
     apt_get(&["update"])?;
@@ -91,7 +91,7 @@ pub fn packages(packages: &[&'static str]) -> Result<()> {
 }
 
 fn install(root: &Path, tools: &[Tool]) -> Result<()> {
-    let plan = Plan {
+    let plan = InstallPlan {
         packages: tools.iter().filter(|t| !is_there(t.program)).map(|t| t.package).collect(),
         toolchain: Toolchain::find().is_err(),
         linker: !ebpf::linker_is_there(),
@@ -149,7 +149,7 @@ pub fn cargo_deny(root: &Path) -> Result<PathBuf> {
     Ok(tools.join("bin/cargo-deny"))
 }
 
-fn announce(plan: &Plan) {
+fn announce(plan: &InstallPlan) {
     eprintln!("xtask: these are missing and will be installed:");
     for package in &plan.packages {
         eprintln!("  {package} (Debian package)");

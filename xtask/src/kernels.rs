@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::{ebpf, install};
 use guest::Guest;
 use initramfs::Initramfs;
-use packages::{Kernel, SUITES};
+use packages::{SUITES, UnpackedKernel};
 
 /// What booting kernels needs, and unpacking them.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -96,7 +96,7 @@ pub fn run(root: &Path) -> Result<Tally> {
     base.folder(&root.join("tests"));
 
     // Kernels are had one after the other, and boot side by side.
-    let kernels = SUITES.iter().map(|suite| Kernel::of(&folder, suite)).collect::<Result<Vec<_>>>()?;
+    let kernels = SUITES.iter().map(|suite| UnpackedKernel::of(&folder, suite)).collect::<Result<Vec<_>>>()?;
     let guests = kernels.iter().zip(&SUITES).map(|(kernel, suite)| {
         let image = folder.join(suite.name).join("initramfs.cpio");
         let modules = MODULES.iter().map(|name| kernel.module(name)).collect::<Result<Vec<_>>>()?;

@@ -1,7 +1,7 @@
 //! The route of a name, for every combination of map entries.
 
 use super::*;
-use crate::http::Upgrade;
+use crate::http::UpgradeProtocol;
 use crate::maps::PROTOCOL_HTTP;
 use crate::tls::AlpnSet;
 
@@ -16,19 +16,19 @@ struct Maps {
 }
 
 impl Tables for Maps {
-    fn is_passthrough(&self, candidate: Candidate) -> bool {
+    fn is_passthrough(&self, candidate: HostKeyKind) -> bool {
         self.passthrough[candidate as usize]
     }
 
-    fn tcp_be(&self, candidate: Candidate) -> Option<HostRef> {
+    fn tcp_be(&self, candidate: HostKeyKind) -> Option<HostRef> {
         self.tcp[candidate as usize]
     }
 
-    fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef> {
+    fn edge_reencrypt(&self, candidate: HostKeyKind) -> Option<HostRef> {
         self.tls[candidate as usize]
     }
 
-    fn http_be(&self, candidate: Candidate) -> Option<HostRef> {
+    fn http_be(&self, candidate: HostKeyKind) -> Option<HostRef> {
         self.http[candidate as usize]
     }
 
@@ -37,8 +37,8 @@ impl Tables for Maps {
     }
 }
 
-const NAMED: Hello = Hello { sni: Sni::Name, alpn: AlpnSet(0) };
-const HEAD: Head = Head {
+const NAMED: ClientHello = ClientHello { sni: Sni::Name, alpn: AlpnSet(0) };
+const HEAD: RequestHead = RequestHead {
     method_start: 0,
     method_len: 3,
     target_start: 4,
@@ -49,21 +49,21 @@ const HEAD: Head = Head {
     len: 32,
     framing: Framing::Sized,
     length: 0,
-    upgrade: Upgrade::No,
+    upgrade: UpgradeProtocol::No,
 };
 
 fn route(route: u32, reason: Reason, flags: u16) -> Option<HostRef> {
     Some(HostRef { route, reason: reason as u16, flags })
 }
 
-fn decision(reason: Reason, route: u32) -> Decision {
-    Decision { reason, route }
+fn decision(reason: Reason, route: u32) -> ConnectionDecision {
+    ConnectionDecision { reason, route }
 }
 
 #[test]
 fn a_hello_without_a_name_goes_to_the_agent() {
     let maps = Maps { passthrough: [true; 2], tcp: [route(1, Reason::Passthrough, 0); 2], ..Maps::default() };
-    let hello = |sni| tls(Hello { sni, ..NAMED }, &maps);
+    let hello = |sni| tls(ClientHello { sni, ..NAMED }, &maps);
     assert_eq!(hello(Sni::None), decision(Reason::NoSni, 0));
     assert_eq!(hello(Sni::IpLiteral), decision(Reason::SniAddress, 0));
     assert_eq!(hello(Sni::None).verdict(), Verdict::Pass);
@@ -140,10 +140,13 @@ fn clear_text_is_steered_only_to_a_route_that_needs_no_proxy() {
 fn an_odd_request_goes_to_the_agent() {
     let maps = Maps { http: [route(8, Reason::Cleartext, 0); 2], ..Maps::default() };
     for form in [TargetForm::Absolute, TargetForm::Authority, TargetForm::Asterisk] {
-        assert_eq!(http(Head { form, ..HEAD }, HEAD.len, &maps), decision(Reason::TargetForm, 0), "{form:?}");
+        assert_eq!(http(RequestHead { form, ..HEAD }, HEAD.len, &maps), decision(Reason::TargetForm, 0), "{form:?}");
     }
-    assert_eq!(http(Head { host: HeadHost::None, ..HEAD }, HEAD.len, &maps), decision(Reason::NoHost, 0));
-    assert_eq!(http(Head { host: HeadHost::IpLiteral, ..HEAD }, HEAD.len, &maps), decision(Reason::HostAddress, 0));
+    assert_eq!(http(RequestHead { host: HeadHost::None, ..HEAD }, HEAD.len, &maps), decision(Reason::NoHost, 0));
+    assert_eq!(
+        http(RequestHead { host: HeadHost::IpLiteral, ..HEAD }, HEAD.len, &maps),
+        decision(Reason::HostAddress, 0)
+    );
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn what_follows_a_head_at_once_is_the_proxys_to_read() {
     assert_eq!(http(HEAD, HEAD.len + 1, &maps), decision(Reason::MoreThanHead, 8));
     assert_eq!(Reason::MoreThanHead.verdict(), Verdict::Pass);
     for (framing, reason) in [(Framing::Chunked, Reason::Cleartext), (Framing::Unclear, Reason::UnclearContent)] {
-        assert_eq!(http(Head { framing, ..HEAD }, HEAD.len, &maps), decision(reason, 8), "{framing:?}");
+        assert_eq!(http(RequestHead { framing, ..HEAD }, HEAD.len, &maps), decision(reason, 8), "{framing:?}");
     }
     assert_eq!(Reason::UnclearContent.verdict(), Verdict::Pass);
 }

@@ -37,24 +37,24 @@ const END_LF: u8 = 11;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Content {
+pub struct ContentTracker {
     left: u64, // remaining bytes of SIZED and DATA; while the size of DATA is read, its value so far
     line: u32, // length of the element that is limited
     at: u8,
     pad: [u8; 3],
 }
 
-impl Content {
+impl ContentTracker {
     /// Content of this length, in bytes.
     #[inline(always)]
-    pub const fn sized(len: u64) -> Content {
-        Content { left: len, line: 0, at: if len == 0 { OVER } else { SIZED }, pad: [0; 3] }
+    pub const fn sized(len: u64) -> ContentTracker {
+        ContentTracker { left: len, line: 0, at: if len == 0 { OVER } else { SIZED }, pad: [0; 3] }
     }
 
     /// Chunked content.
     #[inline(always)]
-    pub const fn chunked() -> Content {
-        Content { left: 0, line: 0, at: SIZE, pad: [0; 3] }
+    pub const fn chunked() -> ContentTracker {
+        ContentTracker { left: 0, line: 0, at: SIZE, pad: [0; 3] }
     }
 
     /// Whether the content has ended.
@@ -75,7 +75,7 @@ impl Content {
         if self.at == SIZED || self.at == DATA { self.left } else { 0 }
     }
 
-    /// Skips this many bytes of data, at most [`Content::free`].
+    /// Skips this many bytes of data, at most [`ContentTracker::free`].
     #[inline(always)]
     pub const fn pass(&mut self, bytes: u64) {
         if bytes == 0 {

@@ -1,7 +1,7 @@
 //! The fields that determine where a request's content ends, and whether another protocol may follow: Content-Length,
 //! Transfer-Encoding, Expect, Upgrade. Byte by byte, alongside the parser that finds names and values.
 
-use super::head::{Framing, Upgrade};
+use super::head::{Framing, UpgradeProtocol};
 
 // The field that a name may be, or that a value belongs to.
 const ORDINARY: u8 = 0;
@@ -84,13 +84,13 @@ impl FramingReader {
 
     /// The protocol that the request asks for.
     #[inline(always)]
-    pub fn upgrade(&self) -> Upgrade {
+    pub fn upgrade(&self) -> UpgradeProtocol {
         if self.found & UPGRADES == 0 {
-            Upgrade::No
+            UpgradeProtocol::No
         } else if self.found & UPGRADES_ELSE == 0 {
-            Upgrade::H2c
+            UpgradeProtocol::H2c
         } else {
-            Upgrade::Other
+            UpgradeProtocol::Other
         }
     }
 

@@ -59,7 +59,7 @@ pub enum TargetForm {
 
 /// Contents of a complete head. Offsets count from the first byte of the connection's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RequestHead {
     /// Offset of the method (after empty lines before the request line).
     pub method_start: u32,
     /// Bytes of the method.
@@ -81,7 +81,7 @@ pub struct Head {
     /// Bytes of content, when [`Framing::Sized`].
     pub length: u64,
     /// The protocol that it asks for.
-    pub upgrade: Upgrade,
+    pub upgrade: UpgradeProtocol,
 }
 
 /// How the end of a request's content is determined (RFC 9112 §6.3).
@@ -100,7 +100,7 @@ pub enum Framing {
 /// The protocol that a request asks its connection to switch to (RFC 9110 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Upgrade {
+pub enum UpgradeProtocol {
     /// None.
     No = 0,
     /// HTTP/2 alone, as some clients do with every request.

@@ -41,7 +41,7 @@ pub struct Decided {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Event {
+pub struct DecisionEvent {
     /// The connection.
     pub flow: FlowKey,
     /// Segments of the first flight.
@@ -55,5 +55,5 @@ pub struct Event {
 const _: () = {
     assert!(size_of::<ConnVerdict>() == 8 + 4 + 4 + 4 + 2 + 1 + 1);
     assert!(size_of::<Decided>() == size_of::<FlowKey>() + 4 + size_of::<ConnVerdict>());
-    assert!(size_of::<Event>() == size_of::<FlowKey>() + 4 + size_of::<ConnVerdict>() + NAME_FIELD);
+    assert!(size_of::<DecisionEvent>() == size_of::<FlowKey>() + 4 + size_of::<ConnVerdict>() + NAME_FIELD);
 };

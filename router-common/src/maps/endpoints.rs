@@ -2,7 +2,8 @@
 
 /// A PROXY v2 header precedes the client's first bytes.
 pub const POOL_PROXY_V2: u32 = 1;
-/// Each dial is reported as an [`Event`](super::Event), like every other decision: the agent needs the name.
+/// Each dial is reported as a [`DecisionEvent`](super::DecisionEvent), like every other decision: the agent needs the
+/// name.
 pub const POOL_TOLD: u32 = 2;
 
 /// The endpoints of a route: slots 0 .. `slots` of pool `id`. Ids are never reused: a new set of slots is written under
@@ -10,7 +11,7 @@ pub const POOL_TOLD: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Pool {
+pub struct KernelPool {
     /// Pool id.
     pub id: u32,
     /// Number of slots; 0 if the route has no endpoint that the kernel can dial.
@@ -35,7 +36,7 @@ pub struct SlotKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Slot {
+pub struct AliasSlot {
     /// Endpoint id.
     pub endpoint: u32,
     /// This endpoint's share of the column, of 2³²; `u32::MAX` means all of it.
@@ -48,7 +49,7 @@ pub struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Endpoint {
+pub struct KernelEndpoint {
     /// Address.
     pub address: [u8; 16],
     /// Source address of connections to it.
@@ -77,9 +78,9 @@ pub struct EndpointState {
 }
 
 const _: () = {
-    assert!(size_of::<Pool>() == 3 * 4);
+    assert!(size_of::<KernelPool>() == 3 * 4);
     assert!(size_of::<SlotKey>() == 2 * 4);
-    assert!(size_of::<Slot>() == 3 * 4);
-    assert!(size_of::<Endpoint>() == 16 + 16 + 4 + 2 + 2);
+    assert!(size_of::<AliasSlot>() == 3 * 4);
+    assert!(size_of::<KernelEndpoint>() == 16 + 16 + 4 + 2 + 2);
     assert!(size_of::<EndpointState>() == 2 * 8 + 2 * 4);
 };

@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use crate::hostname::{HostBuilder, NAME_FIELD};
-use crate::http::{Content, HeadParser};
+use crate::http::{ContentTracker, HeadParser};
 use crate::tls::HelloParser;
 
 /// The SYN-ACK was seen: all fields of the [`Handshake`] are valid.
@@ -100,7 +100,7 @@ pub struct Dial {
     /// Its Ethernet addresses, swapped: those of packets to the neighbour that sent it.
     pub macs: [u8; 12],
     /// Clear text only: the content that the request announces.
-    pub content: Content,
+    pub content: ContentTracker,
 }
 
 /// A first flight: gathered until its route is known, then kept until the endpoint has acknowledged all of it.
@@ -168,7 +168,7 @@ const _: () = {
     assert!(size_of::<Handshake>() == 8 + 3 * 4 + 2 + 4 + 6);
     assert!(size_of::<HelloParser>() == 8 + 8 * 4 + 2 + 6);
     assert!(size_of::<HeadParser>() == 8 + (2 * 8 + 3 + 5) + 3 * 4 + 3 * 2 + 3 + 3);
-    assert!(size_of::<Content>() == 8 + 4 + 1 + 3);
+    assert!(size_of::<ContentTracker>() == 8 + 4 + 1 + 3);
     assert!(size_of::<HostBuilder>() == 2 * NAME_FIELD + 4 + 2 * 2 + 4 + 4);
     assert!(
         size_of::<FirstFlight>()
@@ -186,5 +186,5 @@ const _: () = {
     assert!(offset_of!(ShortFlight, went_up) == offset_of!(FirstFlight, went_up));
     assert!(offset_of!(ShortFlight, dial) == offset_of!(FirstFlight, dial));
     assert!(offset_of!(ShortFlight, bytes) == offset_of!(FirstFlight, bytes));
-    assert!(size_of::<Dial>() == size_of::<Handshake>() + 10 * 4 + 2 * 2 + 4 + 16 + size_of::<Content>());
+    assert!(size_of::<Dial>() == size_of::<Handshake>() + 10 * 4 + 2 * 2 + 4 + 16 + size_of::<ContentTracker>());
 };

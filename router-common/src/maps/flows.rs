@@ -1,7 +1,7 @@
 //! Connections that the kernel carries.
 
-use super::key::{FlowKey, Translation};
-use crate::http::Content;
+use super::key::{FlowKey, FlowTranslation};
+use crate::http::ContentTracker;
 
 /// The SYN to the endpoint was sent.
 pub const STATE_DIALING: u8 = 1;
@@ -43,7 +43,7 @@ pub const FLOW_SWITCHED: u8 = 128;
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Flow {
     /// Translation of its packets.
-    pub rewrite: Translation,
+    pub rewrite: FlowTranslation,
     /// Index of the outgoing interface.
     pub interface: u32,
     /// Route id.
@@ -91,7 +91,7 @@ pub struct Flow {
     /// begun to reuse its port.
     pub claims: u8,
     /// In a clear-text client's entry: remaining content of the current request after `judged`.
-    pub content: Content,
+    pub content: ContentTracker,
 }
 
 /// The end of a connection that the kernel carried, a record of the `flow_ends` ring.
@@ -184,6 +184,8 @@ const _: () = {
     assert!(size_of::<FragmentKey>() == 16 + 16 + 4);
     assert!(size_of::<Fragmented>() == 2 * size_of::<FlowKey>() + 6 * 4 + 8);
     assert!(size_of::<Repeated>() == 2 * 4);
-    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8 + size_of::<Content>());
+    assert!(
+        size_of::<Flow>() == size_of::<FlowTranslation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8 + size_of::<ContentTracker>()
+    );
     assert!(size_of::<FlowEnd>() == 2 * size_of::<FlowKey>() + 6 * 8 + 3 * 4 + 4);
 };

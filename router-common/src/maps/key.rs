@@ -43,7 +43,7 @@ impl FlowKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Translation {
+pub struct FlowTranslation {
     /// Source and destination of the translated packet, of the same IP version as the original.
     pub to: FlowKey,
     /// Added to the sequence number, modulo 2³².
@@ -64,5 +64,5 @@ pub struct Translation {
 
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
-    assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
+    assert!(size_of::<FlowTranslation>() == size_of::<FlowKey>() + 4 * 4 + 4);
 };

@@ -1,6 +1,6 @@
 //! Map names, at most 15 bytes each (the kernel's limit).
 
-/// [`super::ListenerKey`] → [`super::Listener`].
+/// [`super::ListenerKey`] → [`super::ListenerOwner`].
 pub const LISTENERS: &str = "listeners";
 /// [`super::HostKey`] → [`super::HostRoute`]: hosts of clear-text requests.
 pub const HTTP_BE: &str = "http_be";
@@ -29,7 +29,7 @@ pub const VERDICTS: &str = "verdicts";
 pub const ROUTE_STATS: &str = "route_stats";
 /// `u32` reason code → `u64` number of connections, per CPU.
 pub const REASON_STATS: &str = "reason_stats";
-/// Ring buffer of [`super::Event`].
+/// Ring buffer of [`super::DecisionEvent`].
 pub const EVENTS: &str = "events";
 /// [`super::FlowKey`] → [`super::Flow`]: both directions of every connection that the kernel carries. Not LRU: entries
 /// are never evicted.
@@ -45,11 +45,11 @@ pub const FRAGMENT_IDS: &str = "fragment_ids";
 pub const FRAGMENTING: &str = "fragmenting";
 /// Ring buffer of [`super::FlowEnd`].
 pub const FLOW_ENDS: &str = "flow_ends";
-/// `u32` route → [`super::Pool`].
+/// `u32` route → [`super::KernelPool`].
 pub const POOLS: &str = "pools";
-/// [`super::SlotKey`] → [`super::Slot`].
+/// [`super::SlotKey`] → [`super::AliasSlot`].
 pub const SLOTS: &str = "slots";
-/// `u32` endpoint → [`super::Endpoint`].
+/// `u32` endpoint → [`super::KernelEndpoint`].
 pub const ENDPOINTS: &str = "endpoints";
 /// `u32` endpoint → [`super::EndpointState`].
 pub const ENDPOINT_STATE: &str = "endpoint_state";
@@ -69,5 +69,5 @@ pub const TAKEN: &str = "taken";
 /// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries uses them, and another program's
 /// SYN with them was dropped.
 pub const CLASHES: &str = "clashes";
-/// `u32` 0 → [`super::Meta`].
+/// `u32` 0 → [`super::MapsMeta`].
 pub const META: &str = "sluice_meta";

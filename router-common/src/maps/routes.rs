@@ -25,7 +25,7 @@ pub const PROTOCOL_TLS: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Listener {
+pub struct ListenerOwner {
     /// Router id, the scope of host keys.
     pub router: u32,
     /// [`PROTOCOL_HTTP`] or [`PROTOCOL_TLS`].
@@ -139,7 +139,7 @@ impl HostKey {
 
 const _: () = {
     assert!(size_of::<ListenerKey>() == 16 + 2 + 2);
-    assert!(size_of::<Listener>() == 4 + 1 + 1 + 2);
+    assert!(size_of::<ListenerOwner>() == 4 + 1 + 1 + 2);
     assert!(size_of::<HostKey>() == 4 + 4 + NAME_FIELD);
     assert!(size_of::<HostRoute>() == 4 + 2 + 2 + BACKEND_FIELD);
     assert!(size_of::<AllowNet>() == 4 + 16);

@@ -23,7 +23,7 @@ fn packet(options: &[u8]) -> Vec<u8> {
 /// Reads them with every reader, and compares the results.
 fn read_of(options: &[u8]) -> TcpOptions {
     let mut reader =
-        Reader { bytes: [0; 64], len: options.len() as u32, at: 0, begin: 54, found: TcpOptions::default() };
+        OptionReader { bytes: [0; 64], len: options.len() as u32, at: 0, begin: 54, found: TcpOptions::default() };
     reader.bytes[..options.len()].copy_from_slice(options);
     let steps = (0..=MAX_OPTIONS).take_while(|_| reader.step()).count();
     assert!(steps <= MAX_OPTIONS as usize, "the reading has an end");
@@ -88,7 +88,7 @@ fn a_shift_above_fourteen_counts_as_fourteen() {
 #[test]
 fn an_option_whose_length_is_behind_the_end_ends_the_reading() {
     for behind in 0..=u8::MAX {
-        let mut reader = Reader { bytes: [0; 64], len: 1, at: 0, begin: 54, found: TcpOptions::default() };
+        let mut reader = OptionReader { bytes: [0; 64], len: 1, at: 0, begin: 54, found: TcpOptions::default() };
         (reader.bytes[0], reader.bytes[1]) = (MSS, behind);
         assert!(!reader.step(), "{behind}");
         assert_eq!(reader.found, TcpOptions::default());

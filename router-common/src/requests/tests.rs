@@ -12,7 +12,7 @@ use crate::http::{HeadParser, Progress};
 /// A connection as the kernel program tracks it.
 struct Followed {
     judged: u32,
-    content: Content,
+    content: ContentTracker,
     parser: HeadParser,
     host: HostBuilder,
 }
@@ -32,10 +32,10 @@ impl Connection for Followed {
         let len = bytes.len() as u32;
         let quick = is_content(self.judged, &self.content, seq.wrapping_add(len));
         let from = match place(&mut self.judged, &mut self.content, acked, seq, len) {
-            Place::Passes => return Fate::Passes,
+            SegmentPosition::Passes => return Fate::Passes,
             _ if quick => panic!("what is content is not looked at"),
-            Place::Early => return Fate::Early,
-            Place::From(from) => from,
+            SegmentPosition::Early => return Fate::Early,
+            SegmentPosition::From(from) => from,
         };
         let (mut content, mut parser, mut host) = (self.content, self.parser, self.host);
         content.pass(content.free());
@@ -93,7 +93,7 @@ fn streams_of_every_kind_are_drawn() {
 
 #[test]
 fn content_longer_than_sequence_numbers_is_passed_over() {
-    let (mut judged, mut content) = (u32::MAX - 5, Content::sized(10 << 32));
+    let (mut judged, mut content) = (u32::MAX - 5, ContentTracker::sized(10 << 32));
     let mut seq = judged;
     let mut sent = 0_u64;
     while sent < 10 << 32 {
@@ -101,31 +101,35 @@ fn content_longer_than_sequence_numbers_is_passed_over() {
         for _ in 0..3 {
             let len = (1_u64 << 28).min((10 << 32) - sent) as u32;
             if !is_content(judged, &content, seq.wrapping_add(len)) {
-                assert_eq!(place(&mut judged, &mut content, acked, seq, len), Place::Passes, "after {sent} bytes");
+                assert_eq!(
+                    place(&mut judged, &mut content, acked, seq, len),
+                    SegmentPosition::Passes,
+                    "after {sent} bytes"
+                );
             }
             seq = seq.wrapping_add(len);
             sent += u64::from(len);
         }
     }
-    assert_eq!(place(&mut judged, &mut content, seq, seq, 1), Place::From(0));
+    assert_eq!(place(&mut judged, &mut content, seq, seq, 1), SegmentPosition::From(0));
     assert!(content.is_over());
 }
 
 #[test]
 fn of_a_gap_only_content_comes_through() {
     let mut judged = 100;
-    let mut content = Content::sized(50);
+    let mut content = ContentTracker::sized(50);
     let mut at = |seq, len| place(&mut judged, &mut content, 0x8000_0000, seq, len);
-    assert_eq!(at(120, 30), Place::Passes, "content behind a gap");
-    assert_eq!(at(90, 10), Place::Passes, "sent again");
-    assert_eq!(at(120, 31), Place::From(30), "the end of content, and a byte behind it");
-    assert_eq!(at(151, 1), Place::Early, "a byte is missing that may begin a head");
+    assert_eq!(at(120, 30), SegmentPosition::Passes, "content behind a gap");
+    assert_eq!(at(90, 10), SegmentPosition::Passes, "sent again");
+    assert_eq!(at(120, 31), SegmentPosition::From(30), "the end of content, and a byte behind it");
+    assert_eq!(at(151, 1), SegmentPosition::Early, "a byte is missing that may begin a head");
 }
 
 #[test]
 fn an_endpoint_cannot_acknowledge_what_was_not_looked_at() {
-    let (mut judged, mut content) = (100, Content::sized(50));
+    let (mut judged, mut content) = (100, ContentTracker::sized(50));
     let whole = tempting(40);
-    assert_eq!(place(&mut judged, &mut content, 1000, 150, whole.len() as u32), Place::From(0));
-    assert_eq!((judged, content), (150, Content::default()));
+    assert_eq!(place(&mut judged, &mut content, 1000, 150, whole.len() as u32), SegmentPosition::From(0));
+    assert_eq!((judged, content), (150, ContentTracker::default()));
 }

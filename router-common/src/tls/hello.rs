@@ -80,7 +80,7 @@ impl AlpnSet {
 
 /// Contents of a complete ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello {
+pub struct ClientHello {
     /// The server name.
     pub sni: Sni,
     /// The offered protocols.
@@ -100,7 +100,7 @@ pub enum Progress {
 
 /// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct HelloStep {
     /// Bytes consumed, at least one.
     pub consumed: u32,
     /// State after them.

@@ -1,6 +1,6 @@
 //! The addresses in the IP header, and their effect on the IP and TCP checksums.
 
-use super::difference::Difference;
+use super::difference::ChecksumDelta;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;
@@ -13,8 +13,8 @@ const IP6_ADDRESSES: u32 = ETHERNET + 8;
 /// The difference that a change of addresses makes to a checksum, that of the IPv4 header or of the pseudo header.
 /// `whole`: all 16 bytes, not only the embedded IPv4 address.
 #[inline(always)]
-pub fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Difference {
-    let mut difference = Difference::default();
+pub fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> ChecksumDelta {
+    let mut difference = ChecksumDelta::default();
     for at in [0, 4, 8, 12] {
         if whole || at == 12 {
             difference.change_bytes(word(&from.source, at), word(&to.source, at));

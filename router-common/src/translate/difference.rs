@@ -4,9 +4,9 @@
 /// §2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Difference(u64);
+pub struct ChecksumDelta(u64);
 
-impl Difference {
+impl ChecksumDelta {
     /// Adds a change of four bytes at an even offset, given as a number in network byte order. A field of two bytes is
     /// passed as one of four with leading zeros.
     #[inline(always)]
@@ -31,7 +31,7 @@ impl Difference {
     /// Adds the changes of another difference whose bytes begin at `offset`. At an odd offset each byte is in the other
     /// half of its word, so the sum's bytes are swapped (RFC 1071 §2(B)): that multiplies it by 2⁸, modulo 2¹⁶ − 1.
     #[inline(always)]
-    pub fn add_at(&mut self, offset: u32, other: Difference) {
+    pub fn add_at(&mut self, offset: u32, other: ChecksumDelta) {
         self.0 = self.0.wrapping_add((other.folded() as u64) << ((offset & 1) * 8));
     }
 
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_folding_carries_is_folded_too() {
-        let mut difference = Difference::default();
+        let mut difference = ChecksumDelta::default();
         for change in [u32::MAX, u32::MAX, 1] {
             difference.add_folded(change);
         }

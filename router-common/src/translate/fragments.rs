@@ -2,7 +2,7 @@
 //! Its checksum covers the whole packet, and is updated by the difference without the other fragments.
 
 use super::addresses::{IP_CHECKSUM, addresses_difference, store_addresses};
-use super::difference::Difference;
+use super::difference::ChecksumDelta;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;
@@ -28,7 +28,7 @@ pub fn identify(packet: &mut impl PacketMut, v6: bool, id: u32) -> bool {
     }
     let Some(old) = packet.load::<2>(ID4) else { return false };
     let id = id as u16;
-    let mut difference = Difference::default();
+    let mut difference = ChecksumDelta::default();
     difference.change(u16::from_be_bytes(old) as u32, id as u32);
     packet.store(ID4, &id.to_be_bytes()) && packet.fix_ip_checksum(IP_CHECKSUM, difference.folded())
 }

@@ -13,10 +13,10 @@ pub trait PacketMut: Packet {
     /// `BPF_F_RECOMPUTE_CSUM`). The same as [`PacketMut::store`] if there is no such sum.
     fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool;
 
-    /// Adds a [`Difference`](super::Difference) to the IPv4 header checksum, whose field is at `offset`.
+    /// Adds a [`ChecksumDelta`](super::ChecksumDelta) to the IPv4 header checksum, whose field is at `offset`.
     fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool;
 
-    /// Adds a [`Difference`](super::Difference) to the TCP checksum, whose field is at `offset`. `pseudo`: the
+    /// Adds a [`ChecksumDelta`](super::ChecksumDelta) to the TCP checksum, whose field is at `offset`. `pseudo`: the
     /// difference is of the pseudo header (RFC 9293 §3.1), whose sum is in the field even if hardware has to complete
     /// the checksum (`CHECKSUM_PARTIAL`). Other differences do not change the field then.
     fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool;
@@ -29,7 +29,7 @@ pub trait PacketMut: Packet {
     fn take_out(&mut self, v6: bool, len: u32) -> bool;
 
     /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even; returns the folded
-    /// [`Difference`](super::Difference). The kernel implements its own loop.
+    /// [`ChecksumDelta`](super::ChecksumDelta). The kernel implements its own loop.
     fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
         let mut rewriter = Rewriter::new(len, deltas);
         for (at, byte) in (offset..offset + len).zip(&mut rewriter.bytes) {

@@ -1,6 +1,6 @@
 //! Rewrites a packet's TCP options, one step at a time.
 
-use super::difference::Difference;
+use super::difference::ChecksumDelta;
 use crate::options::{END, MAX_OPTIONS, NOP, OPTIONS_ROOM, SACK, TIMESTAMPS};
 
 /// Translates one option per step, so that the kernel can call it in a loop that the verifier does not unroll. A
@@ -11,7 +11,7 @@ pub struct Rewriter {
     /// The options.
     pub bytes: [u8; OPTIONS_ROOM],
     /// The difference so far.
-    pub difference: Difference,
+    pub difference: ChecksumDelta,
     /// Number of bytes, at most [`MAX_OPTIONS`].
     pub len: u32,
     /// Position of the next option, or of the next number of the current one.
@@ -28,14 +28,14 @@ impl Rewriter {
     /// A rewriter at the beginning of `len` bytes of options, which the caller fills in.
     #[inline(always)]
     pub fn new(len: u32, all_deltas: [u32; 3]) -> Self {
-        let difference = Difference::default();
+        let difference = ChecksumDelta::default();
         Rewriter { bytes: [0; OPTIONS_ROOM], difference, len, at: 0, numbers: 0, deltas: [0; 2], all_deltas }
     }
 
     /// The same in place.
     #[inline(always)]
     pub fn begin_anew(&mut self, len: u32, all_deltas: [u32; 3]) {
-        self.difference = Difference::default();
+        self.difference = ChecksumDelta::default();
         self.len = len;
         self.at = 0;
         self.numbers = 0;
@@ -91,7 +91,7 @@ impl Rewriter {
         let at = self.at;
         let old = [self.byte(at), self.byte(at + 1), self.byte(at + 2), self.byte(at + 3)];
         let new = u32::from_be_bytes(old).wrapping_add(self.deltas[0]).to_be_bytes();
-        let mut change = Difference::default();
+        let mut change = ChecksumDelta::default();
         change.change_bytes(old, new);
         // The Ethernet, IP and TCP headers before the options have an even length.
         self.difference.add_at(at, change);

@@ -34,9 +34,9 @@ pub(super) fn any_number() -> impl Strategy<Value = u32> {
     prop_oneof![any::<u32>(), 0..4_u32, (0..2000_u32).prop_map(|below| u32::MAX - below)]
 }
 
-fn any_translation(v6: bool) -> impl Strategy<Value = Translation> {
+fn any_translation(v6: bool) -> impl Strategy<Value = FlowTranslation> {
     (any_flow(v6), [any_number(), any_number(), any_number(), any_number()], 0..15_u8, 0..15_u8).prop_map(
-        |(to, [delta_seq, delta_ack, delta_tsval, delta_tsecr], shift_up, shift_down)| Translation {
+        |(to, [delta_seq, delta_ack, delta_tsval, delta_tsecr], shift_up, shift_down)| FlowTranslation {
             to,
             delta_seq,
             delta_ack,
@@ -69,13 +69,13 @@ pub fn any_sums() -> impl Strategy<Value = Sums> {
     prop_oneof![Just(Sums::Full), Just(Sums::Partial), Just(Sums::Complete(0))]
 }
 
-fn any_case() -> impl Strategy<Value = (Headers, Translation, Sums)> {
+fn any_case() -> impl Strategy<Value = (Headers, FlowTranslation, Sums)> {
     any::<bool>().prop_flat_map(|v6| (any_headers(v6), any_translation(v6), any_sums()))
 }
 
 /// The translation of the opposite direction, except for the window.
-fn back(headers: &Headers, t: &Translation) -> Translation {
-    Translation {
+fn back(headers: &Headers, t: &FlowTranslation) -> FlowTranslation {
+    FlowTranslation {
         to: headers.flow,
         delta_seq: t.delta_seq.wrapping_neg(),
         delta_ack: t.delta_ack.wrapping_neg(),
@@ -88,7 +88,7 @@ fn back(headers: &Headers, t: &Translation) -> Translation {
 }
 
 /// Translates like the kernel program, and verifies every checksum.
-pub(super) fn translated(frame: &Frame, t: &Translation) -> Frame {
+pub(super) fn translated(frame: &Frame, t: &FlowTranslation) -> Frame {
     let mut frame = frame.clone();
     let read = segment(&&frame.bytes[..]).expect("a TCP segment");
     assert!(translate(&mut frame, &read, t), "refused: {read:?}");
@@ -97,7 +97,7 @@ pub(super) fn translated(frame: &Frame, t: &Translation) -> Frame {
 }
 
 /// The expected headers, the window aside.
-fn expected(headers: &Headers, t: &Translation) -> Headers {
+fn expected(headers: &Headers, t: &FlowTranslation) -> Headers {
     let ack = headers.flags & ACK != 0;
     Headers {
         flow: t.to,
@@ -168,8 +168,8 @@ proptest! {
 }
 
 /// A translation that changes every number.
-fn changing_all() -> Translation {
-    Translation {
+fn changing_all() -> FlowTranslation {
+    FlowTranslation {
         to: FlowKey {
             source: mapped([10, 0, 0, 1]),
             destination: mapped([10, 0, 0, 2]),

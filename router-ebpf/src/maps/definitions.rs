@@ -5,21 +5,21 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use router_common::maps::{
-    AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd,
-    FlowKey, FragmentKey, Fragmented, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, MAX_ALLOW,
-    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
-    MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta, Pool, Repeated, RouteName, RouteStats, ShortFlight, Slot,
-    SlotKey,
+    AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
+    FlowEnd, FlowKey, FragmentKey, Fragmented, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead,
+    ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES,
+    MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, MapsMeta, Repeated,
+    RouteName, RouteStats, ShortFlight, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
 
-use crate::scratch::{Hop, MAX_HOPS, Scratch};
+use crate::scratch::{MAX_HOPS, NextHop, Scratch};
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
 #[btf_map]
-pub static listeners: HashMap<ListenerKey, Listener, MAX_LISTENERS> = HashMap::new();
+pub static listeners: HashMap<ListenerKey, ListenerOwner, MAX_LISTENERS> = HashMap::new();
 #[btf_map]
 pub static http_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
 #[btf_map]
@@ -45,9 +45,9 @@ pub static route_stats: PerCpuHashMap<u32, RouteStats, MAX_HOSTS, SPARSE> = PerC
 #[btf_map]
 pub static reason_stats: PerCpuArray<u64, { REASON_CODES as usize }> = PerCpuArray::new();
 #[btf_map]
-pub static events: RingBuf<Event, EVENT_RING> = RingBuf::new();
+pub static events: RingBuf<DecisionEvent, EVENT_RING> = RingBuf::new();
 #[btf_map]
-pub static sluice_meta: Array<Meta, 1> = Array::new();
+pub static sluice_meta: Array<MapsMeta, 1> = Array::new();
 #[btf_map]
 pub static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
 #[btf_map]
@@ -61,11 +61,11 @@ pub static fragmenting: LruHashMap<[u8; 16], u64, MAX_FRAGMENTED> = LruHashMap::
 #[btf_map]
 pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
 #[btf_map]
-pub static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
+pub static pools: HashMap<u32, KernelPool, MAX_HOSTS, SPARSE> = HashMap::new();
 #[btf_map]
-pub static slots: HashMap<SlotKey, Slot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+pub static slots: HashMap<SlotKey, AliasSlot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 #[btf_map]
-pub static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+pub static endpoints: HashMap<u32, KernelEndpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 #[btf_map]
 pub static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 #[btf_map]
@@ -84,7 +84,7 @@ pub static routes: HashMap<u32, RouteName, MAX_HOSTS, SPARSE> = HashMap::new();
 pub static scratch: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 
 #[btf_map]
-pub static next_hops: PerCpuArray<Hop, MAX_HOPS> = PerCpuArray::new();
+pub static next_hops: PerCpuArray<NextHop, MAX_HOPS> = PerCpuArray::new();
 
 #[btf_map]
 pub static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();

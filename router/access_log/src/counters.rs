@@ -34,7 +34,7 @@ pub struct RouteCounters {
     pub copies_lost: u64,
 }
 
-type Key = (RouterName, RouteId);
+type CounterKey = (RouterName, RouteId);
 
 /// Counters of a route.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ struct UnreportedLosses {
 /// Counters of all routes. Bounded by the routing table: the counters of removed routes are dropped.
 #[derive(Debug, Default)]
 pub struct Counters {
-    by_route: RwLock<BTreeMap<Key, Arc<Totals>>>,
+    by_route: RwLock<BTreeMap<CounterKey, Arc<Totals>>>,
 }
 
 impl Totals {

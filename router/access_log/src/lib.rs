@@ -18,12 +18,12 @@ use router_model::names::{RouteId, RouterName};
 
 pub use counters::{Counters, RouteCounters, Totals};
 pub use line::{Captured, DataPath, Line, LineRoute};
-pub use log::{AccessLog, AccessLogForm, Mark};
+pub use log::{AccessLog, AccessLogForm, QueueMark};
 pub use router_table::flag::Flag;
 
 /// A connection that the kernel carried or rejected.
 #[derive(Clone, Debug)]
-pub struct Carried<'c> {
+pub struct KernelConnection<'c> {
     /// Router of the listener.
     pub router: &'c RouterName,
     /// Client address.
@@ -50,7 +50,7 @@ pub struct Carried<'c> {
 
 impl AccessLog {
     /// Updates the route's counters, and writes the line.
-    pub fn carried(&self, one: &Carried<'_>) {
+    pub fn carried(&self, one: &KernelConnection<'_>) {
         self.counters().totals(one.router, one.route).add(one.bytes_in, one.bytes_out, one.flag);
         if !self.is_wanted() {
             return;

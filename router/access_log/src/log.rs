@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::counters::Counters;
 use super::line::Line;
 use super::log_writer;
-use super::syslog::Sender;
+use super::syslog::SyslogSender;
 
 /// Most queued lines. When the queue is full, further lines are dropped and counted.
 const QUEUE: usize = 16 * 1024;
@@ -48,7 +48,7 @@ pub struct AccessLog(Arc<Handles>);
 #[derive(Clone, Debug)]
 struct Handles {
     counters: Arc<Counters>,
-    queue: Option<SyncSender<Message>>,
+    queue: Option<SyncSender<LogMessage>>,
     dropped: Arc<AtomicU64>,
     /// Whether the default destination is enabled.
     is_own: bool,
@@ -71,7 +71,7 @@ struct RouterLog {
 }
 
 #[derive(Debug)]
-enum Message {
+enum LogMessage {
     Line(Box<Line>),
     Flush(oneshot::Sender<()>),
 }
@@ -91,12 +91,12 @@ impl AccessLog {
             AccessLog(Arc::new(Handles { counters, queue, dropped, is_own, elsewhere }))
         };
         let (queue, lines) = sync_channel(QUEUE);
-        let writer = Writer {
+        let writer = QueueWriter {
             form,
             dropped: Arc::clone(&dropped),
             out: Vec::new(),
             elsewhere: Arc::clone(&elsewhere),
-            sender: Sender::default(),
+            sender: SyslogSender::default(),
         };
         match thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&lines)) {
             Ok(_) => log(Some(queue)),
@@ -158,7 +158,7 @@ impl AccessLog {
     /// Queues a line, or drops it if the queue is full.
     pub fn write(&self, line: Line) {
         let Some(queue) = &self.0.queue else { return };
-        if queue.try_send(Message::Line(Box::new(line))).is_err() {
+        if queue.try_send(LogMessage::Line(Box::new(line))).is_err() {
             self.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -171,18 +171,18 @@ impl AccessLog {
     }
 
     /// Marks the current end of the queue; `None` if there is no writer or the queue is full.
-    pub fn mark(&self) -> Option<Mark> {
+    pub fn mark(&self) -> Option<QueueMark> {
         let (done, is_done) = oneshot::channel();
-        self.0.queue.as_ref()?.try_send(Message::Flush(done)).ok()?;
-        Some(Mark(is_done))
+        self.0.queue.as_ref()?.try_send(LogMessage::Flush(done)).ok()?;
+        Some(QueueMark(is_done))
     }
 }
 
 /// A position in the queue.
 #[derive(Debug)]
-pub struct Mark(oneshot::Receiver<()>);
+pub struct QueueMark(oneshot::Receiver<()>);
 
-impl Mark {
+impl QueueMark {
     /// Waits until all earlier lines were written, at most for this long.
     pub async fn reached(self, longest: Duration) {
         // An error means that the thread has ended, and its lines are lost.
@@ -192,7 +192,7 @@ impl Mark {
 
 /// Lines that were not written.
 #[cfg(test)]
-pub struct TestQueue(Receiver<Message>);
+pub struct TestQueue(Receiver<LogMessage>);
 
 #[cfg(test)]
 impl TestQueue {
@@ -202,17 +202,17 @@ impl TestQueue {
     }
 }
 
-struct Writer {
+struct QueueWriter {
     form: AccessLogForm,
     dropped: Arc<AtomicU64>,
     out: Vec<u8>,
     elsewhere: Arc<RouterOutput>,
-    sender: Sender,
+    sender: SyslogSender,
 }
 
-impl Writer {
+impl QueueWriter {
     /// Writes until all senders are dropped.
-    fn run(mut self, lines: &Receiver<Message>) {
+    fn run(mut self, lines: &Receiver<LogMessage>) {
         let mut told = 0;
         log_writer::gather();
         loop {
@@ -229,8 +229,8 @@ impl Writer {
                 }
             };
             match message {
-                Message::Line(line) => self.line(&line),
-                Message::Flush(done) => {
+                LogMessage::Line(line) => self.line(&line),
+                LogMessage::Flush(done) => {
                     self.flush();
                     // The receiver may have stopped waiting.
                     let _ = done.send(());

@@ -13,12 +13,12 @@ const SEVERITY: u16 = 6;
 
 /// The sending sockets, opened on first use.
 #[derive(Debug, Default)]
-pub struct Sender {
+pub struct SyslogSender {
     v4: Option<UdpSocket>,
     v6: Option<UdpSocket>,
 }
 
-impl Sender {
+impl SyslogSender {
     /// Sends a line without waiting.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn lines_arrive_over_both_families_and_a_server_that_cannot_be_sent_to_is_an_error() {
-        let mut sender = Sender::default();
+        let mut sender = SyslogSender::default();
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let socket = UdpSocket::bind(address).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

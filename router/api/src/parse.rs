@@ -24,14 +24,14 @@ use crate::{contour, gateway_api};
 #[derive(Debug)]
 pub struct Parsed {
     /// The object, or why there is none.
-    pub outcome: Outcome,
+    pub outcome: ParseOutcome,
     /// Warnings; they do not reject the object.
     pub warnings: Vec<FieldError>,
 }
 
 /// The object, or why there is none.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ParseOutcome {
     /// A valid object.
     Good(Object),
     /// An invalid object of a supported kind, with a name.
@@ -81,7 +81,7 @@ fn parse_object(
     defaults: &Defaults,
     materials: &mut MaterialCache,
     findings: &mut Findings,
-) -> Outcome {
+) -> ParseOutcome {
     let mut fields = Fields::of(Some(&value), FieldPath::root(), findings);
     let api_version = fields.text("apiVersion", findings).unwrap_or_default().to_owned();
     let kind_name = fields.text("kind", findings).unwrap_or_default().to_owned();
@@ -93,13 +93,13 @@ fn parse_object(
         }
     }
     if !findings.errors.is_empty() {
-        return Outcome::Unidentified(std::mem::take(&mut findings.errors));
+        return ParseOutcome::Unidentified(std::mem::take(&mut findings.errors));
     }
     let Some(kind) = Kind::of(&api_version, &kind_name) else {
-        return Outcome::UnknownKind { api_version, kind: kind_name };
+        return ParseOutcome::UnknownKind { api_version, kind: kind_name };
     };
     let Some((meta, annotations)) = meta::parse(&mut fields, kind, origin, findings) else {
-        return Outcome::Unidentified(std::mem::take(&mut findings.errors));
+        return ParseOutcome::Unidentified(std::mem::take(&mut findings.errors));
     };
     fields.ignore(&["status"]);
     let key = meta.key.clone();
@@ -152,11 +152,11 @@ fn parse_object(
         findings.errors.extend(check_update(old, new, defaults).errors);
     }
     match object {
-        Some(object) if findings.errors.is_empty() => Outcome::Good(object),
+        Some(object) if findings.errors.is_empty() => ParseOutcome::Good(object),
         _ => {
             set_namespace(&mut value, &key);
             let errors = std::mem::take(&mut findings.errors);
-            Outcome::Refused { kind, key, errors, manifest: Manifest::new(&value) }
+            ParseOutcome::Refused { kind, key, errors, manifest: Manifest::new(&value) }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{Manifest, ObjectKey, ObjectRef, TextMap};
-use router_model::persistent::{Changed, Same, Sorted};
+use router_model::persistent::{Difference, Identity, OrderedMap};
 use serde_json::Value;
 
 use crate::contour::types::{ContourProxy, TlsCertificateDelegation};
@@ -31,12 +31,21 @@ macro_rules! define {
 
         impl Resources {
             /// Sets the versions of a key: the one in force, and the rejected newer one. With neither, the key is
-            /// removed. A `good` of another kind than `kind` counts as none.
-            pub fn set(&mut self, key: ObjectKey, kind: Kind, good: Option<&Object>, refused: Option<Arc<Refused>>) {
+            /// removed. An `accepted` of another kind than `kind` counts as none.
+            pub fn set(
+                &mut self,
+                key: ObjectKey,
+                kind: Kind,
+                accepted: Option<&Object>,
+                rejected: Option<Arc<RejectedManifest>>,
+            ) {
                 match kind {
                     $(Kind::$kind => {
-                        let good = good.and_then(|good| if let Object::$kind(it) = good { Some(it.clone()) } else { None });
-                        self.$collection.set(key, Slot { good, refused });
+                        let accepted = match accepted {
+                            Some(Object::$kind(object)) => Some(object.clone()),
+                            _ => None,
+                        };
+                        self.$collection.set(key, Versions { accepted, rejected });
                     })*
                 }
             }
@@ -70,7 +79,7 @@ for_kinds!(define);
 
 /// Objects of one kind by key.
 #[derive(Debug)]
-pub struct Objects<T>(Sorted<ObjectKey, Slot<T>>);
+pub struct Objects<T>(OrderedMap<ObjectKey, Versions<T>>);
 
 impl<T> Clone for Objects<T> {
     fn clone(&self) -> Self {
@@ -80,41 +89,41 @@ impl<T> Clone for Objects<T> {
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        Objects(Sorted::default())
+        Objects(OrderedMap::default())
     }
 }
 
 /// The versions of one object: the one in force, and a rejected newer one.
 #[derive(Debug)]
-pub struct Slot<T> {
+pub struct Versions<T> {
     /// The last valid version, which is in force.
-    pub good: Option<Arc<T>>,
+    pub accepted: Option<Arc<T>>,
     /// The newest version, if it was rejected.
-    pub refused: Option<Arc<Refused>>,
+    pub rejected: Option<Arc<RejectedManifest>>,
 }
 
-impl<T> Clone for Slot<T> {
+impl<T> Clone for Versions<T> {
     fn clone(&self) -> Self {
-        Slot { good: self.good.clone(), refused: self.refused.clone() }
+        Versions { accepted: self.accepted.clone(), rejected: self.rejected.clone() }
     }
 }
 
-impl<T> Same for Slot<T> {
+impl<T> Identity for Versions<T> {
     fn same(&self, other: &Self) -> bool {
-        self.good.same(&other.good) && self.refused.same(&other.refused)
+        self.accepted.same(&other.accepted) && self.rejected.same(&other.rejected)
     }
 }
 
 /// A rejected version of an object.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RejectedManifest {
     /// `<file>:<line>: <field>: <fault>`, without secrets.
     pub problem: String,
     /// The manifest as written.
     pub manifest: Manifest,
 }
 
-impl Refused {
+impl RejectedManifest {
     /// `spec.host` as written; empty if absent.
     pub fn host(&self) -> String {
         let manifest = self.manifest.value();
@@ -143,26 +152,29 @@ impl Refused {
 impl<T> Objects<T> {
     /// Objects in force, by key.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.0.values().filter_map(|slot| slot.good.as_ref())
+        self.0.values().filter_map(|versions| versions.accepted.as_ref())
     }
 
     /// Every key with its versions.
-    pub fn slots(&self) -> impl Iterator<Item = (&ObjectKey, &Slot<T>)> {
+    pub fn versions(&self) -> impl Iterator<Item = (&ObjectKey, &Versions<T>)> {
         self.0.entries()
     }
 
     /// The object in force under this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Arc<T>> {
-        self.0.get(key).and_then(|slot| slot.good.as_ref())
+        self.0.get(key).and_then(|versions| versions.accepted.as_ref())
     }
 
     /// The versions of this key.
-    pub fn slot(&self, key: &ObjectKey) -> Option<&Slot<T>> {
+    pub fn versions_of(&self, key: &ObjectKey) -> Option<&Versions<T>> {
         self.0.get(key)
     }
 
     /// Differences from an older version, in order of key. The cost is proportional to the difference.
-    pub fn changes_since<'o>(&'o self, older: &'o Self) -> impl Iterator<Item = Changed<'o, ObjectKey, Slot<T>>> {
+    pub fn changes_since<'o>(
+        &'o self,
+        older: &'o Self,
+    ) -> impl Iterator<Item = Difference<'o, ObjectKey, Versions<T>>> {
         self.0.changes_since(&older.0)
     }
 
@@ -177,24 +189,24 @@ impl<T> Objects<T> {
     }
 
     /// Sets the versions of a key.
-    pub fn insert(&mut self, key: ObjectKey, slot: Slot<T>) {
-        self.0.insert(key, slot);
+    pub fn insert(&mut self, key: ObjectKey, versions: Versions<T>) {
+        self.0.insert(key, versions);
     }
 
     /// Sets the versions of a key; removes the key if there are none.
-    fn set(&mut self, key: ObjectKey, slot: Slot<T>) {
-        if slot.good.is_none() && slot.refused.is_none() {
+    fn set(&mut self, key: ObjectKey, versions: Versions<T>) {
+        if versions.accepted.is_none() && versions.rejected.is_none() {
             self.remove(&key);
         } else {
-            self.insert(key, slot);
+            self.insert(key, versions);
         }
     }
 
     fn manifest<'r>(&'r self, key: &ObjectKey, of: impl Fn(&'r T) -> &'r Manifest) -> Option<&'r Manifest> {
-        let slot = self.slot(key)?;
-        match (&slot.good, &slot.refused) {
-            (Some(good), _) => Some(of(good)),
-            (None, Some(refused)) => Some(&refused.manifest),
+        let versions = self.versions_of(key)?;
+        match (&versions.accepted, &versions.rejected) {
+            (Some(accepted), _) => Some(of(accepted)),
+            (None, Some(rejected)) => Some(&rejected.manifest),
             (None, None) => None,
         }
     }
@@ -205,8 +217,8 @@ impl<T> Objects<T> {
     }
 }
 
-impl<T> FromIterator<(ObjectKey, Slot<T>)> for Objects<T> {
-    fn from_iter<I: IntoIterator<Item = (ObjectKey, Slot<T>)>>(items: I) -> Self {
+impl<T> FromIterator<(ObjectKey, Versions<T>)> for Objects<T> {
+    fn from_iter<I: IntoIterator<Item = (ObjectKey, Versions<T>)>>(items: I) -> Self {
         Objects(items.into_iter().collect())
     }
 }

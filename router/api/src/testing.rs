@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::defaults::Defaults;
 use crate::object::Object;
-use crate::parse::{Outcome, Parsed, parse};
-use crate::resources::{Refused, Resources};
+use crate::parse::{ParseOutcome, Parsed, parse};
+use crate::resources::{RejectedManifest, Resources};
 
 /// Parses one object with the default settings.
 pub fn parsed(value: Value) -> Parsed {
@@ -24,7 +24,7 @@ pub fn parsed(value: Value) -> Parsed {
 /// Parses an object that must be valid.
 pub fn good(value: Value) -> Object {
     match parsed(value).outcome {
-        Outcome::Good(object) => object,
+        ParseOutcome::Good(object) => object,
         other => panic!("not a good object: {other:?}"),
     }
 }
@@ -33,7 +33,7 @@ pub fn good(value: Value) -> Object {
 pub fn refusals(value: Value) -> Vec<String> {
     let texts = |errors: Vec<FieldError>| errors.iter().map(ToString::to_string).collect();
     match parsed(value).outcome {
-        Outcome::Refused { errors, .. } | Outcome::Unidentified(errors) => texts(errors),
+        ParseOutcome::Refused { errors, .. } | ParseOutcome::Unidentified(errors) => texts(errors),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -48,8 +48,8 @@ pub fn resources(values: impl IntoIterator<Item = Value>) -> Resources {
 }
 
 /// A version of `value` that is rejected with this problem.
-pub fn refused(value: Value, problem: &str) -> Arc<Refused> {
-    Arc::new(Refused { problem: problem.to_owned(), manifest: router_model::object::Manifest::new(&value) })
+pub fn refused(value: Value, problem: &str) -> Arc<RejectedManifest> {
+    Arc::new(RejectedManifest { problem: problem.to_owned(), manifest: router_model::object::Manifest::new(&value) })
 }
 
 /// A route `namespace/name`, created `age` seconds into 2024, with this `spec` beside a backend named `web`.

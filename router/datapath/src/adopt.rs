@@ -14,7 +14,7 @@ use router_sys::abi::Raw;
 use super::address::address;
 use super::egress_routes::Path;
 use super::image::{
-    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry, Slots,
+    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, PoolSlots, RouteLabel, RouteMap, SlotEntry,
 };
 use super::maps::{KernelMaps, into_io};
 
@@ -112,7 +112,7 @@ impl KernelMaps {
 
 /// Slots by index, without gaps: a missing one refers to endpoint 0, which does not exist, so that the pool is
 /// rewritten.
-fn whole(by_index: BTreeMap<u32, SlotEntry>) -> Slots {
+fn whole(by_index: BTreeMap<u32, SlotEntry>) -> PoolSlots {
     let none = SlotEntry { endpoint: 0, threshold: 0, alias: 0 };
     let count = by_index.keys().next_back().map_or(0, |last| last.saturating_add(1)).min(MAX_ENDPOINTS as u32);
     (0..count).map(|index| by_index.get(&index).copied().unwrap_or(none)).collect()

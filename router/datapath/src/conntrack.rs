@@ -9,7 +9,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use router_common::maps::{FlowKey, mapped};
 
-use crate::netlink::channel::{Attributes, Channel, Message};
+use crate::netlink::channel::{Channel, NetlinkAttributes, RawMessage};
 
 // `IPCTNL_MSG_CT_*`.
 const CONNTRACK: u16 = 1 << 8;
@@ -97,8 +97,8 @@ impl Conntrack {
         };
         let filter = attribute(REPLY_FLAGS, &flags.to_ne_bytes());
         let payload = [general(family), nested(TUPLE_REPLY, &tuple), nested(FILTER, &filter)].concat();
-        self.channel.ask(Message { kind: GET, payload }, NLM_F_DUMP, |answer| {
-            let reply = answer.payload.get(GENERAL..).and_then(|body| Attributes::of(body).within(TUPLE_REPLY));
+        self.channel.ask(RawMessage { kind: GET, payload }, NLM_F_DUMP, |answer| {
+            let reply = answer.payload.get(GENERAL..).and_then(|body| NetlinkAttributes::of(body).within(TUPLE_REPLY));
             if let Some(key) = reply.as_ref().and_then(key)
                 && key.destination == own
             {
@@ -115,8 +115,8 @@ impl Conntrack {
     pub fn original(&mut self, answer: &FlowKey) -> io::Result<Option<FlowKey>> {
         let payload = [general(family(answer)), nested(TUPLE_REPLY, &tuple(answer))].concat();
         let mut original = None;
-        self.channel.ask(Message { kind: GET, payload }, 0, |answer| {
-            let body = answer.payload.get(GENERAL..).map(Attributes::of);
+        self.channel.ask(RawMessage { kind: GET, payload }, 0, |answer| {
+            let body = answer.payload.get(GENERAL..).map(NetlinkAttributes::of);
             original = body.and_then(|body| key(&body.within(TUPLE_ORIG)?));
         })?;
         Ok(original)
@@ -132,7 +132,7 @@ impl Conntrack {
         let reply = nested(TUPLE_REPLY, &tuple(back));
         let general = general(family(back));
         let payload = [&general[..], &reply].concat();
-        match self.channel.ask(Message { kind: DELETE, payload }, NLM_F_ACK, |_| ()) {
+        match self.channel.ask(RawMessage { kind: DELETE, payload }, NLM_F_ACK, |_| ()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -147,7 +147,7 @@ impl Conntrack {
             &attribute(TIMEOUT, &HELD.to_be_bytes()),
         ];
         self.channel.ask(
-            Message { kind: NEW, payload: payload.concat() },
+            RawMessage { kind: NEW, payload: payload.concat() },
             NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
             |_| (),
         )
@@ -194,7 +194,7 @@ fn tuple(key: &FlowKey) -> Vec<u8> {
 }
 
 /// The flow key of a tuple; `None` if the tuple is incomplete.
-fn key(tuple: &Attributes<'_>) -> Option<FlowKey> {
+fn key(tuple: &NetlinkAttributes<'_>) -> Option<FlowKey> {
     let (ip, proto) = (tuple.within(TUPLE_IP)?, tuple.within(TUPLE_PROTO)?);
     let address = |v4, v6| match ip.bytes(v4) {
         Some(bytes) => Some(mapped(bytes.try_into().ok()?)),
@@ -219,9 +219,9 @@ mod tests {
         for (source, destination) in [(mapped([10, 0, 0, 1]), mapped([192, 0, 2, 7])), (v6(1), v6(2))] {
             let written = FlowKey { source, destination, source_port: 9000, destination_port: 20_000 };
             let bytes = tuple(&written);
-            assert_eq!(key(&Attributes::of(&bytes)), Some(written));
+            assert_eq!(key(&NetlinkAttributes::of(&bytes)), Some(written));
             for length in 0..bytes.len() - 2 {
-                assert_eq!(key(&Attributes::of(&bytes[..length])), None, "{length}");
+                assert_eq!(key(&NetlinkAttributes::of(&bytes[..length])), None, "{length}");
             }
         }
     }

@@ -10,10 +10,10 @@ use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey, FragmentKey,
-    Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
-    Meta, POOL_PROXY_V2, POOL_TOLD, Pool, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight, Slot,
-    SlotKey, names,
+    ALLOW_ROUTE_BITS, AliasSlot, AllowNet, ConnVerdict, Decided, EndpointState, FirstFlight, FlowKey, FragmentKey,
+    Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool,
+    LaterHead, ListenerKey, ListenerOwner, MapsMeta, POOL_PROXY_V2, POOL_TOLD, ROUTE_ALLOW_LIST, Repeated, RouteName,
+    RouteStats, ShortFlight, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use router_sys::abi::{Plain, Raw};
@@ -109,9 +109,9 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
             |client: &[u8; 16], until: &u64| json!({"client": address(client).to_string(), "untilNs": until}),
         )?,
         names::ROUTES => hash(map, |id: &u32, v: &RouteName| route_name(*id, v))?,
-        names::POOLS => hash(map, |route: &u32, v: &Pool| pool(*route, v))?,
+        names::POOLS => hash(map, |route: &u32, v: &KernelPool| pool(*route, v))?,
         names::SLOTS => hash(map, slot)?,
-        names::ENDPOINTS => hash(map, |id: &u32, v: &Endpoint| endpoint(*id, v))?,
+        names::ENDPOINTS => hash(map, |id: &u32, v: &KernelEndpoint| endpoint(*id, v))?,
         names::ENDPOINT_STATE => hash(map, |id: &u32, v: &EndpointState| dials::state(*id, v))?,
         names::PEERS => {
             let now = clock::monotonic_ns();
@@ -124,7 +124,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {
-            let map: Array<_, Raw<Meta>> = Array::try_from(map)?;
+            let map: Array<_, Raw<MapsMeta>> = Array::try_from(map)?;
             let Raw(meta) = map.get(&0, 0)?;
             vec![json!({"abi": meta.abi, "pid": meta.pid, "revision": meta.revision})]
         }
@@ -173,7 +173,7 @@ pub fn stats(folder: &PinFolder) -> Result<Value, DumpError> {
 }
 
 /// A row of `listeners`.
-pub fn listener(key: &ListenerKey, value: &Listener) -> Value {
+pub fn listener(key: &ListenerKey, value: &ListenerOwner) -> Value {
     json!({"address": address(&key.address).to_string(), "port": key.port, "router": value.router,
         "protocol": protocol(value.protocol), "maxSegment": value.max_segment})
 }
@@ -184,19 +184,19 @@ pub fn route_name(id: u32, value: &RouteName) -> Value {
 }
 
 /// A row of `pools`.
-pub fn pool(route: u32, value: &Pool) -> Value {
+pub fn pool(route: u32, value: &KernelPool) -> Value {
     json!({"route": route, "pool": value.id, "slots": value.slots, "proxyV2": value.flags & POOL_PROXY_V2 != 0,
         "told": value.flags & POOL_TOLD != 0})
 }
 
 /// A row of `slots`.
-pub fn slot(key: &SlotKey, value: &Slot) -> Value {
+pub fn slot(key: &SlotKey, value: &AliasSlot) -> Value {
     json!({"pool": key.pool, "slot": key.index, "endpoint": value.endpoint, "threshold": value.threshold,
         "alias": value.alias})
 }
 
 /// A row of `endpoints`.
-pub fn endpoint(id: u32, value: &Endpoint) -> Value {
+pub fn endpoint(id: u32, value: &KernelEndpoint) -> Value {
     json!({"endpoint": id, "address": socket(&value.address, value.port), "source": address(&value.source).to_string(),
         "interface": value.interface, "maxSegment": value.max_segment})
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use router_common::maps::OURS;
 
-use super::netfilter::Link;
-use crate::host::state::Host;
-use crate::netfilter::firewall::Dial;
-use crate::netlink::queries::{Asker, Hop, Netlink};
+use super::netfilter::Interface;
+use crate::host::state::HostState;
+use crate::netfilter::firewall::KernelDial;
+use crate::netlink::queries::{Netlink, RouteLookup, RoutingSelector};
 
 pub use super::obstacles::Obstacle;
 
@@ -56,14 +56,14 @@ impl<F: FnMut(SocketAddr) -> Result<Path, Obstacle>> Paths for F {
 pub struct PathCache<P> {
     /// The source.
     pub source: P,
-    known: HashMap<SocketAddr, Known>,
+    known: HashMap<SocketAddr, CachedPath>,
     round: u64,
     /// Number of entries after the last round.
     kept: usize,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedPath {
     path: Result<Path, Obstacle>,
     /// The last round in which the entry was used.
     round: u64,
@@ -111,7 +111,7 @@ impl<P: Paths> PathCache<P> {
 
 impl<P: Paths> Paths for PathCache<P> {
     fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
-        let known = self.known.entry(to).or_insert_with(|| Known { path: self.source.path(to), round: 0 });
+        let known = self.known.entry(to).or_insert_with(|| CachedPath { path: self.source.path(to), round: 0 });
         known.round = self.round;
         known.path.clone()
     }
@@ -127,9 +127,9 @@ pub struct KernelPaths {
     /// Names of the interfaces, by index.
     pub names: BTreeMap<u32, String>,
     /// How this host treats packets.
-    pub host: Arc<Host>,
+    pub host: Arc<HostState>,
     /// Verdicts of netfilter's rules on dials, valid until the rules change.
-    judged: HashMap<Dial, Option<Arc<str>>>,
+    judged: HashMap<KernelDial, Option<Arc<str>>>,
 }
 
 impl KernelPaths {
@@ -145,7 +145,7 @@ impl KernelPaths {
     }
 
     /// Replaces the state of the host.
-    pub fn follow(&mut self, host: Arc<Host>) {
+    pub fn follow(&mut self, host: Arc<HostState>) {
         if host.firewall != self.host.firewall {
             self.judged.clear();
         }
@@ -155,7 +155,7 @@ impl KernelPaths {
     /// The rule of the host that may match a dial.
     fn rule_for(&mut self, to: SocketAddr, path: Path) -> Option<Arc<str>> {
         let firewall = self.host.firewall.as_ref()?;
-        let dial = Dial { source: path.source, to, link: Link::of(path.interface, &self.names) };
+        let dial = KernelDial { source: path.source, to, link: Interface::of(path.interface, &self.names) };
         // Endpoints that are gone are deleted with all others.
         if self.judged.len() > JUDGED {
             self.judged.clear();
@@ -164,7 +164,7 @@ impl KernelPaths {
     }
 
     /// True if a socket's packets may take another route than those of the programs.
-    fn are_told_apart(&mut self, to: SocketAddr, hop: Hop) -> io::Result<bool> {
+    fn are_told_apart(&mut self, to: SocketAddr, hop: RouteLookup) -> io::Result<bool> {
         let routing = &self.host.routing;
         if routing.is_empty() {
             return Ok(false);
@@ -172,12 +172,13 @@ impl KernelPaths {
         if routing.tell_source_ports_apart(hop.source, to.ip()) {
             return Ok(true);
         }
-        let Hop { source, interface, .. } = hop;
-        let ways = [Asker::Socket { port: to.port() }, Asker::Program { source, interface, mark: OURS }];
+        let RouteLookup { source, interface, .. } = hop;
+        let ways =
+            [RoutingSelector::Socket { port: to.port() }, RoutingSelector::Program { source, interface, mark: OURS }];
         for asker in ways {
             let other = self.netlink.hop_for(to.ip(), Some(asker))?;
             // A route may have another source for sockets that have not chosen one.
-            if other.map(|other| Hop { source, ..other }) != Some(hop) {
+            if other.map(|other| RouteLookup { source, ..other }) != Some(hop) {
                 return Ok(true);
             }
         }
@@ -213,7 +214,7 @@ impl Paths for KernelPaths {
     }
 }
 
-fn usable(hop: Hop, attached: &BTreeMap<u32, u32>) -> Result<Path, Obstacle> {
+fn usable(hop: RouteLookup, attached: &BTreeMap<u32, u32>) -> Result<Path, Obstacle> {
     let interface_mtu = *attached.get(&hop.interface).ok_or(Obstacle::Interface)?;
     if hop.encapsulated {
         return Err(Obstacle::Encapsulated);

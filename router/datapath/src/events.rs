@@ -6,8 +6,8 @@ use std::time::Duration;
 use std::{io, mem};
 
 use aya::maps::{MapData, RingBuf};
-use router_access_log::Mark;
-use router_common::maps::{EVENT_RING, Event, FlowEnd, names};
+use router_access_log::QueueMark;
+use router_common::maps::{DecisionEvent, EVENT_RING, FlowEnd, names};
 use router_sys::abi::{self, Plain};
 use router_sys::ring::readable;
 use tokio::time::{MissedTickBehavior, interval};
@@ -46,7 +46,7 @@ pub fn follow(
 /// When a ring cannot be opened.
 pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(), DumpError> {
     let (mut decisions, mut ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
-    let mut pace = Pace::default();
+    let mut pace = RingPace::default();
     while read_turn(&mut decisions, &mut ends, reporter) {
         pace.turn(reporter).await;
     }
@@ -55,7 +55,7 @@ pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(),
 
 /// Reports the ends that the sweep found.
 pub async fn tell_swept(reporter: &RefCell<Reporter>) {
-    let mut pace = Pace::default();
+    let mut pace = RingPace::default();
     loop {
         let turn = reporter.borrow_mut().take_swept(TURN);
         turn.iter().for_each(|end| reporter.borrow_mut().ended(end));
@@ -68,7 +68,7 @@ pub async fn tell_swept(reporter: &RefCell<Reporter>) {
 
 /// Reports connections that end because the router does.
 pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
-    let mut pace = Pace::default();
+    let mut pace = RingPace::default();
     for turn in ends.chunks(TURN) {
         turn.iter().for_each(|end| reporter.borrow_mut().given_up(end));
         pace.turn(reporter).await;
@@ -78,12 +78,12 @@ pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
 /// Keeps reading at most one turn ahead of the log's writer: entries that wait in the ring are not lost, but log lines
 /// are if they come faster than they are written. One turn ahead, so that neither waits for the other to wake up.
 #[derive(Default)]
-struct Pace {
+struct RingPace {
     /// Mark behind the lines of the previous turn.
-    before: Option<Mark>,
+    before: Option<QueueMark>,
 }
 
-impl Pace {
+impl RingPace {
     /// Yields to other tasks until the lines of the previous turn are written. Does not wait if the log's queue is full
     /// of other lines.
     async fn turn(&mut self, reporter: &RefCell<Reporter>) {
@@ -105,7 +105,7 @@ async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter:
     let (mut decisions, mut ends) = (readable(decisions)?, readable(ends)?);
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut pace = Pace::default();
+    let mut pace = RingPace::default();
     loop {
         tokio::select! {
             guard = decisions.readable_mut() => guard?.clear_ready(),
@@ -126,7 +126,7 @@ fn read_turn(decisions: &mut RingBuf<MapData>, ends: &mut RingBuf<MapData>, repo
     let mut ended: Vec<FlowEnd> = take(ends, TURN);
     ended.extend(reporter.take_swept(TURN - ended.len()));
     // At most as many as the ring holds: later decisions concern connections that are not among these ends.
-    let decided: Vec<Event> = take(decisions, EVENT_RING / size_of::<Event>());
+    let decided: Vec<DecisionEvent> = take(decisions, EVENT_RING / size_of::<DecisionEvent>());
     decided.iter().for_each(|event| reporter.decided(event));
     ended.iter().for_each(|end| reporter.ended(end));
     ended.len() == TURN || decided.len() >= TURN

@@ -8,7 +8,7 @@ use aya::maps::{HashMap, Map, MapData, MapError};
 use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, LaterHead, STATE_CLOSING, ShortFlight};
 use router_common::verdict::FlowEndReason;
 use router_sys::abi::Raw;
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 use rustix::time::ClockId;
 
 use super::clock::clock;
@@ -35,7 +35,7 @@ pub struct Sweeper {
     hellos: HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>,
     short_hellos: HashMap<MapData, Raw<FlowKey>, Raw<ShortFlight>>,
     later_heads: HashMap<MapData, Raw<FlowKey>, Raw<LaterHead>>,
-    walk: Walk<FlowKey, Flow>,
+    walk: MapWalk<FlowKey, Flow>,
     passes: u64,
     /// Connections that have not ended, counted so far in this pass.
     seen: usize,
@@ -73,7 +73,7 @@ impl Sweeper {
     /// If a map does not have this build's layout.
     pub fn new(flows: Map, hellos: Map, short_hellos: Map, later_heads: Map) -> Result<Self, MapError> {
         Ok(Sweeper {
-            walk: Walk::new(&flows)?,
+            walk: MapWalk::new(&flows)?,
             flows: HashMap::try_from(flows)?,
             hellos: HashMap::try_from(hellos)?,
             short_hellos: HashMap::try_from(short_hellos)?,

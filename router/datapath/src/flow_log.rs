@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use router_access_log::{AccessLog, Carried, Flag};
+use router_access_log::{AccessLog, Flag, KernelConnection};
 use router_common::hostname::field_text;
-use router_common::maps::{Event, FlowEnd, FlowKey};
+use router_common::maps::{DecisionEvent, FlowEnd, FlowKey};
 use router_common::verdict::{FlowEndReason, Reason, Verdict};
 use router_model::names::{HostMatch, RouteId, RouterName};
 use router_table::table::{ResolvedRoute, RouterTable, RoutingTable};
@@ -25,7 +25,7 @@ const SWEPT: usize = 1 << 16;
 const GONE: usize = 1 << 12;
 
 /// Numbers of connections that the kernel passed to the agent, by route id and reason code.
-pub type Relayed = Arc<Mutex<BTreeMap<(u32, u16), u64>>>;
+pub type RelayedCounts = Arc<Mutex<BTreeMap<(u32, u16), u64>>>;
 
 /// Reports the kernel's decisions and ends of connections.
 pub struct Reporter {
@@ -33,8 +33,8 @@ pub struct Reporter {
     table: Arc<RoutingTable>,
     /// Intended content of the maps: gives the route of an id.
     wanted: Arc<Mutex<MapImage>>,
-    relayed: Relayed,
-    names: Names,
+    relayed: RelayedCounts,
+    names: ServerNames,
     gone: Gone,
     swept: VecDeque<FlowEnd>,
 }
@@ -55,8 +55,8 @@ impl Reporter {
             access,
             table: Arc::default(),
             wanted,
-            relayed: Relayed::default(),
-            names: Names::default(),
+            relayed: RelayedCounts::default(),
+            names: ServerNames::default(),
             gone: Gone::default(),
             swept: VecDeque::new(),
         }
@@ -68,7 +68,7 @@ impl Reporter {
     }
 
     /// Numbers of the connections that the agent took over.
-    pub fn relayed(&self) -> Relayed {
+    pub fn relayed(&self) -> RelayedCounts {
         Arc::clone(&self.relayed)
     }
 
@@ -93,7 +93,7 @@ impl Reporter {
     }
 
     /// Reports a decision: counts a relayed connection, and logs a dropped one.
-    pub fn decided(&mut self, event: &Event) {
+    pub fn decided(&mut self, event: &DecisionEvent) {
         let reason = Reason::from_code(event.verdict.reason);
         let (client, listener) = ends_of(&event.flow);
         tracing::debug!(
@@ -124,7 +124,7 @@ impl Reporter {
             // The kernel has reset the client, and the proxy has no socket for it: no other line is written.
             Verdict::Drop => {
                 let Some(named) = self.named(route) else { return };
-                self.access.carried(&Carried {
+                self.access.carried(&KernelConnection {
                     router: &named.router,
                     client,
                     listener,
@@ -175,7 +175,7 @@ impl Reporter {
         };
         let (client, listener) = ends_of(&end.client);
         let (_, endpoint) = ends_of(&end.backend);
-        self.access.carried(&Carried {
+        self.access.carried(&KernelConnection {
             router: &named.router,
             client,
             listener,
@@ -233,13 +233,13 @@ fn flag(reason: FlowEndReason) -> Flag {
 
 /// Server names by connection; the newest [`NAMES`] are kept.
 #[derive(Debug, Default)]
-struct Names {
+struct ServerNames {
     by_flow: HashMap<FlowKey, (u64, Box<str>)>,
     order: VecDeque<(u64, FlowKey)>,
     next: u64,
 }
 
-impl Names {
+impl ServerNames {
     fn insert(&mut self, flow: FlowKey, name: &str) {
         self.next += 1;
         self.by_flow.insert(flow, (self.next, name.into()));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn names_are_remembered_up_to_a_bound_and_the_newest_of_a_tuple_counts() {
-        let mut names = Names::default();
+        let mut names = ServerNames::default();
         names.insert(key(1), "first.test");
         names.insert(key(1), "second.test");
         assert_eq!(names.remove(&key(1)).as_deref(), Some("second.test"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use router_common::maps::{Listener, ListenerKey, MAX_ALLOW, MAX_HOSTS, ROUTE_ALLOW_LIST, names};
+use router_common::maps::{ListenerKey, ListenerOwner, MAX_ALLOW, MAX_HOSTS, ROUTE_ALLOW_LIST, names};
 use router_common::verdict::Reason;
 use router_model::names::RouteId;
 
@@ -60,7 +60,7 @@ pub type HostName = (RouteMap, u32, String);
 /// A network of a route's allow-list: route id, address in its 16-byte form, prefix length in bits of that form.
 pub type AllowEntry = (u32, [u8; 16], u8);
 
-/// A listener; the kernel's `Listener` before serialisation.
+/// A listener; the kernel's `ListenerOwner` before serialisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerEntry {
     /// Router id.
@@ -72,9 +72,9 @@ pub struct ListenerEntry {
 }
 
 /// Slots of one pool, in order of their index; the kernel's `Slot` each.
-pub type Slots = Arc<[SlotEntry]>;
+pub type PoolSlots = Arc<[SlotEntry]>;
 
-/// One slot: see `router_common::maps::Slot`.
+/// One slot: see `router_common::maps::AliasSlot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
     /// Endpoint id.
@@ -107,7 +107,7 @@ pub struct EndpointEntry {
 
 /// Why a route that the kernel could steer is relayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relayed {
+pub struct RelayReason {
     /// The endpoint that the programs cannot dial.
     pub endpoint: SocketAddr,
     /// Why not.
@@ -137,13 +137,13 @@ pub struct MapImage {
     /// `pools`, by route id.
     pub pools: BTreeMap<u32, PoolEntry>,
     /// `slots`, by pool id.
-    pub slots: BTreeMap<u32, Slots>,
+    pub slots: BTreeMap<u32, PoolSlots>,
     /// `endpoints`, by id; each of them has a state.
     pub endpoints: BTreeMap<u32, EndpointEntry>,
     /// Number of entries left out because a map would be full; the agent serves their hosts.
     pub left_out: usize,
     /// Routes that the kernel could steer but that are relayed, by id.
-    pub relayed: Arc<BTreeMap<u32, Relayed>>,
+    pub relayed: Arc<BTreeMap<u32, RelayReason>>,
     /// Listeners whose connections are all relayed, with the reason.
     pub unsteered: BTreeMap<(IpAddr, u16), Unsteered>,
 }
@@ -210,8 +210,8 @@ pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
 }
 
 /// The kernel form of a listener's value.
-pub fn listener_value(entry: ListenerEntry) -> Listener {
-    Listener { router: entry.router, protocol: entry.protocol, pad: 0, max_segment: entry.max_segment }
+pub fn listener_value(entry: ListenerEntry) -> ListenerOwner {
+    ListenerOwner { router: entry.router, protocol: entry.protocol, pad: 0, max_segment: entry.max_segment }
 }
 
 /// `ROUTE_*` bits of an entry.

@@ -20,10 +20,10 @@ use router_common::maps::names;
 use super::interfaces::Interfaces;
 use super::maps::KernelMaps;
 use super::pin_folder::PinFolder;
-use links::{Attached, Direction, Links};
+use links::{AttachedProgram, Links, TcDirection};
 
 pub use error::KernelError;
-pub use object::{LOG_TARGET, LogLevel, Object};
+pub use object::{BpfObject, LOG_TARGET, LogLevel};
 pub use pins::clean_up;
 pub use stack::LIMIT as STACK_LIMIT;
 
@@ -70,14 +70,14 @@ pub struct ProgramFacts {
 }
 
 /// The loaded programs.
-pub struct Kernel {
+pub struct KernelPrograms {
     /// True if the maps are those of an earlier agent, with its entries and possibly live connections.
     pub adopted: bool,
     object: Ebpf,
     bytes: &'static [u8],
     pins: Option<PinFolder>,
     links: Links,
-    attached: BTreeMap<(String, u32), Vec<Attached>>,
+    attached: BTreeMap<(String, u32), Vec<AttachedProgram>>,
     failed: BTreeMap<(String, u32), String>,
     swept: bool,
 }
@@ -94,13 +94,13 @@ fn load(program: &mut SchedClassifier) -> Result<(), ProgramError> {
     program.load()
 }
 
-impl Kernel {
+impl KernelPrograms {
     /// Loads the object into the kernel, unpinned and unattached.
     ///
     /// # Errors
     /// See [`KernelError`].
-    pub fn load(object: Object) -> Result<Self, KernelError> {
-        Kernel::load_with(&mut EbpfLoader::new(), object, None, false)
+    pub fn load(object: BpfObject) -> Result<Self, KernelError> {
+        KernelPrograms::load_with(&mut EbpfLoader::new(), object, None, false)
     }
 
     /// Loads the object, with its maps pinned in a folder. Maps that are pinned there already are adopted, whether
@@ -109,7 +109,7 @@ impl Kernel {
     ///
     /// # Errors
     /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it hands it over.
-    pub fn open(folder: PinFolder, object: Object, successor: bool) -> Result<Self, KernelError> {
+    pub fn open(folder: PinFolder, object: BpfObject, successor: bool) -> Result<Self, KernelError> {
         let bytes = object.bytes()?;
         let fail = |error| KernelError::of_pins(folder.path(), error);
         pins::mount_bpffs().map_err(fail)?;
@@ -123,7 +123,7 @@ impl Kernel {
         for name in wanted.keys() {
             loader.map_pin_path(name, folder.map(name));
         }
-        let kernel = Kernel::load_with(&mut loader, object, Some(folder.clone()), adopted);
+        let kernel = KernelPrograms::load_with(&mut loader, object, Some(folder.clone()), adopted);
         if kernel.is_err() && !adopted {
             // The first error is returned.
             let _ = pins::unpin(&folder);
@@ -133,7 +133,7 @@ impl Kernel {
 
     fn load_with(
         loader: &mut EbpfLoader<'_>,
-        object: Object,
+        object: BpfObject,
         pins: Option<PinFolder>,
         adopted: bool,
     ) -> Result<Self, KernelError> {
@@ -145,7 +145,7 @@ impl Kernel {
             load(program).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
-        Ok(Kernel { adopted, object, bytes, pins, links, attached, failed, swept: false })
+        Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false })
     }
 
     /// The maps that the agent writes.
@@ -305,16 +305,16 @@ impl Kernel {
     pub fn is_alone_at_egress(&self, interface: &str) -> io::Result<bool> {
         let program = self.object.program(EGRESS).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let program: &SchedClassifier = program.try_into().map_err(io::Error::other)?;
-        self.links.is_alone(program, interface, Direction::Egress)
+        self.links.is_alone(program, interface, TcDirection::Egress)
     }
 
     /// Attaches both programs or none: either would be misled by the part of a connection that it alone sees.
-    fn attach(&mut self, interface: &str) -> Result<Vec<Attached>, KernelError> {
+    fn attach(&mut self, interface: &str) -> Result<Vec<AttachedProgram>, KernelError> {
         let mut attached = Vec::new();
-        for direction in Direction::ALL {
+        for direction in TcDirection::ALL {
             let name = match direction {
-                Direction::Ingress => INGRESS,
-                Direction::Egress => EGRESS,
+                TcDirection::Ingress => INGRESS,
+                TcDirection::Egress => EGRESS,
             };
             let program = self.object.program_mut(name).ok_or(KernelError::NoObject)?;
             match self.links.attach(program.try_into()?, interface, direction) {
@@ -331,8 +331,8 @@ impl Kernel {
 }
 
 /// Detaches all, even if one of them fails; returns the first failure.
-fn detach(attached: impl Iterator<Item = Attached>) -> io::Result<()> {
-    attached.map(Attached::detach).fold(Ok(()), Result::and)
+fn detach(attached: impl Iterator<Item = AttachedProgram>) -> io::Result<()> {
+    attached.map(AttachedProgram::detach).fold(Ok(()), Result::and)
 }
 
 fn permission(error: EbpfError) -> KernelError {

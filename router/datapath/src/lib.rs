@@ -52,7 +52,7 @@ pub use pin_folder::{BPFFS, PinFolder};
 
 /// The data path that the operator selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum DataPath {
+pub enum DataPathMode {
     /// The kernel's, if it is available; else user space, with the reason in the log.
     #[default]
     Auto,

@@ -9,21 +9,21 @@ use aya::Ebpf;
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use router_common::maps::{
-    ABI, ALLOW_ROUTE_BITS, AllowNet, Config, Endpoint, EndpointState, HostKey, HostRoute, Listener, ListenerKey, Meta,
-    Pool, ROUTE_NAME_FIELD, RouteName, RouteStats, Slot, SlotKey, field, names,
+    ABI, ALLOW_ROUTE_BITS, AliasSlot, AllowNet, Config, EndpointState, HostKey, HostRoute, KernelEndpoint, KernelPool,
+    ListenerKey, ListenerOwner, MapsMeta, ROUTE_NAME_FIELD, RouteName, RouteStats, SlotKey, field, names,
 };
 use router_sys::abi::Raw;
 
 use super::address::sixteen;
 use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
-use super::plan::Change;
+use super::plan::MapWrite;
 use write::Maps;
 
 pub use reconcile::{Undone, make_all, reconcile};
 
 /// The kernel's maps.
 pub struct KernelMaps {
-    pub(super) listeners: HashMap<MapData, Raw<ListenerKey>, Raw<Listener>>,
+    pub(super) listeners: HashMap<MapData, Raw<ListenerKey>, Raw<ListenerOwner>>,
     http_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     edge_reencrypt: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     tcp_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
@@ -31,12 +31,12 @@ pub struct KernelMaps {
     pub(super) allowlists: LpmTrie<MapData, Raw<AllowNet>, u32>,
     pub(super) routes: HashMap<MapData, u32, Raw<RouteName>>,
     route_stats: PerCpuHashMap<MapData, u32, Raw<RouteStats>>,
-    pub(super) pools: HashMap<MapData, u32, Raw<Pool>>,
-    pub(super) slots: HashMap<MapData, Raw<SlotKey>, Raw<Slot>>,
-    pub(super) endpoints: HashMap<MapData, u32, Raw<Endpoint>>,
+    pub(super) pools: HashMap<MapData, u32, Raw<KernelPool>>,
+    pub(super) slots: HashMap<MapData, Raw<SlotKey>, Raw<AliasSlot>>,
+    pub(super) endpoints: HashMap<MapData, u32, Raw<KernelEndpoint>>,
     endpoint_state: HashMap<MapData, u32, Raw<EndpointState>>,
     config: Array<MapData, Raw<Config>>,
-    meta: Array<MapData, Raw<Meta>>,
+    meta: Array<MapData, Raw<MapsMeta>>,
     cpus: usize,
 }
 
@@ -161,8 +161,8 @@ pub fn route_name(label: &RouteLabel) -> RouteName {
 }
 
 /// The kernel form.
-pub fn endpoint(entry: &EndpointEntry) -> Endpoint {
-    Endpoint {
+pub fn endpoint(entry: &EndpointEntry) -> KernelEndpoint {
+    KernelEndpoint {
         address: sixteen(entry.address.ip()),
         source: sixteen(entry.path.source),
         interface: entry.path.interface,
@@ -172,13 +172,13 @@ pub fn endpoint(entry: &EndpointEntry) -> Endpoint {
 }
 
 /// The kernel form.
-pub fn slot_value(entry: SlotEntry) -> Slot {
-    Slot { endpoint: entry.endpoint, threshold: entry.threshold, alias: entry.alias }
+pub fn slot_value(entry: SlotEntry) -> AliasSlot {
+    AliasSlot { endpoint: entry.endpoint, threshold: entry.threshold, alias: entry.alias }
 }
 
 /// The kernel form.
-pub fn pool_value(entry: PoolEntry) -> Pool {
-    Pool { id: entry.id, slots: entry.slots, flags: entry.flags }
+pub fn pool_value(entry: PoolEntry) -> KernelPool {
+    KernelPool { id: entry.id, slots: entry.slots, flags: entry.flags }
 }
 
 fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<AllowNet>> {
@@ -187,57 +187,57 @@ fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<AllowNet>> {
 }
 
 impl Maps for KernelMaps {
-    fn make(&mut self, change: &Change) -> io::Result<()> {
+    fn make(&mut self, change: &MapWrite) -> io::Result<()> {
         match change {
-            Change::AddRoute(route, label) => {
+            MapWrite::AddRoute(route, label) => {
                 let zero = PerCpuValues::try_from(vec![Raw(RouteStats::default()); self.cpus])?;
                 kept(self.route_stats.insert(route, zero, NO_REPLACE))?;
                 written(self.routes.insert(route, Raw(route_name(label)), 0))
             }
-            Change::RemoveRoute(route) => {
+            MapWrite::RemoveRoute(route) => {
                 removed(self.routes.remove(route))?;
                 removed(self.route_stats.remove(route))
             }
-            Change::PutEndpoint(id, entry) => {
+            MapWrite::PutEndpoint(id, entry) => {
                 kept(self.endpoint_state.insert(id, Raw(EndpointState::default()), NO_REPLACE))?;
                 written(self.endpoints.insert(id, Raw(endpoint(entry)), 0))
             }
-            Change::RemoveEndpoint(id) => {
+            MapWrite::RemoveEndpoint(id) => {
                 removed(self.endpoints.remove(id))?;
                 removed(self.endpoint_state.remove(id))
             }
-            Change::PutSlots(pool, slots) => self.put_slots(*pool, slots),
-            Change::RemoveSlots(pool, count) => self.remove_slots(*pool, *count),
-            Change::PutPool(route, entry) => written(self.pools.insert(route, Raw(pool_value(*entry)), 0)),
-            Change::RemovePool(route) => removed(self.pools.remove(route)),
-            Change::Allow(entry) => written(self.allowlists.insert(&allow_key(entry), 1, 0)),
-            Change::Disallow(entry) => removed(self.allowlists.remove(&allow_key(entry))),
-            Change::PutHost((map, router, host), entry) => {
+            MapWrite::PutSlots(pool, slots) => self.put_slots(*pool, slots),
+            MapWrite::RemoveSlots(pool, count) => self.remove_slots(*pool, *count),
+            MapWrite::PutPool(route, entry) => written(self.pools.insert(route, Raw(pool_value(*entry)), 0)),
+            MapWrite::RemovePool(route) => removed(self.pools.remove(route)),
+            MapWrite::Allow(entry) => written(self.allowlists.insert(&allow_key(entry), 1, 0)),
+            MapWrite::Disallow(entry) => removed(self.allowlists.remove(&allow_key(entry))),
+            MapWrite::PutHost((map, router, host), entry) => {
                 let key = Raw(HostKey::new(*router, host));
                 match self.host_map(*map) {
                     Some(map) => written(map.insert(key, Raw(host_route(entry)), 0)),
                     None => written(self.sni_passthrough.insert(key, 1, 0)),
                 }
             }
-            Change::RemoveHost((map, router, host)) => {
+            MapWrite::RemoveHost((map, router, host)) => {
                 let key = Raw(HostKey::new(*router, host));
                 match self.host_map(*map) {
                     Some(map) => removed(map.remove(&key)),
                     None => removed(self.sni_passthrough.remove(&key)),
                 }
             }
-            Change::PutListener((address, port), value) => {
+            MapWrite::PutListener((address, port), value) => {
                 let key = Raw(image::listener_key(*address, *port));
                 written(self.listeners.insert(key, Raw(image::listener_value(*value)), 0))
             }
-            Change::RemoveListener((address, port)) => {
+            MapWrite::RemoveListener((address, port)) => {
                 removed(self.listeners.remove(&Raw(image::listener_key(*address, *port))))
             }
         }
     }
 
     fn set_revision(&mut self, revision: u64) -> io::Result<()> {
-        let meta = Meta { abi: ABI, pid: std::process::id(), revision };
+        let meta = MapsMeta { abi: ABI, pid: std::process::id(), revision };
         written(self.meta.set(0, Raw(meta), 0))
     }
 }

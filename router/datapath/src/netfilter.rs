@@ -24,8 +24,8 @@ mod xt;
 mod xt_match;
 
 pub use judge::Loss;
-pub use packet::Link;
-pub use watch::Watch;
+pub use packet::Interface;
+pub use watch::RulesetWatch;
 
 /// Whether the host's rules apply to connections that the kernel programs could carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -17,7 +17,7 @@ use channel::DATAGRAM;
 use policies::GROUP_POLICY;
 
 pub use ethtool::Ethtool;
-pub use policies::{Direction, Policies};
+pub use policies::{Policies, XfrmDirection};
 pub use routing_rules::RoutingRules;
 pub use watchers::{Disciplines, interface_chains};
 

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, Map, MapData, MapError};
-use router_common::maps::{ABI, Meta, names};
+use router_common::maps::{ABI, MapsMeta, names};
 
 use router_sys::abi::{Plain, Raw};
 
 /// A pinned map cannot be opened: it does not exist, or must not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open {pin}: {error} (is an agent with the kernel data path running, and are you root?)")]
-pub struct OpenError {
+pub struct PinError {
     /// The pin.
     pub pin: String,
     /// What failed.
@@ -54,10 +54,10 @@ impl PinFolder {
     /// Opens a pinned map.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub fn open(&self, name: &str) -> Result<Map, OpenError> {
+    /// See [`PinError`].
+    pub fn open(&self, name: &str) -> Result<Map, PinError> {
         let pin = self.map(name);
-        let fail = |error| OpenError { pin: pin.display().to_string(), error };
+        let fail = |error| PinError { pin: pin.display().to_string(), error };
         MapData::from_pin(&pin).and_then(Map::from_map_data).map_err(fail)
     }
 
@@ -69,7 +69,7 @@ impl PinFolder {
 
     /// The running agent that wrote the maps, unless it is this one.
     pub fn other_agent(&self) -> Option<u32> {
-        let pid = self.first::<Meta>(names::META)?.pid;
+        let pid = self.first::<MapsMeta>(names::META)?.pid;
         let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
         // In a container every agent may be process 1: the same number is then an earlier process of this one.
         (pid != std::process::id() && name(pid).is_some() && name(pid) == name(std::process::id())).then_some(pid)

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::image::{
-    AllowEntry, EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, Slots,
-    is_wildcard,
+    AllowEntry, EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, PoolSlots, RouteLabel,
+    RouteMap, is_wildcard,
 };
 
 /// One map write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MapWrite {
     /// Add a route's name and counters.
     AddRoute(u32, RouteLabel),
     /// Delete a route's name and counters.
@@ -25,7 +25,7 @@ pub enum Change {
     /// Delete an endpoint and its state.
     RemoveEndpoint(u32),
     /// Write all slots of a new pool.
-    PutSlots(u32, Slots),
+    PutSlots(u32, PoolSlots),
     /// Delete the slots of a pool; pool id and number of slots.
     RemoveSlots(u32, u32),
     /// Write a route's pool.
@@ -55,37 +55,37 @@ pub enum Change {
 /// 6. pools, slots and endpoints that are removed, in this order;
 /// 7. allow-list entries, counters and names that are removed: when no host entry refers to them any more;
 /// 8. listeners that are added.
-pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
-    let listeners = Difference::between(&now.listeners, &wanted.listeners);
-    let routes = Difference::between(&now.routes, &wanted.routes);
-    let endpoints = Difference::between(&now.endpoints, &wanted.endpoints);
-    let slots = Difference::between(&now.slots, &wanted.slots);
-    let pools = Difference::between(&now.pools, &wanted.pools);
-    let hosts = Difference::between(&now.hosts, &wanted.hosts);
+pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<MapWrite> {
+    let listeners = MapDifference::between(&now.listeners, &wanted.listeners);
+    let routes = MapDifference::between(&now.routes, &wanted.routes);
+    let endpoints = MapDifference::between(&now.endpoints, &wanted.endpoints);
+    let slots = MapDifference::between(&now.slots, &wanted.slots);
+    let pools = MapDifference::between(&now.pools, &wanted.pools);
+    let hosts = MapDifference::between(&now.hosts, &wanted.hosts);
     let mut changes = Vec::new();
     let (same, others): (Vec<_>, Vec<_>) = listeners
         .put
         .into_iter()
         .partition(|(key, value)| now.listeners.get(key).is_some_and(|old| serves(old, value)));
-    changes.extend(listeners.gone.into_iter().map(|key| Change::RemoveListener(*key)));
-    changes.extend(same.into_iter().map(|(key, value)| Change::PutListener(*key, *value)));
-    changes.extend(routes.put.into_iter().map(|(route, label)| Change::AddRoute(*route, label.clone())));
-    changes.extend(wanted.allow.difference(&now.allow).map(|entry| Change::Allow(*entry)));
-    changes.extend(endpoints.put.into_iter().map(|(id, entry)| Change::PutEndpoint(*id, *entry)));
-    changes.extend(slots.put.into_iter().map(|(pool, slots)| Change::PutSlots(*pool, slots.clone())));
-    changes.extend(pools.put.into_iter().map(|(route, pool)| Change::PutPool(*route, *pool)));
+    changes.extend(listeners.gone.into_iter().map(|key| MapWrite::RemoveListener(*key)));
+    changes.extend(same.into_iter().map(|(key, value)| MapWrite::PutListener(*key, *value)));
+    changes.extend(routes.put.into_iter().map(|(route, label)| MapWrite::AddRoute(*route, label.clone())));
+    changes.extend(wanted.allow.difference(&now.allow).map(|entry| MapWrite::Allow(*entry)));
+    changes.extend(endpoints.put.into_iter().map(|(id, entry)| MapWrite::PutEndpoint(*id, *entry)));
+    changes.extend(slots.put.into_iter().map(|(pool, slots)| MapWrite::PutSlots(*pool, slots.clone())));
+    changes.extend(pools.put.into_iter().map(|(route, pool)| MapWrite::PutPool(*route, *pool)));
     let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.put.into_iter().partition(|((.., host), _)| is_wildcard(host));
     let puts = exact.into_iter().chain(wildcards);
-    changes.extend(puts.map(|(key, entry)| Change::PutHost(key.clone(), entry.clone())));
+    changes.extend(puts.map(|(key, entry)| MapWrite::PutHost(key.clone(), entry.clone())));
     let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.gone.into_iter().rev().partition(|(.., host)| is_wildcard(host));
-    changes.extend(wildcards.into_iter().chain(exact).map(|key| Change::RemoveHost(key.clone())));
-    changes.extend(pools.gone.into_iter().map(|route| Change::RemovePool(*route)));
+    changes.extend(wildcards.into_iter().chain(exact).map(|key| MapWrite::RemoveHost(key.clone())));
+    changes.extend(pools.gone.into_iter().map(|route| MapWrite::RemovePool(*route)));
     let length = |pool: &u32| now.slots.get(pool).map_or(0, |slots| slots.len() as u32);
-    changes.extend(slots.gone.into_iter().map(|pool| Change::RemoveSlots(*pool, length(pool))));
-    changes.extend(endpoints.gone.into_iter().map(|id| Change::RemoveEndpoint(*id)));
-    changes.extend(now.allow.difference(&wanted.allow).map(|entry| Change::Disallow(*entry)));
-    changes.extend(routes.gone.into_iter().map(|route| Change::RemoveRoute(*route)));
-    changes.extend(others.into_iter().map(|(key, value)| Change::PutListener(*key, *value)));
+    changes.extend(slots.gone.into_iter().map(|pool| MapWrite::RemoveSlots(*pool, length(pool))));
+    changes.extend(endpoints.gone.into_iter().map(|id| MapWrite::RemoveEndpoint(*id)));
+    changes.extend(now.allow.difference(&wanted.allow).map(|entry| MapWrite::Disallow(*entry)));
+    changes.extend(routes.gone.into_iter().map(|route| MapWrite::RemoveRoute(*route)));
+    changes.extend(others.into_iter().map(|(key, value)| MapWrite::PutListener(*key, *value)));
     changes
 }
 
@@ -95,14 +95,14 @@ fn serves(a: &ListenerEntry, b: &ListenerEntry) -> bool {
 }
 
 /// The difference between two sorted maps, found by one pass through both.
-struct Difference<'m, K, V> {
+struct MapDifference<'m, K, V> {
     gone: Vec<&'m K>,
     put: Vec<(&'m K, &'m V)>,
 }
 
-impl<'m, K: Ord, V: PartialEq> Difference<'m, K, V> {
+impl<'m, K: Ord, V: PartialEq> MapDifference<'m, K, V> {
     fn between(now: &'m BTreeMap<K, V>, wanted: &'m BTreeMap<K, V>) -> Self {
-        let mut difference = Difference { gone: Vec::new(), put: Vec::new() };
+        let mut difference = MapDifference { gone: Vec::new(), put: Vec::new() };
         let (mut now, mut wanted) = (now.iter().peekable(), wanted.iter().peekable());
         loop {
             let order = match (now.peek(), wanted.peek()) {
@@ -126,50 +126,50 @@ impl<'m, K: Ord, V: PartialEq> Difference<'m, K, V> {
 // `RouteMap`'s order is the order of writing: entries that others refer to come first.
 const _: () = assert!((RouteMap::TcpBe as u8) < (RouteMap::SniPassthrough as u8));
 
-impl Change {
+impl MapWrite {
     /// Applies the change to an image.
     pub fn apply_to(&self, image: &mut MapImage) {
         match self {
-            Change::AddRoute(route, label) => {
+            MapWrite::AddRoute(route, label) => {
                 image.routes.insert(*route, label.clone());
             }
-            Change::RemoveRoute(route) => {
+            MapWrite::RemoveRoute(route) => {
                 image.routes.remove(route);
             }
-            Change::PutEndpoint(id, entry) => {
+            MapWrite::PutEndpoint(id, entry) => {
                 image.endpoints.insert(*id, *entry);
             }
-            Change::RemoveEndpoint(id) => {
+            MapWrite::RemoveEndpoint(id) => {
                 image.endpoints.remove(id);
             }
-            Change::PutSlots(pool, slots) => {
+            MapWrite::PutSlots(pool, slots) => {
                 image.slots.insert(*pool, slots.clone());
             }
-            Change::RemoveSlots(pool, _) => {
+            MapWrite::RemoveSlots(pool, _) => {
                 image.slots.remove(pool);
             }
-            Change::PutPool(route, pool) => {
+            MapWrite::PutPool(route, pool) => {
                 image.pools.insert(*route, *pool);
             }
-            Change::RemovePool(route) => {
+            MapWrite::RemovePool(route) => {
                 image.pools.remove(route);
             }
-            Change::Allow(entry) => {
+            MapWrite::Allow(entry) => {
                 image.allow.insert(*entry);
             }
-            Change::Disallow(entry) => {
+            MapWrite::Disallow(entry) => {
                 image.allow.remove(entry);
             }
-            Change::PutHost(key, entry) => {
+            MapWrite::PutHost(key, entry) => {
                 image.hosts.insert(key.clone(), entry.clone());
             }
-            Change::RemoveHost(key) => {
+            MapWrite::RemoveHost(key) => {
                 image.hosts.remove(key);
             }
-            Change::PutListener(key, value) => {
+            MapWrite::PutListener(key, value) => {
                 image.listeners.insert(*key, *value);
             }
-            Change::RemoveListener(key) => {
+            MapWrite::RemoveListener(key) => {
                 image.listeners.remove(key);
             }
         }

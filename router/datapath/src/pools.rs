@@ -15,7 +15,7 @@ use tracing::Level;
 
 use super::alias;
 use super::egress_routes::{Obstacle, Path, Paths};
-use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
+use super::image::{EndpointEntry, MapImage, PoolEntry, PoolSlots, RelayReason, SlotEntry};
 
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Pools<P> {
     pub paths: P,
     /// Where the router itself listens, and the addresses of this host.
     own: (OwnAddresses, BTreeSet<IpAddr>),
-    pools: HashMap<u32, Held>,
+    pools: HashMap<u32, HeldPool>,
     endpoints: HashMap<u32, Used>,
     by_address: HashMap<SocketAddr, u32>,
     /// Number of endpoints in use by maximum segment size in bytes.
@@ -32,14 +32,14 @@ pub struct Pools<P> {
     slots: usize,
     last_pool: u32,
     last_endpoint: u32,
-    relayed: Arc<BTreeMap<u32, Relayed>>,
+    relayed: Arc<BTreeMap<u32, RelayReason>>,
     journal: Journal,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Held {
+struct HeldPool {
     entry: PoolEntry,
-    slots: Slots,
+    slots: PoolSlots,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct Used {
 /// Previous entries of changed routes and endpoints.
 #[derive(Debug, Default)]
 struct Journal {
-    pools: BTreeMap<u32, Option<Held>>,
+    pools: BTreeMap<u32, Option<HeldPool>>,
     endpoints: BTreeMap<u32, Option<EndpointEntry>>,
 }
 
@@ -94,7 +94,7 @@ impl<P: Paths> Pools<P> {
                 let slots = Arc::clone(slots);
                 self.hold(&slots);
                 self.slots += slots.len();
-                self.pools.insert(*route, Held { entry: *entry, slots });
+                self.pools.insert(*route, HeldPool { entry: *entry, slots });
             }
         }
         let pools = image.pools.values().map(|entry| entry.id).chain(image.slots.keys().copied());
@@ -113,7 +113,7 @@ impl<P: Paths> Pools<P> {
         let wanted = self.slots_of(resolved, endpoints);
         self.note(route, wanted.as_ref().err().cloned());
         let wanted = wanted.unwrap_or_default();
-        let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
+        let unchanged = |held: &HeldPool| held.entry.flags == flags && held.slots == wanted;
         if self.pools.get(&route).is_some_and(unchanged) {
             return;
         }
@@ -121,18 +121,18 @@ impl<P: Paths> Pools<P> {
         // What does not fit is relayed: the kernel passes up connections of routes without endpoints.
         let room = MAX_ENDPOINTS.saturating_sub(self.slots);
         // The new pool is added before the old one is released, so that endpoints in both keep their ids.
-        let fits = if wanted.len() <= room { Arc::clone(&wanted) } else { Slots::default() };
+        let fits = if wanted.len() <= room { Arc::clone(&wanted) } else { PoolSlots::default() };
         let entry = PoolEntry { id: self.last_pool, slots: fits.len() as u32, flags };
         self.hold(&fits);
         self.slots += fits.len();
-        let old = self.pools.insert(route, Held { entry, slots: fits });
+        let old = self.pools.insert(route, HeldPool { entry, slots: fits });
         self.journal.pools.entry(route).or_insert(old.clone());
         old.into_iter().for_each(|old| self.release(&old.slots));
         self.forget_unused(&wanted);
     }
 
     /// Records why a route is relayed; `None`: it is not.
-    fn note(&mut self, route: u32, relayed: Option<Relayed>) {
+    fn note(&mut self, route: u32, relayed: Option<RelayReason>) {
         if self.relayed.get(&route) != relayed.as_ref() {
             let all = Arc::make_mut(&mut self.relayed);
             match relayed {
@@ -143,7 +143,7 @@ impl<P: Paths> Pools<P> {
     }
 
     /// Routes that the kernel could steer but that are relayed, by id, with the reason.
-    pub fn relayed(&self) -> &Arc<BTreeMap<u32, Relayed>> {
+    pub fn relayed(&self) -> &Arc<BTreeMap<u32, RelayReason>> {
         &self.relayed
     }
 
@@ -215,7 +215,7 @@ impl<P: Paths> Pools<P> {
     /// Unreachable endpoints have none, nor have the router's own addresses, which would loop back to it. If an
     /// endpoint is reachable only by the relay, the route has no slots at all, so that each endpoint gets its share;
     /// nor has a rule with a share that no endpoint can serve.
-    fn slots_of(&mut self, resolved: &ResolvedRoute, endpoints: &Endpoints) -> Result<Slots, Relayed> {
+    fn slots_of(&mut self, resolved: &ResolvedRoute, endpoints: &Endpoints) -> Result<PoolSlots, RelayReason> {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
         for (endpoint, weight) in resolved.weighted_endpoints(endpoints) {
             let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
@@ -229,7 +229,7 @@ impl<P: Paths> Pools<P> {
                     *share = share.saturating_add(weight);
                 }
                 Err(Obstacle::NoRoute) => {}
-                Err(obstacle) => return Err(Relayed { endpoint: address, obstacle }),
+                Err(obstacle) => return Err(RelayReason { endpoint: address, obstacle }),
             }
         }
         let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();
@@ -261,7 +261,7 @@ impl<P: Paths> Pools<P> {
         id
     }
 
-    fn hold(&mut self, slots: &Slots) {
+    fn hold(&mut self, slots: &PoolSlots) {
         for slot in slots.iter() {
             if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
                 used.pools += 1;
@@ -269,7 +269,7 @@ impl<P: Paths> Pools<P> {
         }
     }
 
-    fn release(&mut self, slots: &Slots) {
+    fn release(&mut self, slots: &PoolSlots) {
         self.slots -= slots.len();
         for slot in slots.iter() {
             if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
@@ -280,7 +280,7 @@ impl<P: Paths> Pools<P> {
     }
 
     /// Deletes those of these endpoints that no pool contains.
-    fn forget_unused(&mut self, slots: &Slots) {
+    fn forget_unused(&mut self, slots: &PoolSlots) {
         for slot in slots.iter() {
             if self.endpoints.get(&slot.endpoint).is_some_and(|used| used.pools == 0) {
                 self.forget_endpoint(slot.endpoint);

@@ -11,21 +11,21 @@ use std::time::Duration;
 
 use aya::maps::{HashMap, MapError};
 use router_common::maps::names;
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::events;
 use super::flow_gc::Sweeper;
-use super::host::{Lost, Told, Watch};
-use super::kernel::{Kernel, KernelError, Mode};
+use super::host::{HostWatch, Lost, WatchReply};
+use super::kernel::{KernelError, KernelPrograms, Mode};
 use super::netlink::News;
 use super::ports;
 use super::redirect_peer::Peers;
-use super::taken::Taken;
-use inputs::Inputs;
+use super::taken::TakenFlows;
+use inputs::DataPathInputs;
 use programmed::Programmed;
-use state::State;
+use state::ReconcilerState;
 
 /// Interval between two sweeps.
 const TICK: Duration = Duration::from_secs(1);
@@ -52,23 +52,23 @@ const LAST_HELLO: Duration = Duration::from_secs(6);
 /// # Errors
 /// Only while opening the maps; later failures are retried and reported through `programmed`.
 pub async fn run(
-    mut kernel: Kernel,
-    inputs: Inputs,
+    mut kernel: KernelPrograms,
+    inputs: DataPathInputs,
     programmed: watch::Sender<Arc<Programmed>>,
     mut mode: watch::Receiver<Mode>,
 ) -> Result<(), KernelError> {
     #[cfg(feature = "kernel-log")]
-    let _printing = Reading(kernel.take_log().map(tokio::task::spawn_local));
+    let _printing = EventTask(kernel.take_log().map(tokio::task::spawn_local));
     let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
     let flows = flows?;
-    let watch = Watch::start(inputs.firewall, Walk::new(&flows)?).map_err(MapError::IoError)?;
+    let watch = HostWatch::start(inputs.firewall, MapWalk::new(&flows)?).map_err(MapError::IoError)?;
     let sweeper = Sweeper::new(flows, hellos?, short?, later?)?;
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
-    let taken = Taken::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
+    let taken = TakenFlows::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
     let ports = ports::choose(inputs.ports, &inputs.pins)?;
-    let state = State::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
-    let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
+    let state = ReconcilerState::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
+    let mut task = ReconcilerTask { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut mode).await;
         events::tell_swept(&task.state.reporter).await;
@@ -96,7 +96,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Why [`Task::work`] ended.
+/// Why [`ReconcilerTask::work`] ended.
 enum Ended {
     /// A mode that ends the task.
     Told,
@@ -104,15 +104,15 @@ enum Ended {
     Superseded(u32),
 }
 
-struct Task {
-    kernel: Kernel,
-    state: State,
+struct ReconcilerTask {
+    kernel: KernelPrograms,
+    state: ReconcilerState,
     sweeper: Sweeper,
-    inputs: Inputs,
+    inputs: DataPathInputs,
     programmed: watch::Sender<Arc<Programmed>>,
 }
 
-impl Task {
+impl ReconcilerTask {
     /// Claims the maps for this process, and keeps them equal to the routing table.
     async fn work(&mut self, mode: &mut watch::Receiver<Mode>) -> Result<Ended, KernelError> {
         let drain = |mode: &watch::Receiver<Mode>| *mode.borrow() >= Mode::Drain;
@@ -122,12 +122,12 @@ impl Task {
     }
 
     /// Starts the task that reads the rings.
-    fn read_events(&self) -> Reading {
+    fn read_events(&self) -> EventTask {
         match events::follow(&self.inputs.pins, &self.state.reporter) {
-            Ok(reading) => Reading(Some(tokio::task::spawn_local(reading))),
+            Ok(reading) => EventTask(Some(tokio::task::spawn_local(reading))),
             Err(error) => {
                 tracing::warn!(%error, "the kernel's events cannot be read");
-                Reading(None)
+                EventTask(None)
             }
         }
     }
@@ -167,12 +167,12 @@ impl Task {
                 () = changed(&mut self.inputs.listeners) => {}
                 () = at(again) => {}
                 told = self.state.told() => match told {
-                    Told::Nothing => continue,
-                    Told::Lost(found) => {
+                    WatchReply::Nothing => continue,
+                    WatchReply::Lost(found) => {
                         lost.extend(found);
                         continue;
                     }
-                    Told::Looked(answer) => {
+                    WatchReply::Looked(answer) => {
                         judge |= self.state.follow_host(answer);
                         if !judge && !self.state.has_changed() {
                             continue;
@@ -330,9 +330,9 @@ impl Task {
 }
 
 /// A task that reads rings, aborted when dropped.
-struct Reading(Option<tokio::task::JoinHandle<()>>);
+struct EventTask(Option<tokio::task::JoinHandle<()>>);
 
-impl Drop for Reading {
+impl Drop for EventTask {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();

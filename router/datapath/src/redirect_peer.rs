@@ -11,7 +11,7 @@ use aya::maps::{HashMap, MapData};
 
 use super::clock::monotonic_ns;
 use super::interfaces::{Interfaces, Pair};
-use super::kernel::Kernel;
+use super::kernel::KernelPrograms;
 use super::maps::into_io;
 use super::netlink::{Disciplines, Ethtool, interface_chains};
 use crate::netlink::queries::Netlink;
@@ -50,7 +50,7 @@ impl Peers {
     }
 
     /// Checks the interfaces and writes the permissions. `false` if only their expiry changed.
-    pub fn renew(&mut self, kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> bool {
+    pub fn renew(&mut self, kernel: &KernelPrograms, interfaces: &Interfaces, netlink: &mut Netlink) -> bool {
         let open = match self.wanted {
             PeerRedirect::Auto => find(kernel, interfaces, netlink),
             PeerRedirect::Never => Vec::new(),
@@ -79,11 +79,11 @@ impl Peers {
 }
 
 /// The interfaces that permit it, by name and index, in the order of their names.
-fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<(String, u32)> {
+fn find(kernel: &KernelPrograms, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<(String, u32)> {
     if interfaces.pairs.is_empty() {
         return Vec::new();
     }
-    let mut look = match Look::begin(kernel, netlink) {
+    let mut look = match PeerCheck::begin(kernel, netlink) {
         Ok(Some(look)) => look,
         Ok(None) => return Vec::new(),
         Err(error) => {
@@ -102,22 +102,22 @@ fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<
 }
 
 /// What one check reads.
-struct Look<'a> {
-    kernel: &'a Kernel,
+struct PeerCheck<'a> {
+    kernel: &'a KernelPrograms,
     netlink: &'a mut Netlink,
     ethtool: Ethtool,
     disciplines: Disciplines,
 }
 
-impl<'a> Look<'a> {
+impl<'a> PeerCheck<'a> {
     /// `None` if no interface needs a check.
-    fn begin(kernel: &'a Kernel, netlink: &'a mut Netlink) -> io::Result<Option<Self>> {
+    fn begin(kernel: &'a KernelPrograms, netlink: &'a mut Netlink) -> io::Result<Option<Self>> {
         // Any chain counts: which interface and hook it is for is not read.
         if interface_chains()? {
             return Ok(None);
         }
         let (ethtool, disciplines) = (Ethtool::open()?, netlink.disciplines()?);
-        Ok(Some(Look { kernel, netlink, ethtool, disciplines }))
+        Ok(Some(PeerCheck { kernel, netlink, ethtool, disciplines }))
     }
 
     /// True if no hook of an interface misses packets that bypass it.

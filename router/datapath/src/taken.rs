@@ -26,22 +26,22 @@ const REST: Duration = Duration::from_secs(5);
 const SHARE: u32 = 50;
 
 /// A reading in progress, in a thread of its own: with many connections the kernel takes long.
-type Look = JoinHandle<(io::Result<HashSet<FlowKey>>, Duration)>;
+type PendingScan = JoinHandle<(io::Result<HashSet<FlowKey>>, Duration)>;
 
 /// The maps `taken` and `clashes`.
-pub struct Taken {
+pub struct TakenFlows {
     map: HashMap<MapData, Raw<FlowKey>, u32>,
     clashes: HashMap<MapData, Raw<FlowKey>, u32>,
     /// Content of `taken`.
     held: HashSet<FlowKey>,
     conntrack: Option<Conntrack>,
-    look: Option<Look>,
+    look: Option<PendingScan>,
     rest_until: Instant,
     /// The failure of a reading was logged.
     told: bool,
 }
 
-impl Taken {
+impl TakenFlows {
     /// Uses the maps of a loaded object, which may contain entries of an earlier agent.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Taken {
         let map: HashMap<_, Raw<FlowKey>, u32> = HashMap::try_from(taken)?;
         let held = map.keys().map(|key| key.map(|Raw(key)| key)).collect::<Result<_, _>>()?;
         let clashes = HashMap::try_from(clashes)?;
-        Ok(Taken { map, clashes, held, conntrack: None, look: None, rest_until: Instant::now(), told: false })
+        Ok(TakenFlows { map, clashes, held, conntrack: None, look: None, rest_until: Instant::now(), told: false })
     }
 
     /// Writes the result of a reading to the map, and starts the next one if it is due.

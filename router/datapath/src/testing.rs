@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use router_model::names::{HostMatch, Hostname, PathMatch, RouteId};
 use router_table::table::{
-    Cluster, Endpoint, Endpoints, EndpointsKey, PortChoice, ResolvedRoute, RouteKind, ServiceEndpoints,
+    Cluster, Endpoint, Endpoints, EndpointsKey, PortChoice, ResolvedRoute, RouteKind, WeightedService,
 };
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])]) -> ResolvedRoute {
-    let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
+    let services = services.iter().enumerate().map(|(index, (weight, ports))| WeightedService {
         service: format!("service-{index}").into(),
         port: None,
         weight: u32::from(*weight),

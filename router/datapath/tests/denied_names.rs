@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
@@ -38,7 +38,7 @@ fn lowered(tls: Value) -> (MapImage, u32) {
     let mut resources = Resources::default();
     for object in objects {
         match parse(object, Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome {
-            Outcome::Good(object) => resources.insert(&object),
+            ParseOutcome::Good(object) => resources.insert(&object),
             other => panic!("{other:?}"),
         }
     }

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::{SchedClassifier, TcAttachType};
-use router_common::maps::{ABI, Meta, names};
+use router_common::maps::{ABI, MapsMeta, names};
 use router_datapath::PinFolder;
 use router_datapath::interfaces::Interfaces;
-use router_datapath::kernel::{Kernel, KernelError, Object, clean_up};
+use router_datapath::kernel::{BpfObject, KernelError, KernelPrograms, clean_up};
 use router_sys::abi::Raw;
 
 use packets::own_network;
@@ -36,8 +36,8 @@ impl Instance {
         PinFolder::of(&self.0)
     }
 
-    fn open(&self) -> Result<Kernel, KernelError> {
-        Kernel::open(self.folder(), Object::Plain, false)
+    fn open(&self) -> Result<KernelPrograms, KernelError> {
+        KernelPrograms::open(self.folder(), BpfObject::Plain, false)
     }
 
     fn links(&self) -> Vec<String> {
@@ -88,7 +88,7 @@ fn nothing_is_attached(interface: &str) {
     }
 }
 
-fn news(kernel: &mut Kernel, names: &[&str]) -> Vec<String> {
+fn news(kernel: &mut KernelPrograms, names: &[&str]) -> Vec<String> {
     kernel.follow(&interfaces(names))
 }
 
@@ -223,12 +223,12 @@ fn a_folder_that_an_agent_uses_is_neither_taken_nor_cleaned_up_but_handed_over()
         Command::new(std::env::current_exe().unwrap()).arg("--list").stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     let meta = MapData::from_pin(instance.folder().map(names::META)).unwrap();
-    let mut meta = Array::<_, Raw<Meta>>::try_from(Map::Array(meta)).unwrap();
-    meta.set(0, Raw(Meta { abi: ABI, pid: other.id(), revision: 1 }), 0).unwrap();
+    let mut meta = Array::<_, Raw<MapsMeta>>::try_from(Map::Array(meta)).unwrap();
+    meta.set(0, Raw(MapsMeta { abi: ABI, pid: other.id(), revision: 1 }), 0).unwrap();
     let taken = instance.open().err().unwrap().to_string();
     assert!(taken.contains(&other.id().to_string()) && taken.contains("--instance"), "{taken}");
     assert!(matches!(clean_up(&instance.0), Err(KernelError::Taken { pid, .. }) if pid == other.id()));
-    assert!(Kernel::open(instance.folder(), Object::Plain, true).unwrap().adopted);
+    assert!(KernelPrograms::open(instance.folder(), BpfObject::Plain, true).unwrap().adopted);
     other.wait().unwrap();
     assert!(instance.open().unwrap().adopted);
 }

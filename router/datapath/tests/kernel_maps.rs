@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use aya::maps::{HashMap, Map};
 use router_common::hostname::HostBuilder;
-use router_common::http::{Content, HeadParser};
+use router_common::http::{ContentTracker, HeadParser};
 use router_common::maps::{
-    Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
-    STATE_CLOSING, STATE_ESTABLISHED, Translation, mapped, names,
+    Config, FLOW_REPORTED, Flow, FlowKey, FlowTranslation, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND,
+    SIDE_CLIENT, STATE_CLOSING, STATE_ESTABLISHED, mapped, names,
 };
 use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
@@ -23,16 +23,16 @@ use router_datapath::image::{
 };
 #[cfg(feature = "kernel-log")]
 use router_datapath::kernel::LogLevel;
-use router_datapath::kernel::{Kernel, Object};
+use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_sys::abi::Raw;
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 use rustix::time::ClockId;
 
-fn kernel() -> Kernel {
-    Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)")
+fn kernel() -> KernelPrograms {
+    KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the program (are you root?)")
 }
 
 /// One entry of each kind, of both families.
@@ -128,7 +128,7 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         destination_port: 8443,
     };
     let now = clock(ClockId::Monotonic).as_nanos() as u64;
-    let translation = Translation {
+    let translation = FlowTranslation {
         to,
         delta_seq: 0,
         delta_ack: 0,
@@ -161,17 +161,17 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         protocol: PROTOCOL_TLS,
         retries: 0,
         claims: 0,
-        content: Content::default(),
+        content: ContentTracker::default(),
     };
     change(&mut entry);
-    let rewrite = Translation { to: key(client).reversed(), ..translation };
+    let rewrite = FlowTranslation { to: key(client).reversed(), ..translation };
     [(key(client), entry), (to.reversed(), Flow { rewrite, side: SIDE_BACKEND, bytes: 20, ..entry })]
 }
 
 #[test]
 fn a_walk_sees_every_entry_of_a_large_map_once() {
     let map = kernel().take(names::FLOWS).unwrap();
-    let mut walk = Walk::<FlowKey, Flow>::new(&map).unwrap();
+    let mut walk = MapWalk::<FlowKey, Flow>::new(&map).unwrap();
     let mut flows: HashMap<_, Raw<FlowKey>, Raw<Flow>> = HashMap::try_from(map).unwrap();
     walk.all(|_, _| panic!("an empty map has no entry")).unwrap();
     for client in 0..20_000 {
@@ -192,10 +192,9 @@ fn a_walk_sees_every_entry_of_a_large_map_once() {
 #[test]
 fn a_walk_wants_the_map_that_it_is_for() {
     let mut kernel = kernel();
-    assert!(Walk::<FlowKey, Flow>::new(&kernel.take(names::HELLOS).unwrap()).is_err(), "other values");
-    assert!(
-        matches!(kernel.take(names::EVENTS).unwrap(), map @ Map::RingBuf(_) if Walk::<FlowKey, Flow>::new(&map).is_err())
-    );
+    assert!(MapWalk::<FlowKey, Flow>::new(&kernel.take(names::HELLOS).unwrap()).is_err(), "other values");
+    let map = kernel.take(names::EVENTS).unwrap();
+    assert!(matches!(map, Map::RingBuf(_)) && MapWalk::<FlowKey, Flow>::new(&map).is_err());
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let mut kernel = kernel();
     let [map, hellos, short_hellos, later_heads] =
         [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS].map(|name| kernel.take(name).unwrap());
-    let mut walk = Walk::<FlowKey, Flow>::new(&map).unwrap();
+    let mut walk = MapWalk::<FlowKey, Flow>::new(&map).unwrap();
     let copy = |map: &Map| {
         let Map::HashMap(data) = map else { panic!("a hash map") };
         Map::HashMap(aya::maps::MapData::from_id(data.info().unwrap().id()).unwrap())
@@ -264,19 +263,20 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
 
 #[test]
 fn the_verifier_has_room_to_spare() {
-    has_room_to_spare(Object::Plain);
+    has_room_to_spare(BpfObject::Plain);
 }
 
 #[cfg(feature = "kernel-log")]
 #[test]
 fn the_verifier_has_room_to_spare_for_each_level_of_the_log() {
-    [LogLevel::Off, LogLevel::Debug, LogLevel::Trace].map(Object::Logging).into_iter().for_each(has_room_to_spare);
+    [LogLevel::Off, LogLevel::Debug, LogLevel::Trace].map(BpfObject::Logging).into_iter().for_each(has_room_to_spare);
 }
 
 /// The programs use at most half of the million instructions that the verifier processes
 /// (`BPF_COMPLEXITY_LIMIT_INSNS`), and leave an eighth of the stack.
-fn has_room_to_spare(object: Object) {
-    let programs = Kernel::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
+fn has_room_to_spare(object: BpfObject) {
+    let programs =
+        KernelPrograms::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
     assert_eq!(programs.len(), 2);
     for program in programs {
         let (name, verified, stack) = (&program.name, program.verified, program.stack);

@@ -10,15 +10,15 @@ use std::net::IpAddr;
 
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
-use router_common::http::Content;
+use router_common::http::ContentTracker;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED,
-    Translation, names,
+    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, FlowTranslation, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
+    STATE_ESTABLISHED, names,
 };
 use router_common::packet::segment;
 use router_common::verdict::{DialCounter, FlowEndReason};
 use router_datapath::address::sixteen;
-use router_datapath::kernel::{Kernel, Object};
+use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_sys::abi::Raw;
 
 use packets::{Client, fragments, own_network, with};
@@ -29,7 +29,7 @@ const DROPPED: u32 = 2;
 const SENT: u32 = 7;
 
 struct Rig {
-    kernel: Kernel,
+    kernel: KernelPrograms,
     flows: HashMap<MapData, Raw<FlowKey>, Raw<Flow>>,
     counters: PerCpuArray<MapData, u64>,
 }
@@ -37,7 +37,7 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         own_network();
-        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
+        let mut kernel = KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the program (are you root?)");
         let flows = HashMap::try_from(kernel.take(names::FLOWS).unwrap()).unwrap();
         let counters = PerCpuArray::try_from(kernel.take(names::DIAL_STATS).unwrap()).unwrap();
         Rig { kernel, flows, counters }
@@ -54,7 +54,7 @@ impl Rig {
             source_port: 9999,
             destination_port: 8443,
         };
-        let rewrite = Translation {
+        let rewrite = FlowTranslation {
             to,
             delta_seq: 0x0102_0304,
             delta_ack: 0xfffe_fdfc,
@@ -87,10 +87,10 @@ impl Rig {
             protocol: PROTOCOL_TLS,
             retries: 0,
             claims: 0,
-            content: Content::default(),
+            content: ContentTracker::default(),
         };
         self.flows.insert(Raw(client.flow()), Raw(entry), 0).unwrap();
-        let back = Translation { to: client.flow().reversed(), ..rewrite };
+        let back = FlowTranslation { to: client.flow().reversed(), ..rewrite };
         let backend = Flow { rewrite: back, side: SIDE_BACKEND, ..entry };
         self.flows.insert(Raw(to.reversed()), Raw(backend), 0).unwrap();
     }

@@ -15,17 +15,17 @@ use std::net::IpAddr;
 use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::hostname::HostBuilder;
-use router_common::http::{Content, HeadParser};
+use router_common::http::{ContentTracker, HeadParser};
 use router_common::maps::{
-    FLOW_ASKED, FLOW_CLEARTEXT, FLOW_SWITCHED, Flow, FlowKey, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
-    STATE_ESTABLISHED, Translation, names,
+    FLOW_ASKED, FLOW_CLEARTEXT, FLOW_SWITCHED, Flow, FlowKey, FlowTranslation, PROTOCOL_HTTP, SIDE_BACKEND,
+    SIDE_CLIENT, STATE_CLOSING, STATE_ESTABLISHED, names,
 };
 use router_common::requests;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;
 use router_datapath::image::{HostEntry, MapImage, RouteMap};
-use router_datapath::kernel::{Kernel, Object};
+use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_datapath::maps::reconcile;
 use router_sys::abi::Raw;
 use rustix::time::ClockId;
@@ -40,7 +40,7 @@ const SEGMENT: usize = 1400;
 
 /// The program in the kernel, and the connections that it carries.
 struct Rig {
-    kernel: Kernel,
+    kernel: KernelPrograms,
     flows: HashMap<aya::maps::MapData, Raw<FlowKey>, Raw<Flow>>,
     next: u16,
 }
@@ -48,7 +48,7 @@ struct Rig {
 impl Rig {
     fn new() -> RefCell<Rig> {
         own_network();
-        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
+        let mut kernel = KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the program (are you root?)");
         let flows = HashMap::try_from(kernel.take(names::FLOWS).unwrap()).unwrap();
         let mut image = MapImage::default();
         for (host, route, reason) in [(OWN, ROUTE, Reason::Cleartext), (OTHER, 9, Reason::Cleartext)] {
@@ -73,7 +73,7 @@ struct Carried<'r> {
 
 impl<'r> Carried<'r> {
     /// A connection whose first head ends before `begin` and announces this content.
-    fn new(rig: &'r RefCell<Rig>, address: &str, begin: u32, content: Content) -> Carried<'r> {
+    fn new(rig: &'r RefCell<Rig>, address: &str, begin: u32, content: ContentTracker) -> Carried<'r> {
         let mut at = rig.borrow_mut();
         at.next = at.next.checked_add(1).unwrap_or(1024);
         let address: IpAddr = address.parse().unwrap();
@@ -87,7 +87,7 @@ impl<'r> Carried<'r> {
         };
         let now = clock(ClockId::Monotonic).as_nanos() as u64;
         let entry = |to, side, own| Flow {
-            rewrite: Translation {
+            rewrite: FlowTranslation {
                 to,
                 delta_seq: 0,
                 delta_ack: 0,
@@ -200,7 +200,7 @@ fn a_stream_is_told_wherever_it_is_cut() {
     let other = "GET / HTTP/1.1\r\nHost: other.test\r\n\r\n";
     let whole = [own, other].concat();
     for cut in 1..whole.len() {
-        let connection = Carried::new(&rig, "127.0.0.1", u32::MAX - 50, Content::default());
+        let connection = Carried::new(&rig, "127.0.0.1", u32::MAX - 50, ContentTracker::default());
         let (first, second) = whole.as_bytes().split_at(cut);
         assert_eq!(connection.sends(0, first), Fate::Passes, "{cut} bytes");
         assert_eq!(connection.sends(cut as u32, second), Fate::Reset, "behind {cut} bytes");
@@ -211,7 +211,7 @@ fn a_stream_is_told_wherever_it_is_cut() {
 #[test]
 fn damaged_segments_are_not_read() {
     let rig = Rig::new();
-    let connection = Carried::new(&rig, "127.0.0.1", 1000, Content::default());
+    let connection = Carried::new(&rig, "127.0.0.1", 1000, ContentTracker::default());
     let head = b"GET / HTTP/1.1\r\nHost: own.test\r\n\r\n";
     let mut damaged = connection.client.data_at(0, head);
     let last = damaged.len() - 10;
@@ -228,7 +228,7 @@ fn answers(connection: &Carried, offset: u32, bytes: &[u8]) {
     assert_eq!(connection.entry(1).packets, before.packets + 1, "answers are sent on");
 }
 
-fn asked(rig: &RefCell<Rig>, content: Content) -> Carried<'_> {
+fn asked(rig: &RefCell<Rig>, content: ContentTracker) -> Carried<'_> {
     let connection = Carried::new(rig, "127.0.0.1", 1000, content);
     connection.change(0, |client| client.peer |= FLOW_ASKED);
     connection.change(1, |backend| {
@@ -243,7 +243,7 @@ fn behind_a_switch_of_protocols_nothing_is_looked_at() {
     let rig = Rig::new();
     let (own, other) =
         (&b"GET / HTTP/1.1\r\nHost: own.test\r\n\r\n"[..], b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n");
-    let connection = asked(&rig, Content::sized(5));
+    let connection = asked(&rig, ContentTracker::sized(5));
     assert_eq!(connection.sends(0, b"hello"), Fate::Passes, "content of the request");
     assert_eq!(connection.sends(5, own), Fate::Early, "until the answer is there");
     // A later packet, out of order, decides nothing.
@@ -268,14 +268,14 @@ fn an_endpoint_that_does_not_switch_gets_requests_that_are_looked_at() {
         "HTTP/1.1 100 Continue\r\n\r\n",
         "HTTP/1.1 10",
     ] {
-        let connection = asked(&rig, Content::default());
+        let connection = asked(&rig, ContentTracker::default());
         answers(&connection, 0, answer.as_bytes());
         // As if a second first response arrived.
         answers(&connection, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
         assert_eq!(connection.sends(0, other), Fate::Reset, "{answer:?}");
     }
     // Content and further bytes in one segment cannot be held: the endpoint may wait for the content first.
-    let connection = asked(&rig, Content::sized(5));
+    let connection = asked(&rig, ContentTracker::sized(5));
     assert_eq!(connection.sends(0, b"helloGET / HTTP/1.1\r\n"), Fate::Reset);
     assert_eq!(connection.entry(0).end, FlowEndReason::Unfollowed as u8);
 }
@@ -283,7 +283,7 @@ fn an_endpoint_that_does_not_switch_gets_requests_that_are_looked_at() {
 #[test]
 fn content_of_any_length_passes() {
     let rig = Rig::new();
-    let mut connection = Carried::new(&rig, "127.0.0.1", 1000, Content::sized(10 << 32));
+    let mut connection = Carried::new(&rig, "127.0.0.1", 1000, ContentTracker::sized(10 << 32));
     let tempting = tempting(SEGMENT);
     let mut seq = 1000_u32;
     for _ in 0..40 {

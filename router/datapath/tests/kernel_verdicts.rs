@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
-use router_common::maps::{ConnVerdict, Event, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
+use router_common::maps::{ConnVerdict, DecisionEvent, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
-use router_datapath::kernel::{Kernel, Object};
+use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_datapath::maps::write::Maps;
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::names::RouteId;
@@ -30,7 +30,7 @@ const TLS_PORT: u16 = 8443;
 
 /// The program in the kernel, its maps filled from an image.
 struct Rig {
-    kernel: Kernel,
+    kernel: KernelPrograms,
     image: MapImage,
     maps: KernelMaps,
     events: RingBuf<MapData>,
@@ -41,7 +41,7 @@ struct Rig {
 impl Rig {
     fn new(image: MapImage) -> Rig {
         own_network();
-        let mut kernel = Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)");
+        let mut kernel = KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the program (are you root?)");
         let events = kernel.take_events().unwrap();
         let mut maps = kernel.take_maps().unwrap();
         let mut now = MapImage::default();
@@ -83,7 +83,7 @@ impl Rig {
     /// The verdict of a connection's newest event.
     fn verdict(&mut self, flow: &FlowKey) -> Option<Reason> {
         while let Some(item) = self.events.next() {
-            let event: Event = abi::read(&item).expect("a whole event");
+            let event: DecisionEvent = abi::read(&item).expect("a whole event");
             self.verdicts.insert(event.flow, event.verdict);
         }
         let verdict = self.verdicts.get(flow)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Step {
+pub enum PathStep {
     /// A member of a mapping.
     Key(Cow<'static, str>),
     /// An item of a list, from 0.
@@ -24,7 +24,7 @@ pub struct FieldPath(Option<Arc<Link>>);
 /// The last step of a path, and the path before it.
 struct Link {
     before: FieldPath,
-    step: Step,
+    step: PathStep,
 }
 
 impl FieldPath {
@@ -40,28 +40,28 @@ impl FieldPath {
 
     /// The member `key` of this mapping.
     pub fn key(&self, key: &str) -> Self {
-        self.with(Step::Key(Cow::Owned(key.to_owned())))
+        self.with(PathStep::Key(Cow::Owned(key.to_owned())))
     }
 
     /// The member of this mapping that the API names `field`.
     pub fn field(&self, field: &'static str) -> Self {
-        self.with(Step::Key(Cow::Borrowed(field)))
+        self.with(PathStep::Key(Cow::Borrowed(field)))
     }
 
     /// Item `index` of this list.
     pub fn index(&self, index: usize) -> Self {
-        self.with(Step::Index(index))
+        self.with(PathStep::Index(index))
     }
 
     /// The steps, outermost first.
-    pub fn steps(&self) -> Vec<&Step> {
+    pub fn steps(&self) -> Vec<&PathStep> {
         let links = std::iter::successors(self.0.as_ref(), |link| link.before.0.as_ref());
         let mut steps: Vec<_> = links.map(|link| &link.step).collect();
         steps.reverse();
         steps
     }
 
-    fn with(&self, step: Step) -> Self {
+    fn with(&self, step: PathStep) -> Self {
         FieldPath(Some(Arc::new(Link { before: self.clone(), step })))
     }
 }
@@ -102,10 +102,10 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.steps().into_iter().enumerate() {
             match step {
-                Step::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
-                Step::Key(key) if i == 0 => write!(f, "{key}")?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
+                PathStep::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
+                PathStep::Key(key) if i == 0 => write!(f, "{key}")?,
+                PathStep::Key(key) => write!(f, ".{key}")?,
+                PathStep::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())

@@ -15,19 +15,19 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-pub use changes::Changed;
-pub use hashed::Hashed;
+pub use changes::Difference;
+pub use hashed::HashedMap;
 pub use node::Entries;
 use node::Node;
-pub use same::Same;
+pub use same::Identity;
 
 /// A persistent ordered map; see the module. Keys and values should be cheap to clone.
-pub struct Sorted<K, V> {
+pub struct OrderedMap<K, V> {
     root: Node<K, V>,
     len: usize,
 }
 
-impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
+impl<K: Ord + Clone, V: Clone> OrderedMap<K, V> {
     /// The value of a key.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
@@ -82,33 +82,33 @@ impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
     }
 
     /// Differences from an older version, in order of key. The cost is proportional to the difference.
-    pub fn changes_since<'m>(&'m self, older: &'m Self) -> impl Iterator<Item = Changed<'m, K, V>>
+    pub fn changes_since<'m>(&'m self, older: &'m Self) -> impl Iterator<Item = Difference<'m, K, V>>
     where
-        V: Same,
+        V: Identity,
     {
         changes::between(&older.root, &self.root)
     }
 }
 
-impl<K, V> Clone for Sorted<K, V> {
+impl<K, V> Clone for OrderedMap<K, V> {
     fn clone(&self) -> Self {
-        Sorted { root: self.root.clone(), len: self.len }
+        OrderedMap { root: self.root.clone(), len: self.len }
     }
 }
 
-impl<K, V> Default for Sorted<K, V> {
+impl<K, V> Default for OrderedMap<K, V> {
     fn default() -> Self {
-        Sorted { root: Node::Leaf(Arc::default()), len: 0 }
+        OrderedMap { root: Node::Leaf(Arc::default()), len: 0 }
     }
 }
 
-impl<K: Ord + Clone + fmt::Debug, V: Clone + fmt::Debug> fmt::Debug for Sorted<K, V> {
+impl<K: Ord + Clone + fmt::Debug, V: Clone + fmt::Debug> fmt::Debug for OrderedMap<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.entries()).finish()
     }
 }
 
-impl<K: Ord + Clone, V: Clone + PartialEq + Same> PartialEq for Sorted<K, V> {
+impl<K: Ord + Clone, V: Clone + PartialEq + Identity> PartialEq for OrderedMap<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.changes_since(other).all(|changed| match (changed.old, changed.new) {
             (Some(old), Some(new)) => old == new,
@@ -117,9 +117,9 @@ impl<K: Ord + Clone, V: Clone + PartialEq + Same> PartialEq for Sorted<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone + Eq + Same> Eq for Sorted<K, V> {}
+impl<K: Ord + Clone, V: Clone + Eq + Identity> Eq for OrderedMap<K, V> {}
 
-impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Sorted<K, V> {
+impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for OrderedMap<K, V> {
     /// Inserts all; the last of equal keys wins. An empty map is built bottom-up, with full nodes.
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         if !self.is_empty() {
@@ -140,15 +140,15 @@ impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Sorted<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for Sorted<K, V> {
+impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for OrderedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut sorted = Sorted::default();
+        let mut sorted = OrderedMap::default();
         sorted.extend(entries);
         sorted
     }
 }
 
-impl<K: Ord + Clone, V: Clone, Q: Ord + ?Sized> Index<&Q> for Sorted<K, V>
+impl<K: Ord + Clone, V: Clone, Q: Ord + ?Sized> Index<&Q> for OrderedMap<K, V>
 where
     K: Borrow<Q>,
 {

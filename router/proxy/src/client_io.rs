@@ -25,7 +25,7 @@ use crate::client_io::framed_input::{BodyLength, FramedInput};
 use crate::connection_state::ConnectionState;
 use crate::rt::timer::Timer;
 use frames::FrameMeter;
-use waits::Pace;
+use waits::BodyProgress;
 
 /// Most bytes that are read from a client after the router has ended the connection: closing with unread bytes would
 /// reset it, and the client could lose the last response.
@@ -89,7 +89,7 @@ pub struct ClientIo<S> {
     goaway: Option<Bytes>,
     wait: Option<(Wait, usize, Option<Duration>)>,
     read_timer: Timer,
-    pace: Pace,
+    pace: BodyProgress,
     write_timer: Timer,
     fin_timer: Timer,
     shut_down: bool,
@@ -126,7 +126,7 @@ impl<S> ClientIo<S> {
             gated: http1.then(|| Box::new(FramedInput::new(limits.head_bytes, limits.answer_empty))),
             wait: None,
             read_timer: Timer::default(),
-            pace: Pace::default(),
+            pace: BodyProgress::default(),
             write_timer: Timer::default(),
             fin_timer: Timer::default(),
             shut_down: false,
@@ -156,7 +156,7 @@ impl<S> ClientIo<S> {
         if self.wait != waits {
             self.wait = waits;
             self.read_timer.stop();
-            self.pace = Pace::default();
+            self.pace = BodyProgress::default();
         }
         let limit = match wait {
             Wait::Busy => return Poll::Pending,

@@ -11,7 +11,7 @@ use router_table::lookup::SniMatch;
 use tokio::net::TcpStream;
 
 use super::capacity::Permits;
-use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
+use super::hello::{ClientHelloBytes, HelloFailure, read_hello, turn_away};
 use super::http::connection::Connection;
 use super::http::serve::{policy_of, serve_http1, serve_http2};
 use super::peeked_stream::PeekedStream;
@@ -20,7 +20,7 @@ use super::proxy_protocol::Proxied;
 use super::snapshot::ServedRouter;
 use super::tls::terminate::terminate;
 use super::{passthrough, proxy_protocol};
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::record::AccessRecord;
 
 /// A connection as accepted by its listener.
@@ -42,7 +42,7 @@ pub struct Accepted {
 
 /// Serves a connection to its end. HTTP is boxed, so that a connection that waits for its ClientHello, or is relayed,
 /// does not have the size of HTTP's future.
-pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
+pub async fn serve(shared: Arc<WorkerContext>, mut accepted: Accepted) {
     // Decided by the table that is current now: it may change while the first bytes arrive.
     let served = shared.snapshot.load().routers.get(&accepted.router).cloned();
     let policy = served.as_ref().map(|served| &*served.table.policy);
@@ -78,7 +78,7 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
 }
 
 /// Serves clear text of a router with rules, where clients may use HTTP/2 with prior knowledge.
-async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
+async fn serve_either(shared: Arc<WorkerContext>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
     let limit = policy_of(&shared, &connection.router).timeouts.head;
     match preface::read(&stream, first, limit).await {
         Ok(FirstBytes { http2: true, bytes, .. }) => {
@@ -91,13 +91,13 @@ async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8
     }
 }
 
-async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accepted: Accepted, first: Vec<u8>) {
+async fn serve_tls(shared: Arc<WorkerContext>, served: Option<Arc<ServedRouter>>, accepted: Accepted, first: Vec<u8>) {
     let Accepted { router, client, listener, stream, seats, .. } = accepted;
     let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
     let limit = served.as_ref().map(|served| served.table.policy.timeouts).unwrap_or_default().hello;
     let mut timer = shared.timers.lend();
     let flight = read_hello(&stream, first, limit, &mut timer).await;
-    let FirstFlight { name, bytes } = match flight {
+    let ClientHelloBytes { name, bytes } = match flight {
         Ok(flight) => flight,
         // If the kernel took the connection over, it writes the log line; otherwise there was no request.
         Err(HelloFailure::Reset) if shared.config.steered => return record.discard(),
@@ -122,7 +122,7 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     }
     drop(timer);
     record.data_path = DataPath::Proxy;
-    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record, seats)).await;
+    Box::pin(terminate(shared, served, stream, ClientHelloBytes { name, bytes }, record, seats)).await;
 }
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ use super::dial;
 use super::listeners::returned::OriginalLookup;
 use super::listeners::sockets::Sockets;
 use super::rt::timer::Timers;
-use super::snapshot::Snapshot;
+use super::snapshot::ServingTable;
 use super::upstream::balancer::Balancer;
 use super::upstream_tls::UpstreamTls;
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::ConnectionPool;
 
 /// Most mirrored requests in progress per worker. With the waiting data of each
 /// ([`MAX_WAITING`](super::http::tee::MAX_WAITING)), 64 MiB if every mirror stalls.
@@ -59,7 +59,7 @@ pub enum Phase {
 
 /// State of the process.
 #[derive(Debug)]
-pub struct Common {
+pub struct ProcessContext {
     pub config: ProxyConfig,
     pub upstream_tls: UpstreamTls,
     pub counters: Arc<Counters>,
@@ -67,10 +67,10 @@ pub struct Common {
     /// Load-balancing state.
     pub balancer: Arc<Balancer>,
     /// The pools of all workers.
-    pub pools: Mutex<Vec<Arc<Pool>>>,
+    pub pools: Mutex<Vec<Arc<ConnectionPool>>>,
 }
 
-impl Common {
+impl ProcessContext {
     /// Frees descriptors of idle connections of all workers, and waits until some may be available.
     pub async fn wait_for_descriptor(&self) {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|pool| pool.relieve());
@@ -78,18 +78,18 @@ impl Common {
     }
 }
 
-/// State of a worker, which no other thread accesses while it serves requests, and through it the [`Common`] state.
+/// State of a worker, which no other thread accesses while it serves requests, and through it the state of the process.
 #[derive(Debug)]
-pub struct Shared {
-    pub common: Arc<Common>,
+pub struct WorkerContext {
+    pub common: Arc<ProcessContext>,
     /// Index of the worker.
     pub worker: usize,
     /// The newest table.
-    pub snapshot: ArcSwap<Snapshot>,
-    /// [`Common::log`], with a reference count of its own.
+    pub snapshot: ArcSwap<ServingTable>,
+    /// [`ProcessContext::log`], with a reference count of its own.
     pub log: AccessLog,
     /// Connections to endpoints of this worker.
-    pub pool: Arc<Pool>,
+    pub pool: Arc<ConnectionPool>,
     /// Permits of mirrored requests.
     pub copies: Arc<Semaphore>,
     /// Timers for requests.
@@ -98,13 +98,13 @@ pub struct Shared {
     pub tasks: Tasks,
 }
 
-impl Shared {
-    pub fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
+impl WorkerContext {
+    pub fn new(worker: usize, common: Arc<ProcessContext>) -> Arc<Self> {
         let phase = watch::Sender::new(Phase::Running);
         let copies = Arc::new(Semaphore::new(MAX_COPIES));
-        let pool = Arc::<Pool>::default();
+        let pool = Arc::<ConnectionPool>::default();
         common.pools.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&pool));
-        Arc::new(Shared {
+        Arc::new(WorkerContext {
             log: common.log.of_thread(),
             common,
             worker,
@@ -135,10 +135,10 @@ impl Shared {
     }
 }
 
-impl Deref for Shared {
-    type Target = Common;
+impl Deref for WorkerContext {
+    type Target = ProcessContext;
 
-    fn deref(&self) -> &Common {
+    fn deref(&self) -> &ProcessContext {
         &self.common
     }
 }
@@ -170,10 +170,10 @@ impl Tasks {
 
 /// Counts a task while it exists.
 #[derive(Debug)]
-pub struct Active(Arc<Shared>);
+pub struct Active(Arc<WorkerContext>);
 
 impl Active {
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<WorkerContext>) -> Self {
         shared.tasks.count.fetch_add(1, Ordering::Relaxed);
         Active(shared)
     }

@@ -16,7 +16,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::keep_alive::keep_alive;
-use super::upstream::health::{Health, Step};
+use super::upstream::health::{ConnectStage, Health};
 use crate::rt::timer::Timer;
 
 /// Why a connection attempt failed.
@@ -44,12 +44,12 @@ pub const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// See [`DialError`].
 pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
-    connect_with(&mut Timer::default(), health, endpoint, timeout, Opening::AnyTime).await
+    connect_with(&mut Timer::default(), health, endpoint, timeout, SendTiming::AnyTime).await
 }
 
 /// When the first bytes are sent to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum SendTiming {
     /// As soon as it is connected, by [`crate::relay::relay`]: they carry the acknowledgement of the endpoint's SYN,
     /// which saves a segment.
     AtOnce,
@@ -66,7 +66,7 @@ pub async fn connect_with(
     health: &Health,
     endpoint: &Endpoint,
     timeout: Duration,
-    opening: Opening,
+    opening: SendTiming,
 ) -> Result<TcpStream, DialError> {
     timer.stop();
     if health.is_own(endpoint.address) {
@@ -86,7 +86,7 @@ pub async fn connect_with(
         }
         Err(error) => Some(Err(error)),
     };
-    let step = Step::Tcp(endpoint.address);
+    let step = ConnectStage::Tcp(endpoint.address);
     match connected {
         Some(Ok(stream)) => {
             health.succeeded(&step);
@@ -107,13 +107,13 @@ pub async fn connect_with(
 }
 
 /// Sends the SYN.
-fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+fn begin(address: SocketAddr, opening: SendTiming) -> io::Result<TcpStream> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
     // A socket without these options still works.
     let _ = set_tcp_nodelay(&socket, true);
     let _ = keep_alive(&socket);
-    if opening == Opening::AtOnce {
+    if opening == SendTiming::AtOnce {
         // If nothing is sent, the kernel acknowledges within 200 ms.
         let _ = set_tcp_quickack(&socket, false);
     }

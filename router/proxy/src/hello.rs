@@ -23,7 +23,7 @@ const ALERT_DECODE_ERROR: u8 = 50;
 
 /// A complete ClientHello.
 #[derive(Debug)]
-pub struct FirstFlight {
+pub struct ClientHelloBytes {
     /// SNI; `None` without one, or if it is an IP address.
     pub name: Option<Hostname>,
     /// All bytes that were read, starting with the ClientHello.
@@ -70,7 +70,7 @@ pub async fn read_hello(
     first: Vec<u8>,
     limit: Duration,
     timer: &mut Timer,
-) -> Result<FirstFlight, HelloFailure> {
+) -> Result<ClientHelloBytes, HelloFailure> {
     let mut gathering = pin!(gather(stream, first));
     timer.stop();
     let gathered = poll_fn(|cx| match gathering.as_mut().poll(cx) {
@@ -102,7 +102,7 @@ pub async fn turn_away(stream: TcpStream, alert: Option<u8>) {
     let _ = tokio::time::timeout(LINGER, drained).await;
 }
 
-async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<FirstFlight, HelloFailure> {
+async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<ClientHelloBytes, HelloFailure> {
     let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
     let mut known = 0;
     loop {
@@ -124,7 +124,7 @@ async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<FirstFlight, H
                     Sni::Name => Hostname::parse(field_text(&host.exact)).ok(),
                     Sni::None | Sni::IpLiteral => None,
                 };
-                return Ok(FirstFlight { name, bytes });
+                return Ok(ClientHelloBytes { name, bytes });
             }
         }
     }

@@ -50,7 +50,7 @@ use router_table::table::ResolvedRoute;
 
 use super::snapshot::ServedRouter;
 use crate::connection_state::InFlight;
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::http::local_reply::LocalReply;
 use crate::http::response_filters::ResponseFilters;
 use crate::record::AccessRecord;
@@ -58,16 +58,16 @@ use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
 use connection::Connection;
 use cors::CorsGrant;
-use decide::{Decision, decide};
+use decide::{RequestAction, decide};
 use destination::Destination;
 use forward::Failure;
 
 /// A client connection and the proxy's state. One allocation, because each request increments and decrements its
 /// reference count.
 #[derive(Debug)]
-pub struct Served {
+pub struct ConnectionContext {
     /// State of the proxy.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<WorkerContext>,
     /// The connection.
     pub connection: Connection,
 }
@@ -75,17 +75,17 @@ pub struct Served {
 /// Handles a request with the newest routing table, so that changes apply to existing connections, too. Everything that
 /// needs no waiting is done before the future is created, because the future is moved around and must be small.
 pub fn handle(
-    served: Arc<Served>,
+    served: Arc<ConnectionContext>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<MaybeGzip<ResponseBody>>, Infallible>> {
-    let Served { shared, connection } = &*served;
+    let ConnectionContext { shared, connection } = &*served;
     let (head, content) = request.into_parts();
     let is_http2 = head.version == Version::HTTP_2;
     let mut content = Some(content);
     // Only if tracing is enabled, because hardly any request needs it.
     let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| !is_http2).cloned();
     let step = begin(shared, connection, head, &mut content);
-    if let (Step::Answered(_), Some(client)) = (&step, upgrade) {
+    if let (RequestStep::Answered(_), Some(client)) = (&step, upgrade) {
         upgrade::declined(client, shared);
     }
     if let Some(content) = content.filter(|_| is_http2) {
@@ -93,24 +93,24 @@ pub fn handle(
     }
     async move {
         let response = match step {
-            Step::Answered(response) => (*response).map(MaybeGzip::Plain),
-            Step::Forward(ahead) => ahead.go(&served).await,
+            RequestStep::Answered(response) => (*response).map(MaybeGzip::Plain),
+            RequestStep::Forward(ahead) => ahead.go(&served).await,
         };
         Ok(response)
     }
 }
 
 /// How far a request got without waiting. Boxed, because it is moved as often as the future.
-enum Step {
+enum RequestStep {
     /// The router's own response.
     Answered(Box<Response<ResponseBody>>),
     /// To be forwarded to an endpoint.
     Forward(Box<PendingForward>),
 }
 
-impl Step {
+impl RequestStep {
     fn answered(response: Response<ResponseBody>) -> Self {
-        Step::Answered(Box::new(response))
+        RequestStep::Answered(Box::new(response))
     }
 }
 
@@ -129,7 +129,12 @@ struct PendingForward {
 }
 
 /// Takes the content of a request to be forwarded.
-fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, content: &mut Option<Incoming>) -> Step {
+fn begin(
+    shared: &WorkerContext,
+    connection: &Connection,
+    mut head: request::Parts,
+    content: &mut Option<Incoming>,
+) -> RequestStep {
     let in_flight = connection.clock.request();
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
     let Connection { router, client, listener, .. } = connection;
@@ -148,7 +153,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         if is_empty && policy.is_some_and(|policy| policy.log.ignore_empty) {
             record.discard_line();
         }
-        return Step::answered(own.refuse(policy, status, flag, record, in_flight));
+        return RequestStep::answered(own.refuse(policy, status, flag, record, in_flight));
     }
     if record.is_wanted() {
         record.method = Some((head.method.clone(), head.version));
@@ -156,29 +161,35 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     }
     // The router was removed from the table after the client connected.
     let Some(served) = served else {
-        return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRouter, record, in_flight));
+        return RequestStep::answered(own.refuse(
+            None,
+            StatusCode::SERVICE_UNAVAILABLE,
+            Flag::NoRouter,
+            record,
+            in_flight,
+        ));
     };
     let policy = &*served.table.policy;
     let (status, flag) = match decide(&served, connection, &mut head, &mut record) {
-        Decision::Refuse { status, flag, route } => {
+        RequestAction::Refuse { status, flag, route } => {
             record.route = route;
             (status, flag)
         }
-        Decision::Router => {
-            return Step::answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
+        RequestAction::Router => {
+            return RequestStep::answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
         }
-        Decision::Redirect { route, host, https_port } => {
+        RequestAction::Redirect { route, host, https_port } => {
             record.route = Some(route);
             let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
             match pages::redirect(StatusCode::FOUND, to_https(host.as_str(), https_port, path)) {
                 Some(mut redirect) => {
                     redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-                    return Step::answered(own.give(redirect, Flag::Fine, record, in_flight));
+                    return RequestStep::answered(own.give(redirect, Flag::Fine, record, in_flight));
                 }
                 None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
             }
         }
-        Decision::RuleRedirect { rule, authority } => {
+        RequestAction::RuleRedirect { rule, authority } => {
             record.route = Some(Arc::clone(&rule.route));
             let from = RedirectFrom {
                 tls: connection.tls.is_some(),
@@ -189,21 +200,21 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
                 query: head.uri.query(),
             };
             match redirected(&rule, &from, &head.headers) {
-                Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                Some(redirect) => return RequestStep::answered(own.give(redirect, Flag::Fine, record, in_flight)),
                 None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
             }
         }
-        Decision::Preflight(rule) => {
+        RequestAction::Preflight(rule) => {
             record.route = Some(Arc::clone(&rule.route));
             match sharing(&rule.route, &head.headers) {
                 Some(sharing) => {
                     let answer = sharing.preflight(&head.headers);
-                    return Step::answered(own.give(answer, Flag::Fine, record, in_flight));
+                    return RequestStep::answered(own.give(answer, Flag::Fine, record, in_flight));
                 }
                 None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
             }
         }
-        Decision::Forward { route, rule, authority, as_sent } => {
+        RequestAction::Forward { route, rule, authority, as_sent } => {
             record.route = Some(Arc::clone(&route));
             record.capture_request(&policy.log, &head.headers);
             let takes_gzip = !policy.compress.is_empty() && accepts_gzip(&head);
@@ -225,7 +236,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
                     record,
                     in_flight,
                 };
-                return Step::Forward(Box::new(ahead));
+                return RequestStep::Forward(Box::new(ahead));
             }
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
         }
@@ -236,7 +247,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         modify::modify(&rule.response_headers, answer.headers_mut());
     }
     let sharing = route.as_deref().and_then(|route| sharing(route, &head.headers));
-    Step::answered(shared_with(sharing.as_ref(), answer))
+    RequestStep::answered(shared_with(sharing.as_ref(), answer))
 }
 
 /// Adds CORS fields to the router's own response: otherwise a page of another origin could not read the error.
@@ -248,8 +259,8 @@ fn shared_with(sharing: Option<&CorsGrant>, mut response: Response<ResponseBody>
 }
 
 impl PendingForward {
-    async fn go(self: Box<Self>, of: &Served) -> Response<MaybeGzip<ResponseBody>> {
-        let Served { shared, connection } = of;
+    async fn go(self: Box<Self>, of: &ConnectionContext) -> Response<MaybeGzip<ResponseBody>> {
+        let ConnectionContext { shared, connection } = of;
         let PendingForward { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } =
             *self;
         let plan = shared.balancer.plan(&route);

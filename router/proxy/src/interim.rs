@@ -27,7 +27,7 @@ pub struct Interim {
     /// Incremented when a request begins to accept them and when it ends, so that late ones are dropped. Odd in
     /// between.
     turn: AtomicUsize,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingInterim>,
     /// Whether any arrived for the current request.
     any: AtomicBool,
     /// Whether some were not prepared yet.
@@ -38,7 +38,7 @@ pub struct Interim {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingInterim {
     turn: usize,
     arrived: Vec<Response<()>>,
     prepared: Vec<u8>,
@@ -49,26 +49,26 @@ struct Waiting {
 
 /// The request that accepts interim responses.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'i> {
+pub struct InterimTurn<'i> {
     interim: &'i Arc<Interim>,
     turn: usize,
 }
 
-impl Turn<'_> {
+impl InterimTurn<'_> {
     /// The receiver for the connection to its endpoint.
-    pub fn listener(&self) -> Listener {
-        Listener { interim: Arc::clone(self.interim), turn: self.turn }
+    pub fn listener(&self) -> InterimSink {
+        InterimSink { interim: Arc::clone(self.interim), turn: self.turn }
     }
 }
 
 /// The request that accepts interim responses, as seen by the connection to its endpoint.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct InterimSink {
     interim: Arc<Interim>,
     turn: usize,
 }
 
-impl Listener {
+impl InterimSink {
     /// Queues an interim response. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped. `100 Continue` is
     /// dropped, because hyper sends its own to clients that expect it.
     pub fn hear(&self, response: Response<()>) {
@@ -80,11 +80,11 @@ impl Listener {
 
 impl Interim {
     /// Accepts interim responses for a request from now on.
-    pub fn begin(self: &Arc<Self>) -> Turn<'_> {
+    pub fn begin(self: &Arc<Self>) -> InterimTurn<'_> {
         // There is no other writer.
         let turn = self.turn.load(Ordering::Relaxed) + 1;
         self.turn.store(turn, Ordering::Release);
-        Turn { interim: self, turn }
+        InterimTurn { interim: self, turn }
     }
 
     /// Accepts none any more, because the final response is passed to hyper. Returns the number of those dropped.
@@ -111,7 +111,7 @@ impl Interim {
             return;
         }
         if waiting.turn != turn {
-            *waiting = Waiting { turn, ..Waiting::default() };
+            *waiting = WaitingInterim { turn, ..WaitingInterim::default() };
             self.any.store(true, Ordering::Release);
         }
         let phrase = response.extensions().get::<ReasonPhrase>().map_or(0, |phrase| phrase.as_bytes().len());
@@ -173,7 +173,7 @@ impl Interim {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingInterim> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

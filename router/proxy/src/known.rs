@@ -3,19 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_table::live::{Live, Trust};
-use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_table::live::{LiveState, Trust};
+use router_table::table::{Endpoint, ResolvedRoute, WeightedService};
 
-use super::upstream::target::Target;
-use crate::context::Common;
+use super::upstream::target::EndpointTarget;
+use crate::context::ProcessContext;
 
 /// View of a proxy's runtime state.
 #[derive(Clone, Debug)]
-pub struct Known(Arc<Common>);
+pub struct ProxyState(Arc<ProcessContext>);
 
-impl Known {
-    pub(super) fn of(common: &Arc<Common>) -> Self {
-        Known(Arc::clone(common))
+impl ProxyState {
+    pub(super) fn of(common: &Arc<ProcessContext>) -> Self {
+        ProxyState(Arc::clone(common))
     }
 
     /// Whether an address leads back to this router.
@@ -29,13 +29,13 @@ impl Known {
     }
 }
 
-impl Live for Known {
-    fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String> {
+impl LiveState for ProxyState {
+    fn trouble(&self, route: &ResolvedRoute, service: &WeightedService, endpoint: &Endpoint) -> Option<String> {
         if self.is_own(endpoint.address) {
             return Some("this router listens there itself, so nothing is sent to it".to_owned());
         }
         let view = self.0.balancer.health.view()?;
-        let target = Target { service: &service.service, endpoint, policy: service.policy.as_ref() };
+        let target = EndpointTarget { service: &service.service, endpoint, policy: service.policy.as_ref() };
         if view.is_ill(target) {
             return Some("ill by its health check".to_owned());
         }

@@ -46,9 +46,9 @@ use router_table::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use context::Common;
+use context::ProcessContext;
 use listeners::Listeners;
-use snapshot::{Snapshot, Snapshots};
+use snapshot::{ServingTable, Snapshots};
 use upstream::{checks, probes, removed_endpoints};
 use workers::{Worker, Workers};
 
@@ -56,7 +56,7 @@ use router_access_log::{AccessLog, RouteCounters};
 use router_listener::ListenerState;
 
 pub use context::ProxyConfig;
-pub use known::Known;
+pub use known::ProxyState;
 pub use upstream_tls::UpstreamTls;
 
 /// A running proxy.
@@ -77,7 +77,7 @@ impl Proxy {
     pub fn start(config: ProxyConfig, mut tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
         let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
         let counters = Arc::default();
-        let common = Arc::new(Common {
+        let common = Arc::new(ProcessContext {
             upstream_tls: UpstreamTls::new(config.service_ca.clone(), config.system_roots.clone()),
             log: AccessLog::start(config.access_log, Arc::clone(&counters)),
             counters,
@@ -90,7 +90,7 @@ impl Proxy {
             workers: Arc::clone(&workers),
             snapshots: Snapshots::default(),
             current: Arc::default(),
-            snapshot: Snapshot::default(),
+            snapshot: ServingTable::default(),
         };
         let (states, listeners) = watch::channel(Arc::default());
         let first = Arc::clone(&tables.borrow_and_update());
@@ -124,8 +124,8 @@ impl Proxy {
     }
 
     /// Health of endpoints, for `explain`.
-    pub fn known(&self) -> Known {
-        Known::of(&self.workers.common)
+    pub fn known(&self) -> ProxyState {
+        ProxyState::of(&self.workers.common)
     }
 
     /// The access log, for connections of the kernel data path.
@@ -158,7 +158,7 @@ struct Serve {
     /// The newest table.
     current: Arc<RoutingTable>,
     /// Its snapshot.
-    snapshot: Snapshot,
+    snapshot: ServingTable,
 }
 
 impl Serve {

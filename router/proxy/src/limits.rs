@@ -36,9 +36,9 @@ const MAX_LOOKUPS: usize = 32;
 /// the hand last passed it stays). Addresses are added and removed only while `ring` is locked. Lock order: `ring`,
 /// then a shard of `by_address`; a thread that holds a reference into the map locks nothing else.
 #[derive(Debug)]
-pub struct Sources {
+pub struct ClientTable {
     start: Instant,
-    by_address: DashMap<IpAddr, Source>,
+    by_address: DashMap<IpAddr, ClientUsage>,
     ring: Mutex<Ring>,
     capacity: usize,
 }
@@ -51,9 +51,9 @@ struct Ring {
     hand: usize,
 }
 
-/// Times are in milliseconds after `Sources::start`.
+/// Times are in milliseconds after `ClientTable::start`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Source {
+struct ClientUsage {
     /// Connections or requests in progress. Above 0, the entry is not evicted.
     active: u32,
     /// Whether the address was seen again since the hand passed it or since it was added.
@@ -71,20 +71,20 @@ pub struct TooMany;
 /// A connection or request that counts as in progress until it is dropped.
 #[derive(Debug)]
 pub struct Visit {
-    sources: Arc<Sources>,
+    sources: Arc<ClientTable>,
     client: IpAddr,
 }
 
-impl Default for Sources {
+impl Default for ClientTable {
     fn default() -> Self {
         Self::with_capacity(MAX_SOURCES)
     }
 }
 
-impl Sources {
+impl ClientTable {
     fn with_capacity(capacity: usize) -> Self {
         let by_address = DashMap::with_hasher_and_shard_amount(RandomState::new(), SHARDS);
-        Sources { start: Instant::now(), by_address, ring: Mutex::default(), capacity }
+        ClientTable { start: Instant::now(), by_address, ring: Mutex::default(), capacity }
     }
 
     /// Counts a connection or request of a client. Returns a visit if the route limits concurrent connections.
@@ -122,7 +122,7 @@ impl Sources {
     }
 
     /// Adds an address. `None` if the map is full and the eviction finds no idle entry.
-    fn insert(&self, client: IpAddr) -> Option<RefMut<'_, IpAddr, Source>> {
+    fn insert(&self, client: IpAddr) -> Option<RefMut<'_, IpAddr, ClientUsage>> {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have added it meanwhile.
         if !self.by_address.contains_key(&client) {

@@ -36,7 +36,7 @@ const ACCEPTORS: usize = 4;
 const RETRY_BIND: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct ListenerId {
     router: RouterName,
     protocol: Protocol,
     address: SocketAddr,
@@ -47,7 +47,7 @@ pub(super) struct Listeners {
     workers: Arc<Workers>,
     addresses: Vec<IpAddr>,
     states: watch::Sender<Arc<Vec<ListenerState>>>,
-    open: BTreeMap<Key, Result<Open, String>>,
+    open: BTreeMap<ListenerId, Result<Open, String>>,
     /// Connection limit of each router.
     capacities: BTreeMap<RouterName, Arc<Capacity>>,
     descriptors: Arc<Descriptors>,
@@ -104,7 +104,7 @@ impl Listeners {
         let wanted = wanted(table, &self.addresses);
         let addresses: BTreeSet<_> = wanted.keys().map(|key| key.address).collect();
         self.workers.common.config.sockets.sort(&addresses);
-        let gone: Vec<Key> = self.open.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
+        let gone: Vec<ListenerId> = self.open.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
         for key in gone {
             if let Some(Ok(open)) = self.open.remove(&key) {
                 let address = open.address;
@@ -142,7 +142,7 @@ impl Listeners {
         }
     }
 
-    fn bind(&self, key: &Key) -> io::Result<Open> {
+    fn bind(&self, key: &ListenerId) -> io::Result<Open> {
         let config = &self.workers.common.config;
         let inherited = config.sockets.take(key.address)?;
         let opened = inherited.is_none();
@@ -179,7 +179,7 @@ impl Listeners {
         Ok(open)
     }
 
-    fn tell(&self, wanted: &BTreeMap<Key, u32>) {
+    fn tell(&self, wanted: &BTreeMap<ListenerId, u32>) {
         let states = self.open.iter().map(|(key, open)| ListenerState {
             router: key.router.clone(),
             router_id: wanted.get(key).copied().unwrap_or_default(),
@@ -209,13 +209,13 @@ async fn changed(tables: &mut watch::Receiver<Arc<RoutingTable>>) {
 }
 
 /// The listeners that a table requires, with their router's id.
-fn wanted(table: &RoutingTable, addresses: &[IpAddr]) -> BTreeMap<Key, u32> {
+fn wanted(table: &RoutingTable, addresses: &[IpAddr]) -> BTreeMap<ListenerId, u32> {
     let mut wanted = BTreeMap::new();
     for router in &table.routers {
         for ip in addresses {
             for (protocol, port) in [(Protocol::Http, router.http_port), (Protocol::Https, router.https_port)] {
                 let Some(port) = port else { continue };
-                let key = Key { router: router.name.clone(), protocol, address: (*ip, port).into() };
+                let key = ListenerId { router: router.name.clone(), protocol, address: (*ip, port).into() };
                 wanted.insert(key, router.id);
             }
         }

@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::dial::{self, DialError, Opening};
+use super::dial::{self, DialError, SendTiming};
 use super::limits::TooMany;
 use super::peeked_stream::PeekedStream;
 use super::upstream::choose::NoEndpoint;
-use super::upstream::hashing::Key;
-use super::upstream::plan::Plan;
+use super::upstream::hashing::HashKey;
+use super::upstream::plan::BalancingPlan;
 use super::upstream::secure::{ByteStream, secured};
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::record::AccessRecord;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 use crate::rt::timer::{PooledTimer, Timer};
@@ -29,7 +29,7 @@ use crate::rt::timer::{PooledTimer, Timer};
 /// Forwards a connection whose first bytes were read. A client that cannot be served gets a reset, because the protocol
 /// is unknown.
 pub async fn forward(
-    shared: &Shared,
+    shared: &WorkerContext,
     client: TcpStream,
     route: Arc<ResolvedRoute>,
     hello: Vec<u8>,
@@ -61,7 +61,7 @@ pub async fn forward(
 
 /// Forwards the content of a client's TLS connection. A client that cannot be served gets a reset.
 pub async fn forward_terminated(
-    shared: &Shared,
+    shared: &WorkerContext,
     mut client: TlsStream<PeekedStream<TcpStream>>,
     admitted: bool,
     route: Arc<ResolvedRoute>,
@@ -104,7 +104,7 @@ enum Inside {
 
 /// Connects to an endpoint of the route, if the client is within the route's limits. `None`: the record has the cause.
 async fn reach(
-    shared: &Shared,
+    shared: &WorkerContext,
     route: &ResolvedRoute,
     timeouts: Timeouts,
     timer: &mut Timer,
@@ -129,15 +129,15 @@ async fn reach(
 /// Connects to an endpoint of the route. `None`: no endpoint could be connected to, or the selected backend has none or
 /// is invalid; the record has the cause, and the client gets a reset.
 async fn connect(
-    shared: &Shared,
-    (route, plan): (&ResolvedRoute, &Plan),
+    shared: &WorkerContext,
+    (route, plan): (&ResolvedRoute, &BalancingPlan),
     timeout: Duration,
     timer: &mut Timer,
     inside: Inside,
     record: &mut AccessRecord,
 ) -> Option<ByteStream> {
-    let opening = if inside == Inside::Tls { Opening::AtOnce } else { Opening::AnyTime };
-    let key = Some(Key::of_client(record.client.ip()));
+    let opening = if inside == Inside::Tls { SendTiming::AtOnce } else { SendTiming::AnyTime };
+    let key = Some(HashKey::of_client(record.client.ip()));
     let mut choice = plan.choose(route, &route.cluster, key, None);
     record.flag = Flag::NoEndpoints;
     let mut left = timeout;

@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 
 use crate::rt::timer::Timer;
 use activity::Activity;
-use direction::{Direction, Side, Step};
+use direction::{RelayDirection, RelaySide, RelayStep};
 
 pub use chunk::{CHUNK, append};
 pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
@@ -77,22 +77,22 @@ pub async fn relay(
     timer: &mut Timer,
 ) -> RelayOutcome {
     let activity = Activity::new();
-    let mut up = Direction::new(&client, &upstream, Side::Client, &activity, options.splice_after);
+    let mut up = RelayDirection::new(&client, &upstream, RelaySide::Client, &activity, options.splice_after);
     let sent = begin(&upstream, &initial);
     up.moved = sent as u64;
-    up.step = Step::Write(initial, sent);
-    let mut down = Direction::new(&upstream, &client, Side::Upstream, &activity, options.splice_after);
+    up.step = RelayStep::Write(initial, sent);
+    let mut down = RelayDirection::new(&upstream, &client, RelaySide::Upstream, &activity, options.splice_after);
     let end = {
         let mut known = None;
-        let (mut client_fails, mut upstream_fails) = (Watch::new(&client), Watch::new(&upstream));
+        let (mut client_fails, mut upstream_fails) = (FailureWatch::new(&client), FailureWatch::new(&upstream));
         poll_fn(|cx| {
             if !known.as_ref().is_some_and(|known: &Waker| known.will_wake(cx.waker())) {
                 known = Some(cx.waker().clone());
                 (up.waits, down.waits) = (false, false);
             }
             let ended = |side| match side {
-                Side::Client => RelayEnd::ClientReset,
-                Side::Upstream => RelayEnd::UpstreamReset,
+                RelaySide::Client => RelayEnd::ClientReset,
+                RelaySide::Upstream => RelayEnd::UpstreamReset,
             };
             match (up.poll(down.has_ended(), cx), down.poll(up.has_ended(), cx)) {
                 (Poll::Ready(Err(side)), _) | (_, Poll::Ready(Err(side))) => return Poll::Ready(ended(side)),
@@ -138,15 +138,15 @@ pub fn reset_on_close(stream: &TcpStream) {
 
 /// Detects the failure of a connection that is not being read: a direction that waits for its receiver does not poll
 /// its sender, and would miss a reset.
-struct Watch<'s> {
+struct FailureWatch<'s> {
     stream: &'s TcpStream,
     /// Created when needed, which is rare.
     failed: Option<Pin<Box<dyn Future<Output = ()> + Send + 's>>>,
 }
 
-impl<'s> Watch<'s> {
+impl<'s> FailureWatch<'s> {
     fn new(stream: &'s TcpStream) -> Self {
-        Watch { stream, failed: None }
+        FailureWatch { stream, failed: None }
     }
 
     /// Whether the connection has failed; not polled unless `needed`.

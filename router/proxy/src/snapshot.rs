@@ -10,25 +10,25 @@ use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
-use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
+use super::tls::terms::{Configs, Handshakes, RouterTls, TermsError};
 use crate::http::header_case::HeaderCase;
 
 /// A routing table, ready to serve.
 #[derive(Debug, Default)]
-pub struct Snapshot {
+pub struct ServingTable {
     /// Its routers by name. Clients cannot choose names, so a fast hash function is safe.
     pub routers: HashMap<RouterName, Arc<ServedRouter>, RandomState>,
     /// The endpoints of its routes.
     pub endpoints: Endpoints,
 }
 
-impl Snapshot {
+impl ServingTable {
     /// A copy with reference counts of its own: each request clones a router, and threads that share a count contend
     /// for its cache line.
     pub fn of_thread(&self) -> Self {
         let own =
             |(name, served): (&RouterName, &Arc<ServedRouter>)| (name.clone(), Arc::new(ServedRouter::clone(served)));
-        Snapshot { routers: self.routers.iter().map(own).collect(), endpoints: self.endpoints.clone() }
+        ServingTable { routers: self.routers.iter().map(own).collect(), endpoints: self.endpoints.clone() }
     }
 }
 
@@ -66,12 +66,12 @@ enum TlsError {
 #[derive(Debug, Default)]
 pub struct Snapshots {
     last_resorts: HashMap<(RouterName, String), Arc<CertifiedKey>>,
-    terms: HashMap<RouterName, Terms>,
+    terms: HashMap<RouterName, RouterTls>,
 }
 
 impl Snapshots {
     /// The snapshot of a table. A router whose table is unchanged since `before` is reused.
-    pub fn make(&mut self, table: &RoutingTable, before: &Snapshot) -> Snapshot {
+    pub fn make(&mut self, table: &RoutingTable, before: &ServingTable) -> ServingTable {
         let live = |name: &RouterName, domain: &str| table.router(name).is_some_and(|router| router.domain == domain);
         self.last_resorts.retain(|(name, domain), _| live(name, domain));
         self.terms.retain(|name, _| table.router(name).is_some());
@@ -80,7 +80,7 @@ impl Snapshots {
             let served = unchanged.map_or_else(|| Arc::new(self.serve(router)), Arc::clone);
             (router.name.clone(), served)
         });
-        Snapshot { routers: routers.collect(), endpoints: table.endpoints.clone() }
+        ServingTable { routers: routers.collect(), endpoints: table.endpoints.clone() }
     }
 
     fn serve(&mut self, router: &Arc<RouterTable>) -> ServedRouter {
@@ -99,8 +99,8 @@ impl Snapshots {
         };
         let terms = match self.terms.remove(&router.name) {
             Some(known) if known.are_those_of(&router.policy) => known,
-            Some(known) => Terms::of(&router.policy)?.counted_in(known.handshakes),
-            None => Terms::of(&router.policy)?,
+            Some(known) => RouterTls::of(&router.policy)?.counted_in(known.handshakes),
+            None => RouterTls::of(&router.policy)?,
         };
         let terms = self.terms.entry(router.name.clone()).or_insert(terms);
         let chooser = CertificateChooser { router: Arc::clone(router), last_resort };

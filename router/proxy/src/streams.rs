@@ -33,7 +33,7 @@ pub struct Streams {
 
 /// hyper's task of a stream. Boxed, because a task's future is moved eight times on its way into the runtime, and these
 /// have 1.5 KB.
-struct Stream<F> {
+struct StreamTask<F> {
     task: Pin<Box<F>>,
     /// Whether it holds a part that exceeds the client's window.
     holds: bool,
@@ -44,11 +44,11 @@ struct Stream<F> {
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
     fn execute(&self, task: F) {
         let Streams { patience } = *self;
-        tokio::spawn(Stream { task: Box::pin(task), holds: false, timer: Timer::default(), patience });
+        tokio::spawn(StreamTask { task: Box::pin(task), holds: false, timer: Timer::default(), patience });
     }
 }
 
-impl<F: Future<Output = ()>> Future for Stream<F> {
+impl<F: Future<Output = ()>> Future for StreamTask<F> {
     type Output = ();
 
     /// Ends with hyper's task, or at the timeout; then h2 resets the stream.

@@ -32,7 +32,7 @@ pub struct UpstreamTrust {
 }
 
 /// Address of a trust store, and accepted names of the peer.
-type Terms = (usize, Arc<[PeerName]>);
+type VerifierKey = (usize, Arc<[PeerName]>);
 
 /// Client configurations by trust anchors, created on first use.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
     system: OnceLock<Arc<RootCertStore>>,
     by_store: DashMap<usize, StoreConfig>,
-    by_policy: DashMap<Terms, PolicyConfig>,
+    by_policy: DashMap<VerifierKey, PolicyConfig>,
 }
 
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::context::{Active, Common, Phase, Shared};
+use crate::context::{Active, Phase, ProcessContext, WorkerContext};
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 
 /// All workers, at least one. Dropping this ends their threads.
 #[derive(Debug)]
 pub(super) struct Workers {
-    pub common: Arc<Common>,
+    pub common: Arc<ProcessContext>,
     workers: Vec<Worker>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Workers {
 #[derive(Debug)]
 pub(super) struct Worker {
     /// State of the worker.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<WorkerContext>,
     /// Its runtime.
     pub handle: Handle,
     thread: Mutex<Option<Thread>>,
@@ -41,8 +41,8 @@ struct Thread {
 impl Workers {
     /// Starts `count` threads, or fewer if the system has no resources. Without any, the caller's runtime serves. Must
     /// be called within a tokio runtime.
-    pub fn start(count: usize, common: &Arc<Common>) -> Self {
-        let shared = |number| Shared::new(number, Arc::clone(common));
+    pub fn start(count: usize, common: &Arc<ProcessContext>) -> Self {
+        let shared = |number| WorkerContext::new(number, Arc::clone(common));
         let mut workers = Vec::with_capacity(count);
         for number in 0..count {
             match Worker::start(shared(number)) {
@@ -66,7 +66,7 @@ impl Workers {
 
     /// The worker with the fewest connections, if `own` has enough more to justify waking another thread. With few
     /// connections a difference of one is enough, because each may carry much traffic.
-    pub fn less_busy_than(&self, own: &Shared) -> Option<&Worker> {
+    pub fn less_busy_than(&self, own: &WorkerContext) -> Option<&Worker> {
         let idlest = self.workers.iter().min_by_key(|worker| worker.shared.tasks.count())?;
         let count = idlest.shared.tasks.count();
         (own.tasks.count() > count + count / 4).then_some(idlest)
@@ -103,7 +103,7 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(shared: Arc<Shared>) -> io::Result<Self> {
+    fn start(shared: Arc<WorkerContext>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());

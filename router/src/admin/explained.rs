@@ -5,9 +5,9 @@ mod live;
 
 use std::sync::Arc;
 
-use router_translate::explain::data_path::DataPath;
+use router_translate::explain::data_path::KernelDecision;
 use router_translate::explain::explain;
-use router_translate::explain::explanation::{Explanation, Step};
+use router_translate::explain::explanation::{Explanation, ExplanationStep};
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::{Query, QueryError};
 
@@ -108,19 +108,22 @@ impl Views {
         let mut explanation = explain(facts, &query);
         let router = published.table.routers.iter().find(|r| explanation.router.as_deref() == Some(&*r.name.0));
         if let Some(router) = router {
-            let path = Step::DataPath(self.data_path(router.id, &query, published.table.revision));
+            let path = ExplanationStep::DataPath(self.data_path(router.id, &query, published.table.revision));
             // Losers are not a stage of traffic, so this step stays last.
-            let at = explanation.steps.iter().position(|step| matches!(step, Step::Losers { .. }));
+            let at = explanation.steps.iter().position(|step| matches!(step, ExplanationStep::Losers { .. }));
             explanation.steps.insert(at.unwrap_or(explanation.steps.len()), path);
         }
         Ok(explanation)
     }
 
-    fn data_path(&self, router: u32, query: &Query, revision: u64) -> DataPath {
+    fn data_path(&self, router: u32, query: &Query, revision: u64) -> KernelDecision {
         match &self.programmed {
-            Err(reason) => {
-                DataPath { mode: "userspace".to_owned(), verdict: reason.clone(), keys: Vec::new(), allow: Vec::new() }
-            }
+            Err(reason) => KernelDecision {
+                mode: "userspace".to_owned(),
+                verdict: reason.clone(),
+                keys: Vec::new(),
+                allow: Vec::new(),
+            },
             Ok(programmed) => {
                 let programmed = Arc::clone(&programmed.borrow());
                 let mut path = programmed.look(|image| kernel(image, &Pins(&self.pins), router, query));

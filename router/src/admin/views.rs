@@ -18,7 +18,7 @@ use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_model::object::ObjectRef;
-use router_proxy::Known;
+use router_proxy::ProxyState;
 use router_table::table::{Endpoints, HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_translate::status::ingress::IngressEntry;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ pub struct Views {
     /// Pins of the kernel maps.
     pub pins: PinFolder,
     /// The proxy's state of endpoints.
-    pub known: Known,
+    pub known: ProxyState,
     /// The proxy's counters.
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use router_api::object::Object;
 use router_model::object::Origin;
-use router_proxy::Known;
+use router_proxy::ProxyState;
 use router_translate::advice::advice;
 use router_translate::explain::facts::Facts;
 use router_translate::warning::Warning;
@@ -28,8 +28,8 @@ const OFTEN: Duration = Duration::from_secs(3600);
 const MAX_TOLD: usize = 50;
 
 /// Logs warnings about every version that stays for a moment, until the sender is dropped.
-pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) {
-    let mut told = Told::default();
+pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: ProxyState) {
+    let mut told = LoggedWarnings::default();
     loop {
         let (now, known, begin) = (published.borrow_and_update().clone(), known.clone(), Instant::now());
         let work = tokio::task::spawn_blocking(move || {
@@ -49,13 +49,13 @@ pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) 
 
 /// Hashes of the warnings that are logged and still hold.
 #[derive(Debug, Default)]
-struct Told {
+struct LoggedWarnings {
     hasher: RandomState,
     warnings: HashSet<u64>,
 }
 
-impl Told {
-    fn lines(&mut self, published: &Published, known: &Known) -> Vec<String> {
+impl LoggedWarnings {
+    fn lines(&mut self, published: &Published, known: &ProxyState) -> Vec<String> {
         let (table, status) = (&published.table, &published.status);
         let (report, resources) = (&status.report, &status.resources);
         let facts = Facts { table, report, resources, trust: known.trust(), live: None };
@@ -107,13 +107,13 @@ mod tests {
         Warning { object, path: FieldPath::of(&["spec", "to"]), message: message.to_owned() }
     }
 
-    fn lines(told: &mut Told, now: &[Warning]) -> Vec<String> {
+    fn lines(told: &mut LoggedWarnings, now: &[Warning]) -> Vec<String> {
         told.new_lines(now, |_| Origin { file: "routes.yaml".into(), line: 3, column: 1 })
     }
 
     #[test]
     fn a_warning_is_told_once_for_as_long_as_it_stays_true() {
-        let mut told = Told::default();
+        let mut told = LoggedWarnings::default();
         let (one, two) = (warning("one", "is odd"), warning("two", "is odd"));
         let line = |name: &str| format!("routes.yaml:3:1: warning: Route shop/{name}: spec.to: is odd");
         assert_eq!(lines(&mut told, std::slice::from_ref(&one)), [line("one")]);
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_flood_of_warnings_is_counted_instead() {
         let all: Vec<Warning> = (0..MAX_TOLD + 7).map(|i| warning(&i.to_string(), "is odd")).collect();
-        let lines = lines(&mut Told::default(), &all);
+        let lines = lines(&mut LoggedWarnings::default(), &all);
         assert_eq!(lines.len(), MAX_TOLD + 1);
         assert_eq!(lines[MAX_TOLD], "and 7 more warnings; `sluice validate` shows them all");
     }

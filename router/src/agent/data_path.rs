@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use router_datapath::kernel::{Kernel, KernelError, Mode};
-use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::kernel::{KernelError, KernelPrograms, Mode};
+use router_datapath::reconciler::inputs::DataPathInputs;
 use router_datapath::reconciler::programmed::Programmed;
-use router_datapath::{DataPath, PinFolder, ports, reconciler};
+use router_datapath::{DataPathMode, PinFolder, ports, reconciler};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
@@ -16,39 +16,42 @@ use crate::agent::options::Options;
 
 /// Loads the programs, with the maps of an earlier agent if there are any. `Ok(Err(reason))` if that fails and the
 /// operator did not require the kernel data path.
-pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<Kernel, String>, AgentError> {
-    if options.data_path == DataPath::Userspace {
+pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<KernelPrograms, String>, AgentError> {
+    if options.data_path == DataPathMode::Userspace {
         return Ok(Err("asked for with --data-path userspace".to_owned()));
     }
     // Checked before anything is loaded: only the operator can change an unusable range.
     let pins = PinFolder::of(&options.instance);
     let opened = ports::choose(options.snat_ports, &pins)
         .map_err(KernelError::from)
-        .and_then(|_| Kernel::open(pins, options.object, successor));
+        .and_then(|_| KernelPrograms::open(pins, options.object, successor));
     match opened {
         Ok(kernel) => Ok(Ok(kernel)),
-        Err(error) if options.data_path == DataPath::Kernel => Err(error.into()),
+        Err(error) if options.data_path == DataPathMode::Kernel => Err(error.into()),
         Err(error) => Ok(Err(with_causes(&error))),
     }
 }
 
 /// The kernel data path on a thread of its own, since its system calls block.
 pub(super) struct KernelDataPath {
-    inputs: Inputs,
+    inputs: DataPathInputs,
     /// State of the kernel maps.
     pub programmed: watch::Sender<Arc<Programmed>>,
     /// `None` while another agent takes over.
-    work: Option<Work>,
+    work: Option<DataPathThread>,
 }
 
-struct Work {
+struct DataPathThread {
     mode: watch::Sender<Mode>,
     thread: thread::JoinHandle<()>,
 }
 
 impl KernelDataPath {
     /// Starts the kernel data path, if there is one.
-    pub fn start(kernel: Result<Kernel, String>, inputs: Inputs) -> std::io::Result<Result<Self, String>> {
+    pub fn start(
+        kernel: Result<KernelPrograms, String>,
+        inputs: DataPathInputs,
+    ) -> std::io::Result<Result<Self, String>> {
         let kernel = match kernel {
             Ok(kernel) => kernel,
             Err(reason) => return Ok(Err(reason)),
@@ -59,7 +62,7 @@ impl KernelDataPath {
     }
 
     /// Starts or resumes the work.
-    pub fn resume(&mut self, kernel: Kernel) -> std::io::Result<()> {
+    pub fn resume(&mut self, kernel: KernelPrograms) -> std::io::Result<()> {
         let (mode, modes) = watch::channel(Mode::Active);
         let (inputs, programmed) = (self.inputs.clone(), self.programmed.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -72,7 +75,7 @@ impl KernelDataPath {
                 programmed.send_modify(|programmed| Arc::make_mut(programmed).drained = true);
             }
         })?;
-        self.work = Some(Work { mode, thread });
+        self.work = Some(DataPathThread { mode, thread });
         Ok(())
     }
 

@@ -3,14 +3,14 @@
 use router_datapath::kernel::KernelError;
 
 use crate::admin::AdminError;
-use crate::source::OpenError;
+use crate::source::FolderError;
 
 /// Why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The folder of manifests.
     #[error(transparent)]
-    Source(#[from] OpenError),
+    Source(#[from] FolderError),
     /// The admin socket.
     #[error(transparent)]
     Admin(#[from] AdminError),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use router_access_log::AccessLogForm;
-use router_datapath::DataPath;
-use router_datapath::kernel::Object;
+use router_datapath::DataPathMode;
+use router_datapath::kernel::BpfObject;
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -24,13 +24,13 @@ pub struct Options {
     /// Name of the folder for kernel objects; unique for each agent.
     pub instance: String,
     /// The data path.
-    pub data_path: DataPath,
+    pub data_path: DataPathMode,
     /// Whether the kernel uses `bpf_redirect_peer`.
     pub peer_redirect: PeerRedirect,
     /// Whether connections in the kernel respect the host's firewall.
     pub host_firewall: HostFirewall,
     /// Which of the kernel objects to load.
-    pub object: Object,
+    pub object: BpfObject,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
     /// Settings of translation.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use router_datapath::PinFolder;
 use router_datapath::dump::{MAPS, dump, stats};
-use router_datapath::kernel::{self, Kernel, LogLevel, Object};
+use router_datapath::kernel::{self, BpfObject, KernelPrograms, LogLevel};
 use serde_json::{Value, json};
 
 use super::table;
@@ -18,23 +18,23 @@ use crate::cli::arguments::{Output, StateArgs};
 #[derive(Debug, Subcommand)]
 pub enum BpfVerb {
     /// List the maps.
-    Maps(Common),
+    Maps(BpfArguments),
     /// Show the entries of a map.
     Dump {
         /// Name of the map.
         name: String,
         #[command(flatten)]
-        common: Common,
+        common: BpfArguments,
     },
     /// Compare the kernel's configuration maps with those that the running agent intends: exit 0 if equal, 4 if not.
     Diff {
         #[command(flatten)]
-        common: Common,
+        common: BpfArguments,
         #[command(flatten)]
         state: StateArgs,
     },
     /// Show counters: connections by decision and reason, dials by outcome, connections by route.
-    Stats(Common),
+    Stats(BpfArguments),
     /// Remove what a killed agent left in the kernel: programs, maps, and the connections that they carry.
     Cleanup {
         /// Name of the agent's kernel objects.
@@ -47,7 +47,7 @@ pub enum BpfVerb {
 
 /// Arguments of all verbs.
 #[derive(Debug, Args)]
-pub struct Common {
+pub struct BpfArguments {
     /// Name of the agent's kernel objects.
     #[arg(long, default_value = "default", value_name = "NAME")]
     instance: String,
@@ -128,7 +128,7 @@ fn show(rows: &[Value], output: Output, columns: &[(&str, &str)]) {
     }
 }
 
-fn diff(common: &Common, state: &StateArgs) -> anyhow::Result<ExitCode> {
+fn diff(common: &BpfArguments, state: &StateArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let intended = runtime.block_on(admin::ask(&state.folder(), View::Intended))?;
     let intended = intended.as_object().filter(|maps| !maps.is_empty()).context("the agent has no kernel data path")?;
@@ -158,15 +158,15 @@ fn clean_up(instance: &str) -> anyhow::Result<()> {
 }
 
 fn verify() -> anyhow::Result<()> {
-    let mut objects = vec![("", Object::Plain)];
-    if Object::can_log() {
+    let mut objects = vec![("", BpfObject::Plain)];
+    if BpfObject::can_log() {
         let levels =
             [(" (log: off)", LogLevel::Off), (" (log: debug)", LogLevel::Debug), (" (log: trace)", LogLevel::Trace)];
-        objects.extend(levels.map(|(name, level)| (name, Object::Logging(level))));
+        objects.extend(levels.map(|(name, level)| (name, BpfObject::Logging(level))));
     }
     let mut rows = Vec::new();
     for (as_what, object) in objects {
-        rows.extend(Kernel::load(object)?.programs()?.into_iter().map(|program| {
+        rows.extend(KernelPrograms::load(object)?.programs()?.into_iter().map(|program| {
             json!({"program": format!("{}{as_what}", program.name), "instructions": program.instructions,
                 "verified": program.verified, "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0),
                 "jited": program.jited_bytes, "stack": format!("{} of {}", program.stack, kernel::STACK_LIMIT)})

@@ -50,11 +50,11 @@ pub struct ExplainArgs {
     state: StateArgs,
     /// Format of the output.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: ExplainFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExplainFormat {
     /// Text.
     #[default]
     Text,
@@ -95,8 +95,8 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let text = match args.output {
-        Format::Text => explanation.to_string(),
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&explanation)?),
+        ExplainFormat::Text => explanation.to_string(),
+        ExplainFormat::Json => format!("{}\n", serde_json::to_string_pretty(&explanation)?),
     };
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")?;
     Ok(if explanation.served { ExitCode::SUCCESS } else { ExitCode::from(NOT_SERVED) })

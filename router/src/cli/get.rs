@@ -43,10 +43,10 @@ enum What {
 }
 
 /// Heading and JSON pointer.
-type Column = (&'static str, &'static str);
+type TableColumn = (&'static str, &'static str);
 
 /// Columns of findings on the kernel data path, which `-o wide` prints below the status.
-const FINDINGS: &[Column] =
+const FINDINGS: &[TableColumn] =
     &[("WHAT", "/what"), ("NAMES", "/names"), ("REASON", "/reason"), ("WHY", "/why"), ("WHAT TO DO", "/remedy")];
 /// Maximum number of names printed for one reason; `-o json` has all.
 const NAMES: usize = 3;
@@ -65,7 +65,7 @@ impl What {
     }
 
     /// Columns of the table, and those that `-o wide` adds.
-    fn columns(self) -> (&'static [Column], &'static [Column]) {
+    fn columns(self) -> (&'static [TableColumn], &'static [TableColumn]) {
         match self {
             What::Routes => (
                 &[

@@ -12,7 +12,7 @@ use clap::Args;
 use super::run::RunArgs;
 use crate::admin::{self, AdminError};
 use crate::keep::control;
-use crate::keep::keeper::{self, Settings};
+use crate::keep::keeper::{self, KeeperSettings};
 
 /// Arguments of `sluice keep`.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub struct KeepArgs {
 
 /// Keeps an agent running; `agent` holds its parsed arguments.
 pub fn run(args: KeepArgs, agent: &RunArgs) -> anyhow::Result<ExitCode> {
-    let settings = Settings {
+    let settings = KeeperSettings {
         program: program()?,
         arguments: args.agent,
         drain: agent.drain(),

@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use router_access_log::AccessLogForm;
 use router_access_log::log_writer::LogWriter;
-use router_datapath::DataPath;
-use router_datapath::kernel::{KernelError, LOG_TARGET, LogLevel, Object};
+use router_datapath::DataPathMode;
+use router_datapath::kernel::{BpfObject, KernelError, LOG_TARGET, LogLevel};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -46,7 +46,7 @@ pub struct RunArgs {
     instance: String,
     /// The data path: `auto` uses the kernel's if it is available.
     #[arg(long, value_enum, default_value_t)]
-    data_path: DataPath,
+    data_path: DataPathMode,
     /// Whether the kernel passes packets for pods of this host directly to the pod's end of the veth pair
     /// (`bpf_redirect_peer`): `auto` does so if nothing on the host's end handles outgoing packets (queueing
     /// disciplines, filters, TCX programs, nftables).
@@ -108,7 +108,7 @@ fn instance_name(text: &str) -> Result<String, String> {
 
 /// Runs the agent.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    if args.kernel_log && !Object::can_log() {
+    if args.kernel_log && !BpfObject::can_log() {
         return Err(KernelError::NoLog).context("--kernel-log");
     }
     // For example `SLUICE_LOG=kernel=debug,access=info`; the access log is on by default.
@@ -152,7 +152,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
         host_firewall: args.host_firewall,
-        object: if args.kernel_log { logging() } else { Object::Plain },
+        object: if args.kernel_log { logging() } else { BpfObject::Plain },
         listen,
         settings: args.translation.settings(),
         service_ca: args.translation.service_ca()?,
@@ -168,12 +168,12 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
 }
 
 /// The kernel object with log lines, at the level of the filter.
-fn logging() -> Object {
+fn logging() -> BpfObject {
     let level = LogLevel::of_filter();
     if level == LogLevel::Off {
         tracing::warn!("--kernel-log has no effect: set RUST_LOG=info,{LOG_TARGET}=debug");
     }
-    Object::Logging(level)
+    BpfObject::Logging(level)
 }
 
 /// The default soft limit of 1,024 descriptors is for programs that call `select(2)`; raises it to the hard limit.

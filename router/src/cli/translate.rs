@@ -23,7 +23,7 @@ use crate::source::{Directory, folder_of};
 
 /// `-o`: format of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum TranslateFormat {
     /// One JSON object, `{"objects": […]}`.
     #[default]
     Json,
@@ -37,7 +37,7 @@ pub enum Format {
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
-pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -> anyhow::Result<ExitCode> {
+pub fn run(folder: &Path, settings: &Settings, format: TranslateFormat, now: Timestamp) -> anyhow::Result<ExitCode> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (_, snapshot) = Directory::open(folder, defaults)?;
     let (shown, _) = folder_of(folder);
@@ -47,13 +47,13 @@ pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -
     let translation = translate(&snapshot.resources, settings);
     let report = &translation.report;
     let text = match format {
-        Format::Text => text(&translation),
-        Format::Json => {
+        TranslateFormat::Text => text(&translation),
+        TranslateFormat::Json => {
             let mut text = serde_json::to_string_pretty(&objects(&snapshot.resources, report, now))?;
             text.push('\n');
             text
         }
-        Format::Yaml => serde_saphyr::to_string(&objects(&snapshot.resources, report, now))?,
+        TranslateFormat::Yaml => serde_saphyr::to_string(&objects(&snapshot.resources, report, now))?,
     };
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)

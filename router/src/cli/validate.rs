@@ -24,14 +24,14 @@ pub const INVALID: u8 = 3;
 
 /// Result of `validate`.
 #[derive(Debug)]
-pub struct Findings {
+pub struct ValidationReport {
     /// The problems, in order of place.
     pub problems: Vec<Diagnostic>,
     /// Number of objects.
     pub objects: usize,
 }
 
-impl Findings {
+impl ValidationReport {
     /// Number of errors.
     pub fn errors(&self) -> usize {
         self.problems.iter().filter(|problem| problem.severity == Severity::Error).count()
@@ -65,7 +65,12 @@ pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timesta
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<Findings> {
+pub fn validate(
+    folder: &Path,
+    settings: &Settings,
+    trust: &UpstreamTls,
+    now: Timestamp,
+) -> anyhow::Result<ValidationReport> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (directory, snapshot) = Directory::open(folder, defaults)?;
     let resources = &snapshot.resources;
@@ -92,7 +97,7 @@ pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Ti
     }
     problems.sort();
     problems.dedup();
-    Ok(Findings { problems, objects: resources.len() })
+    Ok(ValidationReport { problems, objects: resources.len() })
 }
 
 /// Rejections in statuses that are no fault of a single manifest.

@@ -17,19 +17,19 @@ use tokio::process::{Child as Process, Command};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::wire::{self, Message, receive, send};
+use super::wire::{self, KeeperMessage, receive, send};
 
 /// Number of an agent, in order of start.
 pub type Number = u64;
 
 /// Listening sockets by name.
-pub type Held = BTreeMap<String, Arc<OwnedFd>>;
+pub type NamedSockets = BTreeMap<String, Arc<OwnedFd>>;
 
 /// Event of an agent.
 #[derive(Debug)]
-pub enum Event {
+pub enum AgentEvent {
     /// A message.
-    Said(Number, Message),
+    Said(Number, KeeperMessage),
     /// Its exit.
     Ended(Number, ExitStatus),
 }
@@ -49,7 +49,7 @@ pub struct Child {
     /// Its process.
     pub pid: u32,
     /// Listening sockets that it has stored with the keeper.
-    pub sockets: Held,
+    pub sockets: NamedSockets,
     /// Its last status text.
     pub status: Option<String>,
     /// When it became ready.
@@ -65,7 +65,7 @@ pub struct Start<'a> {
     /// Its arguments, from `run` on.
     pub arguments: &'a [OsString],
     /// Listening sockets opened by earlier agents.
-    pub sockets: &'a Held,
+    pub sockets: &'a NamedSockets,
     /// Listening sockets that the keeper was started with.
     pub activation: &'a [Arc<OwnedFd>],
     /// True if another agent is serving meanwhile.
@@ -77,7 +77,7 @@ impl Child {
     ///
     /// # Errors
     /// The binary cannot be run.
-    pub fn start(number: Number, start: &Start<'_>, events: mpsc::UnboundedSender<Event>) -> io::Result<Child> {
+    pub fn start(number: Number, start: &Start<'_>, events: mpsc::UnboundedSender<AgentEvent>) -> io::Result<Child> {
         let (here, there) = wire::pair()?;
         fcntl_setfl(&here, OFlags::NONBLOCK)?;
         let mut command = Command::new(start.program);
@@ -124,7 +124,7 @@ impl Child {
     }
 
     /// Applies its FDSTORE and FDSTOREREMOVE messages.
-    pub fn hold(&mut self, message: Message) {
+    pub fn hold(&mut self, message: KeeperMessage) {
         let Some(name) = message.value(wire::NAME).map(str::to_owned) else { return };
         if message.says(wire::REMOVE) {
             self.sockets.remove(&name);
@@ -143,7 +143,7 @@ async fn attend(
     socket: UnixStream,
     to_send: Vec<(&'static str, Vec<Arc<OwnedFd>>)>,
     mut deeds: mpsc::UnboundedReceiver<Deed>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<AgentEvent>,
 ) {
     let mut hand_over = Box::pin(hand_over(&socket, to_send));
     let (mut handed_over, mut listening, mut kill_at) = (false, true, None);
@@ -163,7 +163,7 @@ async fn attend(
                 }
             }
             message = socket.async_io(Interest::READABLE, || receive(&socket)), if listening => match message {
-                Ok(Some(message)) => { let _ = events.send(Event::Said(number, message)); }
+                Ok(Some(message)) => { let _ = events.send(AgentEvent::Said(number, message)); }
                 Ok(None) | Err(_) => listening = false,
             },
             Some(deed) = deeds.recv() => match deed {
@@ -178,11 +178,11 @@ async fn attend(
     };
     // Messages sent before its exit still count.
     while let Ok(Some(message)) = receive(&socket) {
-        let _ = events.send(Event::Said(number, message));
+        let _ = events.send(AgentEvent::Said(number, message));
     }
     // Waiting fails only for a process that is not a child.
     if let Ok(status) = status {
-        let _ = events.send(Event::Ended(number, status));
+        let _ = events.send(AgentEvent::Ended(number, status));
     }
 }
 

@@ -13,10 +13,10 @@ const REQUEST: Duration = Duration::from_secs(5);
 const MOST_BYTES: u64 = 4096;
 
 /// Result of an upgrade: a message.
-pub type Outcome = Result<String, String>;
+pub type UpgradeResult = Result<String, String>;
 
 /// Where to send the result of an upgrade.
-pub type Asker = oneshot::Sender<Outcome>;
+pub type UpgradeReply = oneshot::Sender<UpgradeResult>;
 
 /// The socket of a state folder.
 pub fn socket(state: &Path) -> PathBuf {
@@ -38,7 +38,7 @@ pub enum ControlError {
 ///
 /// # Errors
 /// [`ControlError`] if there is none.
-pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
+pub async fn upgrade(state: &Path) -> Result<UpgradeResult, ControlError> {
     let path = socket(state);
     let stream = UnixStream::connect(&path).await.map_err(|_| ControlError::NoKeeper(path))?;
     let mut stream = BufReader::new(stream);
@@ -53,7 +53,7 @@ pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
 }
 
 /// Forwards requests until the task is dropped.
-pub(super) async fn serve(listener: UnixListener, requests: mpsc::UnboundedSender<Asker>) {
+pub(super) async fn serve(listener: UnixListener, requests: mpsc::UnboundedSender<UpgradeReply>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -65,7 +65,7 @@ pub(super) async fn serve(listener: UnixListener, requests: mpsc::UnboundedSende
     }
 }
 
-async fn answer(stream: UnixStream, requests: mpsc::UnboundedSender<Asker>) {
+async fn answer(stream: UnixStream, requests: mpsc::UnboundedSender<UpgradeReply>) {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(read.take(MOST_BYTES));

@@ -20,11 +20,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::backoff::Backoff;
-use super::child::{Child, Event, Held, Number, Start};
+use super::child::{AgentEvent, Child, NamedSockets, Number, Start};
 use super::control;
-use super::control::Asker;
+use super::control::UpgradeReply;
 use super::say::say;
-use super::wire::{self, Message};
+use super::wire::{self, KeeperMessage};
 
 /// Time-out for an agent to release the kernel's maps.
 const YIELD: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const FINAL_CODES: [i32; 3] = [0, 2, 3];
 
 /// Settings of the keeper.
 #[derive(Debug)]
-pub struct Settings {
+pub struct KeeperSettings {
     /// The agent's binary; resolved at each start.
     pub program: PathBuf,
     /// Their arguments, from `run` on.
@@ -50,7 +50,7 @@ pub struct Settings {
 ///
 /// # Errors
 /// Only from starting.
-pub async fn run(settings: Settings, control: UnixListener) -> io::Result<u8> {
+pub async fn run(settings: KeeperSettings, control: UnixListener) -> io::Result<u8> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut upgrade = signal(SignalKind::user_defined2())?;
@@ -82,24 +82,24 @@ pub async fn run(settings: Settings, control: UnixListener) -> io::Result<u8> {
 }
 
 /// An upgrade in progress.
-struct Upgrade {
+struct PendingUpgrade {
     /// The new agent; `None` until the old one has released the maps.
     new: Option<Number>,
     deadline: Instant,
-    asker: Option<Asker>,
+    asker: Option<UpgradeReply>,
 }
 
 struct Keeper {
-    settings: Settings,
+    settings: KeeperSettings,
     activation: Vec<Arc<OwnedFd>>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<AgentEvent>,
     /// All running agents: the current one, the new one of an upgrade, and older ones that drain.
     children: BTreeMap<Number, Child>,
     started: Number,
     current: Option<Number>,
-    upgrade: Option<Upgrade>,
+    upgrade: Option<PendingUpgrade>,
     /// Sockets that the last agent stored, while no agent runs.
-    sockets: Held,
+    sockets: NamedSockets,
     backoff: Backoff,
     restart_at: Option<Instant>,
     stopping: bool,
@@ -108,7 +108,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(settings: Settings, activation: Vec<Arc<OwnedFd>>, events: mpsc::UnboundedSender<Event>) -> Self {
+    fn new(settings: KeeperSettings, activation: Vec<Arc<OwnedFd>>, events: mpsc::UnboundedSender<AgentEvent>) -> Self {
         Keeper {
             settings,
             activation,
@@ -117,7 +117,7 @@ impl Keeper {
             started: 0,
             current: None,
             upgrade: None,
-            sockets: Held::new(),
+            sockets: NamedSockets::new(),
             backoff: Backoff::default(),
             restart_at: None,
             stopping: false,
@@ -179,14 +179,14 @@ impl Keeper {
         }
     }
 
-    fn on(&mut self, event: Event) {
+    fn on(&mut self, event: AgentEvent) {
         match event {
-            Event::Said(number, message) => self.said(number, message),
-            Event::Ended(number, status) => self.ended(number, status),
+            AgentEvent::Said(number, message) => self.said(number, message),
+            AgentEvent::Ended(number, status) => self.ended(number, status),
         }
     }
 
-    fn said(&mut self, number: Number, message: Message) {
+    fn said(&mut self, number: Number, message: KeeperMessage) {
         let new = self.successor();
         let (is_current, is_new) = (self.current == Some(number), new == Some(number));
         let Some(child) = self.children.get_mut(&number) else { return };

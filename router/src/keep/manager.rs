@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_proxy::listeners::sockets::{Origin, SocketKeeper, Sockets, is_own_name};
+use router_proxy::listeners::sockets::{SocketKeeper, SocketOrigin, Sockets, is_own_name};
 use router_sys::activation;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::net::SocketType;
@@ -21,10 +21,10 @@ const HAND_OVER: Duration = Duration::from_secs(10);
 
 /// The process that started the agent and receives its notifications.
 #[derive(Clone, Debug, Default)]
-pub struct Manager(Kind);
+pub struct Manager(ManagerKind);
 
 #[derive(Clone, Debug, Default)]
-enum Kind {
+enum ManagerKind {
     /// A shell or a container runtime: no notifications.
     #[default]
     None,
@@ -57,10 +57,10 @@ impl Manager {
     fn tell(&self, states: &[NotifyState<'_>], descriptors: &[BorrowedFd<'_>]) {
         let text = || states.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let told = match &self.0 {
-            Kind::None => return,
-            Kind::Keeper(socket) => send(socket, &text(), descriptors),
-            Kind::Systemd if descriptors.is_empty() => sd_notify::notify(states),
-            Kind::Systemd => sd_notify::notify_with_fds(states, descriptors),
+            ManagerKind::None => return,
+            ManagerKind::Keeper(socket) => send(socket, &text(), descriptors),
+            ManagerKind::Systemd if descriptors.is_empty() => sd_notify::notify(states),
+            ManagerKind::Systemd => sd_notify::notify_with_fds(states, descriptors),
         };
         if let Err(error) = told {
             tracing::warn!(%error, message = text(), "the service manager cannot be told");
@@ -95,7 +95,7 @@ impl Inherited {
     /// # Errors
     /// The keeper's socket cannot be polled.
     pub fn orders(&self) -> io::Result<Orders> {
-        let Kind::Keeper(socket) = &self.manager.0 else { return Ok(Orders(None)) };
+        let ManagerKind::Keeper(socket) = &self.manager.0 else { return Ok(Orders(None)) };
         // Sending is non-blocking from here on: a blocked keeper must not block the agent.
         fcntl_setfl(socket, OFlags::NONBLOCK)?;
         // tokio only polls it; `wire` handles its type (`SOCK_SEQPACKET`).
@@ -112,7 +112,7 @@ pub fn inherit() -> io::Result<Inherited> {
     let mut inherited = activated()?;
     if std::env::var_os(wire::VARIABLE).is_none() {
         let systemd = std::env::var_os("NOTIFY_SOCKET").is_some();
-        let manager = Manager(if systemd { Kind::Systemd } else { Kind::None });
+        let manager = Manager(if systemd { ManagerKind::Systemd } else { ManagerKind::None });
         let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
         return Ok(Inherited { manager, sockets, successor: false });
     }
@@ -120,14 +120,14 @@ pub fn inherit() -> io::Result<Inherited> {
     let successor = loop {
         let message = receive(&socket)?;
         let message = message.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the keeper is gone"))?;
-        let origin = if message.says(wire::ACTIVATION) { Origin::Activation } else { Origin::Agent };
+        let origin = if message.says(wire::ACTIVATION) { SocketOrigin::Activation } else { SocketOrigin::Agent };
         let begin = [(wire::SUCCEED, true), (wire::START, false)].into_iter().find(|(line, _)| message.says(line));
         inherited.extend(message.descriptors.into_iter().map(|descriptor| (origin, descriptor)));
         if let Some((_, successor)) = begin {
             break successor;
         }
     };
-    let manager = Manager(Kind::Keeper(Arc::new(socket)));
+    let manager = Manager(ManagerKind::Keeper(Arc::new(socket)));
     let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
     Ok(Inherited { manager, sockets, successor })
 }
@@ -144,8 +144,8 @@ fn keeper() -> io::Result<OwnedFd> {
 }
 
 /// The descriptors of `LISTEN_FDS`, if `LISTEN_PID` is this process.
-pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
-    let origin = |name: &str| if is_own_name(name) { Origin::Agent } else { Origin::Activation };
+pub(super) fn activated() -> io::Result<Vec<(SocketOrigin, OwnedFd)>> {
+    let origin = |name: &str| if is_own_name(name) { SocketOrigin::Agent } else { SocketOrigin::Activation };
     let faulty = |error: io::Error| io::Error::new(error.kind(), format!("LISTEN_FDS does not hold: {error}"));
     let taken = activation::take_descriptors().map_err(faulty)?;
     Ok(taken.into_iter().map(|(descriptor, name)| (origin(&name), descriptor)).collect())
@@ -153,7 +153,7 @@ pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
 
 /// An order of the keeper to a running agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum KeeperOrder {
     /// Release the kernel's maps, and report it.
     Yield,
     /// Take over the maps again.
@@ -168,12 +168,12 @@ pub struct Orders(Option<UnixStream>);
 
 impl Orders {
     /// The next order. Without a keeper it never resolves.
-    pub async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> KeeperOrder {
         while let Some(socket) = &self.0 {
             match socket.async_io(Interest::READABLE, || receive(socket)).await {
-                Ok(Some(message)) if message.says(wire::YIELD) => return Order::Yield,
-                Ok(Some(message)) if message.says(wire::RESUME) => return Order::Resume,
-                Ok(Some(message)) if message.says(wire::LEAVE) => return Order::Leave,
+                Ok(Some(message)) if message.says(wire::YIELD) => return KeeperOrder::Yield,
+                Ok(Some(message)) if message.says(wire::RESUME) => return KeeperOrder::Resume,
+                Ok(Some(message)) if message.says(wire::LEAVE) => return KeeperOrder::Leave,
                 Ok(Some(message)) => tracing::debug!(text = message.text, "an order that this version does not know"),
                 Ok(None) => {
                     tracing::warn!("the keeper is gone; this agent goes on without one");

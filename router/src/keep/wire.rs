@@ -47,14 +47,14 @@ const MOST_BYTES: usize = 4096;
 
 /// A received message.
 #[derive(Debug)]
-pub struct Message {
+pub struct KeeperMessage {
     /// Its lines.
     pub text: String,
     /// Descriptors received with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
-impl Message {
+impl KeeperMessage {
     /// True if it contains this line.
     pub fn says(&self, line: &str) -> bool {
         self.text.lines().any(|found| found == line)
@@ -96,7 +96,7 @@ pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> i
 ///
 /// # Errors
 /// Error of the system call: `WouldBlock` on a non-blocking socket without a message.
-pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
+pub fn receive(socket: &impl AsFd) -> io::Result<Option<KeeperMessage>> {
     let mut bytes = [0; MOST_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -116,7 +116,7 @@ pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
         }
     }
     let text = String::from_utf8_lossy(bytes.get(..received).unwrap_or_default()).into_owned();
-    Ok(Some(Message { text, descriptors }))
+    Ok(Some(KeeperMessage { text, descriptors }))
 }
 
 #[cfg(test)]

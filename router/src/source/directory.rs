@@ -25,11 +25,11 @@ use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::entry::Entry;
-use super::manifests::{self, Due, FileContent, Reader};
+use super::entry::ManifestEntry;
+use super::manifests::{self, Due, FileContent, ManifestReader};
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
-use index::Index;
+use index::ObjectIndex;
 use settled::{FileText, is_recent};
 
 /// How long an empty file counts as being written; then it counts as empty.
@@ -43,7 +43,7 @@ const MAX_BATCH_BYTES: u64 = 16 << 20;
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct FolderSnapshot {
     /// The objects; a rejected one with its last good version.
     pub resources: Arc<Resources>,
     /// Problems, in order of place.
@@ -52,7 +52,7 @@ pub struct Snapshot {
 
 /// Why a folder cannot be a source.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum FolderError {
     /// It does not exist or is not readable.
     #[error("cannot read {path}: {message}")]
     Unreadable {
@@ -78,12 +78,12 @@ pub struct Directory {
     root: PathBuf,
     /// The only file to read, if the source is a file and not a folder.
     only: Option<Arc<str>>,
-    reader: Reader,
+    reader: ManifestReader,
     files: BTreeMap<Arc<str>, FileState>,
-    index: Index,
+    index: ObjectIndex,
     resources: Resources,
     /// Diagnostics of objects that parse differently as updates; they replace those of their entries.
-    revised: BTreeMap<ObjectRef, (Arc<Entry>, Vec<Diagnostic>)>,
+    revised: BTreeMap<ObjectRef, (Arc<ManifestEntry>, Vec<Diagnostic>)>,
     listing: Listing,
     diagnostics: Arc<[Diagnostic]>,
 }
@@ -97,13 +97,13 @@ struct FileState {
     digest: (u64, usize),
     content: FileContent,
     /// Objects that the file had before its syntax error.
-    held: Vec<Arc<Entry>>,
+    held: Vec<Arc<ManifestEntry>>,
     /// Why it cannot be read at present.
     trouble: Option<String>,
 }
 
 impl FileState {
-    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    fn entries(&self) -> impl Iterator<Item = &Arc<ManifestEntry>> {
         self.content.entries.iter().chain(&self.held)
     }
 }
@@ -112,8 +112,8 @@ impl Directory {
     /// Reads a folder, or a single file, for the first time.
     ///
     /// # Errors
-    /// [`OpenError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
-    pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, Snapshot), OpenError> {
+    /// [`FolderError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
+    pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, FolderSnapshot), FolderError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
         Directory::open_with(root, defaults, threads)
     }
@@ -122,16 +122,16 @@ impl Directory {
         root: impl AsRef<Path>,
         defaults: Defaults,
         threads: usize,
-    ) -> Result<(Directory, Snapshot), OpenError> {
+    ) -> Result<(Directory, FolderSnapshot), FolderError> {
         let given = root.as_ref();
-        let unreadable = |message: String| OpenError::Unreadable { path: given.to_owned(), message };
+        let unreadable = |message: String| FolderError::Unreadable { path: given.to_owned(), message };
         let (folder, only) = folder_of(given);
         let mut directory = Directory {
             root: std::path::absolute(folder).map_err(|error| unreadable(error.to_string()))?,
             only,
-            reader: Reader::new(defaults, threads),
+            reader: ManifestReader::new(defaults, threads),
             files: BTreeMap::new(),
-            index: Index::default(),
+            index: ObjectIndex::default(),
             resources: Resources::default(),
             revised: BTreeMap::new(),
             listing: Listing::default(),
@@ -153,12 +153,12 @@ impl Directory {
     }
 
     /// The current snapshot.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
+    pub fn snapshot(&self) -> FolderSnapshot {
+        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
     }
 
     /// Scans again. Returns a new snapshot if anything in it has changed.
-    pub fn rescan(&mut self, scope: &Scope) -> Option<Snapshot> {
+    pub fn rescan(&mut self, scope: &Scope) -> Option<FolderSnapshot> {
         let mut changed = match scope {
             Scope::Files(files) => {
                 let known: Vec<_> = files.iter().filter(|file| self.files.contains_key(*file)).cloned().collect();
@@ -312,17 +312,17 @@ impl Directory {
             };
             let last_good = self.resources.object(*kind, key);
             let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
-            let Entry { good, refused, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
-            let (good, refused) = match (good, unservable) {
+            let ManifestEntry { accepted, rejected, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
+            let (accepted, rejected) = match (accepted, unservable) {
                 // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
                 // version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
                     (last_good, Some(unservable.clone()))
                 }
-                (Some(good), _) => (Some(good.clone()), refused.clone()),
-                (None, _) => (last_good, refused.clone()),
+                (Some(accepted), _) => (Some(accepted.clone()), rejected.clone()),
+                (None, _) => (last_good, rejected.clone()),
             };
-            self.resources.set(key.clone(), *kind, good.as_ref(), refused);
+            self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected);
             if let Some(revised) = revised {
                 self.revised.insert(object.clone(), (entry, revised.diagnostics));
             }
@@ -379,12 +379,12 @@ pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
 }
 
 /// The objects that a file had and that its new content lacks, because a document of it cannot be read.
-fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<Entry>> {
+fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<ManifestEntry>> {
     let present: BTreeSet<&ObjectRef> = content.entries.iter().map(|entry| &entry.object).collect();
     previous
         .entries()
         .filter(|entry| !present.contains(&entry.object))
-        .map(|entry| Arc::new(entry.held(entry.good.clone(), problem)))
+        .map(|entry| Arc::new(entry.held(entry.accepted.clone(), problem)))
         .collect()
 }
 

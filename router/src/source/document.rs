@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_saphyr::granit_parser::{Options, Parser};
 
 use builder::Builder;
-use tree::{Document, Fault, Mark};
+use tree::{Document, DocumentError, Mark};
 
 /// Documents and syntax errors of a text.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Documents<'t> {
     /// The documents that could be parsed, in order.
     pub good: Vec<Document<'t>>,
     /// Syntax errors, at most one for each broken document.
-    pub broken: Vec<Fault>,
+    pub broken: Vec<DocumentError>,
 }
 
 /// Parses all documents of a text. JSON is parsed as YAML first, and as JSON if that fails.
@@ -74,7 +74,7 @@ fn chunks(text: &str) -> Vec<(&str, u32)> {
     chunks
 }
 
-fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document<'_>>, Fault> {
+fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document<'_>>, DocumentError> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.block_nesting_limit = builder::MAX_DEPTH;
@@ -85,7 +85,7 @@ fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document<'_>>, Fault>
             Ok((event, span)) => builder.take(event, &span)?,
             Err(error) => {
                 let at = builder.mark(error.marker());
-                return Err(Fault { at, message: format!("is not valid YAML: {}", error.info()) });
+                return Err(DocumentError { at, message: format!("is not valid YAML: {}", error.info()) });
             }
         }
     }
@@ -101,7 +101,10 @@ fn read_json(text: &str) -> Documents<'_> {
             let what = error.to_string();
             // The position is given once, in Sluice's format.
             let what = what.split(" at line ").next().unwrap_or_default();
-            Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is not valid JSON: {what}") }] }
+            Documents {
+                good: Vec::new(),
+                broken: vec![DocumentError { at, message: format!("is not valid JSON: {what}") }],
+            }
         }
     }
 }

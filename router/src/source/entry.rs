@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use router_api::object::Object;
-use router_api::parse::{Outcome, Parsed};
-use router_api::resources::Refused;
+use router_api::parse::{ParseOutcome, Parsed};
+use router_api::resources::RejectedManifest;
 use router_api::update::COMPARED;
 use router_model::field::{FieldError, FieldPath};
 use router_model::object::{Manifest, ObjectRef};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
-use crate::source::document::tree::{Fault, Mark};
+use crate::source::document::tree::{DocumentError, Mark};
 
 /// An object of a file.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Which object.
     pub object: ObjectRef,
     /// Where it begins.
     pub at: Mark,
     /// Its parsed form, unless it was rejected.
-    pub good: Option<Object>,
+    pub accepted: Option<Object>,
     /// Why its newest version was rejected.
-    pub refused: Option<Arc<Refused>>,
+    pub rejected: Option<Arc<RejectedManifest>>,
     /// Why a valid object cannot be served: its TLS material is invalid.
-    pub unservable: Option<Arc<Refused>>,
+    pub unservable: Option<Arc<RejectedManifest>>,
     /// Its problems, in order of place.
     pub diagnostics: Vec<Diagnostic>,
     /// Its text has faults, so the parsed form may not be what was meant.
@@ -35,7 +35,7 @@ pub struct Entry {
 }
 
 /// Place of an entry.
-pub struct Place<'p> {
+pub struct EntryPlace<'p> {
     /// The file, relative to the folder.
     pub file: &'p Arc<str>,
     /// Where the object begins.
@@ -44,39 +44,46 @@ pub struct Place<'p> {
     pub locate: &'p dyn Fn(&FieldPath) -> Mark,
 }
 
-impl Entry {
+impl ManifestEntry {
     /// The result of parsing an object, accepted or rejected. `faults` are those in its text; it was then read from
     /// `garbled`.
-    pub fn new(place: &Place<'_>, parsed: Parsed, faults: &[&Fault], garbled: Option<&Value>) -> Option<Entry> {
+    pub fn new(
+        place: &EntryPlace<'_>,
+        parsed: Parsed,
+        faults: &[&DocumentError],
+        garbled: Option<&Value>,
+    ) -> Option<ManifestEntry> {
         let Parsed { outcome, warnings } = parsed;
-        let (object, good, errors, manifest) = match outcome {
-            Outcome::Good(good) => {
-                let object = ObjectRef { kind: good.kind(), key: good.key().clone() };
-                let errors = good.material_errors().to_vec();
-                (object, Some(good), errors, None)
+        let (object, accepted, errors, manifest) = match outcome {
+            ParseOutcome::Good(accepted) => {
+                let object = ObjectRef { kind: accepted.kind(), key: accepted.key().clone() };
+                let errors = accepted.material_errors().to_vec();
+                (object, Some(accepted), errors, None)
             }
-            Outcome::Refused { kind, key, errors, manifest } => (ObjectRef { kind, key }, None, errors, Some(manifest)),
-            Outcome::UnknownKind { .. } | Outcome::Unidentified(_) => return None,
+            ParseOutcome::Refused { kind, key, errors, manifest } => {
+                (ObjectRef { kind, key }, None, errors, Some(manifest))
+            }
+            ParseOutcome::UnknownKind { .. } | ParseOutcome::Unidentified(_) => return None,
         };
         let subject = object.to_string();
         let note = |error: &FieldError, severity| place.diagnostic(&subject, error, severity);
         let mut diagnostics: Vec<Diagnostic> = faults.iter().map(|fault| place.fault(&subject, fault)).collect();
         diagnostics.extend(errors.iter().map(|error| note(error, Severity::Error)));
         diagnostics.extend(warnings.iter().map(|warning| note(warning, Severity::Warning)));
-        let (mut refused, mut unservable) = (None, None);
-        match (manifest, &good, garbled) {
-            (Some(manifest), ..) => refused = Some(place.refused(&errors, faults, manifest)),
-            (None, _, Some(value)) => refused = Some(place.refused(&[], faults, Manifest::new(value))),
+        let (mut rejected, mut unservable) = (None, None);
+        match (manifest, &accepted, garbled) {
+            (Some(manifest), ..) => rejected = Some(place.rejection(&errors, faults, manifest)),
+            (None, _, Some(value)) => rejected = Some(place.rejection(&[], faults, Manifest::new(value))),
             (None, Some(Object::Route(route)), None) if !errors.is_empty() => {
-                unservable = Some(place.refused(&errors, &[], route.manifest.clone()));
+                unservable = Some(place.rejection(&errors, &[], route.manifest.clone()));
             }
             _ => {}
         }
-        Some(Entry {
+        Some(ManifestEntry {
             object,
             at: place.at,
-            good: good.filter(|_| garbled.is_none()),
-            refused,
+            accepted: accepted.filter(|_| garbled.is_none()),
+            rejected,
             unservable,
             diagnostics,
             is_garbled: garbled.is_some(),
@@ -84,15 +91,15 @@ impl Entry {
         })
     }
 
-    /// The same object while its document cannot be read; `good` is its last parsed form.
-    pub fn held(&self, good: Option<Object>, problem: &str) -> Entry {
-        let manifest = self.refused.as_ref().map(|refused| refused.manifest.clone());
+    /// The same object while its document cannot be read; `accepted` is its last parsed form.
+    pub fn held(&self, accepted: Option<Object>, problem: &str) -> ManifestEntry {
+        let manifest = self.rejected.as_ref().map(|rejected| rejected.manifest.clone());
         let manifest = manifest.unwrap_or_else(Manifest::none);
-        Entry {
+        ManifestEntry {
             object: self.object.clone(),
             at: self.at,
-            good,
-            refused: Some(Arc::new(Refused { problem: problem.to_owned(), manifest })),
+            accepted,
+            rejected: Some(Arc::new(RejectedManifest { problem: problem.to_owned(), manifest })),
             unservable: None,
             diagnostics: Vec::new(),
             is_garbled: true,
@@ -115,7 +122,7 @@ impl Entry {
     }
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     /// The diagnostic for a field error.
     pub fn diagnostic(&self, object: &str, error: &FieldError, severity: Severity) -> Diagnostic {
         let Mark { line, column } = (self.locate)(&error.path);
@@ -131,7 +138,7 @@ impl Place<'_> {
     }
 
     /// The diagnostic for a fault of the text.
-    pub fn fault(&self, object: &str, fault: &Fault) -> Diagnostic {
+    pub fn fault(&self, object: &str, fault: &DocumentError) -> Diagnostic {
         Diagnostic {
             file: self.file.clone(),
             line: fault.at.line,
@@ -144,7 +151,7 @@ impl Place<'_> {
     }
 
     /// The rejection for statuses: the first problem, and the number of others.
-    fn refused(&self, errors: &[FieldError], faults: &[&Fault], manifest: Manifest) -> Arc<Refused> {
+    fn rejection(&self, errors: &[FieldError], faults: &[&DocumentError], manifest: Manifest) -> Arc<RejectedManifest> {
         let first = match (faults, errors) {
             ([fault, ..], _) => format!("{}:{}: {}", self.file, fault.at.line, fault.message),
             ([], [error, ..]) => format!("{}:{}: {error}", self.file, (self.locate)(&error.path).line),
@@ -154,6 +161,6 @@ impl Place<'_> {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
-        Arc::new(Refused { problem: format!("{first}{more}"), manifest })
+        Arc::new(RejectedManifest { problem: format!("{first}{more}"), manifest })
     }
 }

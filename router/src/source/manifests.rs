@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::update::{parse_update, reread_good, reread_refused};
 use router_model::certificate::MaterialCache;
 use router_model::field::FieldPath;
@@ -17,9 +17,9 @@ use router_model::object::{ObjectRef, Origin};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::entry::{Entry, Place};
+use super::entry::{EntryPlace, ManifestEntry};
 use super::{document, parallel, unrendered};
-use crate::source::document::tree::{self, Document, Fault, Mark, Places, begin, children, member};
+use crate::source::document::tree::{self, Document, DocumentError, Mark, Places, begin, children, member};
 
 /// Maximum nesting of lists of objects.
 const MAX_LISTS: usize = 4;
@@ -37,16 +37,16 @@ pub struct Unknown {
 #[derive(Debug, Default)]
 pub struct FileContent {
     /// Its objects, in order.
-    pub entries: Vec<Arc<Entry>>,
+    pub entries: Vec<Arc<ManifestEntry>>,
     /// Those of them that have diagnostics.
-    pub noted: Vec<Arc<Entry>>,
+    pub noted: Vec<Arc<ManifestEntry>>,
     /// Its diagnostics, except those of its objects.
     pub diagnostics: Vec<Diagnostic>,
     /// Objects of unknown kinds.
     pub unknown: Vec<Unknown>,
     /// The first syntax error, as `<file>:<line>: <message>`: `entries` may lack objects.
     pub broken: Option<String>,
-    parts: HashMap<PartId, Arc<Part>>,
+    parts: HashMap<PartId, Arc<ParsedPart>>,
 }
 
 /// Text of a part (hash and length) and its first line.
@@ -54,15 +54,15 @@ type PartId = (u64, usize, u32);
 
 /// The parsed objects of one part of a file.
 #[derive(Debug, Default)]
-struct Part {
-    entries: Vec<Arc<Entry>>,
+struct ParsedPart {
+    entries: Vec<Arc<ManifestEntry>>,
     diagnostics: Vec<Diagnostic>,
     unknown: Vec<Unknown>,
     broken: Option<String>,
 }
 
 impl FileContent {
-    fn add(&mut self, id: PartId, part: Arc<Part>) {
+    fn add(&mut self, id: PartId, part: Arc<ParsedPart>) {
         self.entries.extend(part.entries.iter().cloned());
         self.noted.extend(part.entries.iter().filter(|entry| !entry.diagnostics.is_empty()).cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
@@ -89,18 +89,18 @@ pub struct Due<'d> {
 
 /// Parses files, on several threads if there is enough to do. The result does not depend on the number of threads.
 #[derive(Debug)]
-pub struct Reader {
+pub struct ManifestReader {
     defaults: Defaults,
     hasher: RandomState,
     /// State of each thread.
     threads: Vec<MaterialCache>,
 }
 
-impl Reader {
+impl ManifestReader {
     /// A reader with these defaults and this number of threads.
     pub fn new(defaults: Defaults, threads: usize) -> Self {
         let threads = (0..threads.max(1)).map(|_| MaterialCache::new()).collect();
-        Reader { defaults, hasher: RandomState::new(), threads }
+        ManifestReader { defaults, hasher: RandomState::new(), threads }
     }
 
     /// The result of `work` for each item, in order, computed on the reader's threads.
@@ -120,7 +120,7 @@ impl Reader {
             parts.into_iter().map(move |(text, lines_before)| (at, text, lines_before))
         });
         let texts: Vec<_> = texts.collect();
-        let Reader { defaults, hasher, threads } = self;
+        let ManifestReader { defaults, hasher, threads } = self;
         let parts = parallel::map(threads, &texts, |materials, (at, text, lines_before)| {
             let Due { file, previous, .. } = due.get(*at)?;
             let id = (hasher.hash_one(text), text.len(), *lines_before);
@@ -146,8 +146,8 @@ impl Reader {
     }
 
     /// Parses an entry again as the API server would: as an update of `old`. `None` if the result is the same.
-    pub fn revise(&mut self, file: &Arc<str>, entry: &Entry, old: &Object) -> Option<Entry> {
-        let value = match (&entry.good, &entry.refused) {
+    pub fn revise(&mut self, file: &Arc<str>, entry: &ManifestEntry, old: &Object) -> Option<ManifestEntry> {
+        let value = match (&entry.accepted, &entry.rejected) {
             (Some(good), _) => reread_good(good, old, &self.defaults),
             (None, Some(refused)) if !entry.is_garbled() => reread_refused(&refused.manifest, old),
             _ => None,
@@ -155,10 +155,10 @@ impl Reader {
         let materials = self.threads.first_mut()?;
         let parsed = parse_update(value, old, origin(file, entry.at), &self.defaults, materials);
         let locate = |path: &FieldPath| entry.locate(path);
-        let revised = Entry::new(&Place { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
-        match &entry.refused {
+        let revised = ManifestEntry::new(&EntryPlace { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
+        match &entry.rejected {
             // Its document has a syntax error, which is the problem to report.
-            Some(refused) if entry.is_garbled() => Some(entry.held(revised.good, &refused.problem)),
+            Some(refused) if entry.is_garbled() => Some(entry.held(revised.accepted, &refused.problem)),
             _ => Some(revised),
         }
     }
@@ -172,10 +172,10 @@ struct PartReader<'r> {
 }
 
 impl PartReader<'_> {
-    fn read(&mut self, text: &str, lines_before: u32) -> Part {
+    fn read(&mut self, text: &str, lines_before: u32) -> ParsedPart {
         let PartReader { file, .. } = *self;
         let is_json = file.ends_with(".json");
-        let mut part = Part::default();
+        let mut part = ParsedPart::default();
         let documents = document::read_part(text, lines_before, is_json);
         for Document { value, places, faults } in documents.good {
             let mut objects = Vec::new();
@@ -189,29 +189,29 @@ impl PartReader<'_> {
         }
         for fault in documents.broken {
             part.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
-            let place = Place { file, at: fault.at, locate: &|_| fault.at };
+            let place = EntryPlace { file, at: fault.at, locate: &|_| fault.at };
             part.diagnostics.push(place.fault("", &fault));
         }
         part
     }
 
-    fn read_object(&mut self, value: Value, places: &Places<'_>, faults: &[&Fault], part: &mut Part) {
+    fn read_object(&mut self, value: Value, places: &Places<'_>, faults: &[&DocumentError], part: &mut ParsedPart) {
         let PartReader { file, defaults, .. } = *self;
         let at = begin(places);
         let locate = |path: &FieldPath| tree::locate(places, path);
-        let place = Place { file, at, locate: &locate };
+        let place = EntryPlace { file, at, locate: &locate };
         let garbled = (!faults.is_empty()).then(|| value.clone());
         let parsed = parse(value, origin(file, at), defaults, self.materials);
         match &parsed.outcome {
-            Outcome::UnknownKind { api_version, kind } => {
+            ParseOutcome::UnknownKind { api_version, kind } => {
                 part.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at });
             }
-            Outcome::Unidentified(errors) => {
+            ParseOutcome::Unidentified(errors) => {
                 part.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
                 part.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
             }
-            Outcome::Good(_) | Outcome::Refused { .. } => {
-                part.entries.extend(Entry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
+            ParseOutcome::Good(_) | ParseOutcome::Refused { .. } => {
+                part.entries.extend(ManifestEntry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
             }
         }
     }
@@ -277,7 +277,7 @@ fn expand<'p, 't>(
 }
 
 /// The faults of an object: from its beginning (for the first one, the document's) to the beginning of the next.
-fn faults_of(faults: &[Fault], from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
+fn faults_of(faults: &[DocumentError], from: Option<Mark>, to: Option<Mark>) -> Vec<&DocumentError> {
     let is_within = |at: Mark| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
     faults.iter().filter(|fault| is_within(fault.at)).collect()
 }

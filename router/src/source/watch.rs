@@ -13,7 +13,7 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::directory::{Directory, Scope, Snapshot};
+use super::directory::{Directory, FolderSnapshot, Scope};
 
 /// A burst of changes has ended if nothing happens for this long.
 const QUIET: Duration = Duration::from_millis(5);
@@ -31,13 +31,13 @@ const MAX_TOLD: usize = 50;
 impl Directory {
     /// Watches the folder until every receiver is dropped. The receiver has the present snapshot at once, and a new one
     /// after each effective change. The future needs a runtime that allows blocking calls.
-    pub fn watch(self) -> (watch::Receiver<Snapshot>, impl Future<Output = ()> + Send) {
+    pub fn watch(self) -> (watch::Receiver<FolderSnapshot>, impl Future<Output = ()> + Send) {
         let (sender, receiver) = watch::channel(self.snapshot());
         (receiver, follow(self, sender))
     }
 }
 
-async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
+async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>) {
     let events = Arc::new(Events::default());
     let mut watches = Watches::new(directory.root(), &events);
     watches.follow(directory.identity());

@@ -3,7 +3,7 @@
 use std::fs;
 
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_model::certificate::MaterialCache;
 use router_model::object::{ObjectKey, Origin};
 use router_translate::settings::Settings;
@@ -16,7 +16,7 @@ fn input(values: Vec<Value>) -> Arc<StatusInput> {
     let mut resources = Resources::default();
     for value in values {
         let parsed = parse(value, Origin::default(), &Defaults::default(), &mut MaterialCache::new());
-        let Outcome::Good(object) = parsed.outcome else { panic!("{parsed:?}") };
+        let ParseOutcome::Good(object) = parsed.outcome else { panic!("{parsed:?}") };
         resources.insert(&object);
     }
     let report = translate(&resources, &Settings::default()).report;

@@ -18,7 +18,7 @@ const ENTRIES: usize = 4096;
 
 /// The `batch` part of `union bpf_attr` (linux/bpf.h).
 #[repr(C)]
-struct Attributes {
+struct BatchAttributes {
     in_batch: u64,
     out_batch: u64,
     keys: u64,
@@ -42,7 +42,7 @@ struct One {
 /// An iteration over a hash map that is modified meanwhile: entries that exist throughout are seen once, entries that
 /// are added or deleted may be missed.
 #[derive(Debug)]
-pub struct Walk<K, V> {
+pub struct MapWalk<K, V> {
     map: OwnedFd,
     /// Position of the next call; `None`: at the start.
     position: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Walk<K, V> {
     of: PhantomData<(K, V)>,
 }
 
-impl<K: Plain, V: Plain> Walk<K, V> {
+impl<K: Plain, V: Plain> MapWalk<K, V> {
     /// An iteration over this map, which must be a hash map with these key and value types.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<K: Plain, V: Plain> Walk<K, V> {
             }
         }
         let map = data.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
-        Ok(Walk { map, position: None, keys: Vec::new(), values: Vec::new(), of: PhantomData })
+        Ok(MapWalk { map, position: None, keys: Vec::new(), values: Vec::new(), of: PhantomData })
     }
 
     /// Reads the next entries. Returns whether that was the end; the next call begins at the start again.
@@ -86,7 +86,7 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         self.values.reserve_exact(room);
         let mut next = 0_u32;
         let position = self.position.unwrap_or_default();
-        let mut attributes = Attributes {
+        let mut attributes = BatchAttributes {
             in_batch: self.position.map_or(0, |_| (&raw const position) as u64),
             out_batch: (&raw mut next) as u64,
             keys: self.keys.as_mut_ptr() as u64,
@@ -100,7 +100,12 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         // made), into buffers with that capacity, and one u32 (a bucket, for hash maps) to `out_batch`. All of them
         // live until the call returns.
         let result = unsafe {
-            libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut attributes, size_of::<Attributes>() as libc::c_uint)
+            libc::syscall(
+                libc::SYS_bpf,
+                LOOKUP_BATCH,
+                &raw mut attributes,
+                size_of::<BatchAttributes>() as libc::c_uint,
+            )
         };
         let mut round = false;
         if result < 0 {
@@ -179,18 +184,18 @@ mod tests {
 
     use aya::maps::HashMap;
     use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_HASH;
-    use router_common::maps::{AllowNet, Slot, SlotKey};
+    use router_common::maps::{AliasSlot, AllowNet, SlotKey};
 
     use super::*;
 
     /// A map of its own, which no program uses. Needs root.
     fn map(entries: u32) -> Map {
-        let (key, value) = (size_of::<SlotKey>() as u32, size_of::<Slot>() as u32);
+        let (key, value) = (size_of::<SlotKey>() as u32, size_of::<AliasSlot>() as u32);
         let definition = aya_obj::Map::new_from_params(BPF_MAP_TYPE_HASH as u32, key, value, 2 * entries, 0);
         let mut map = Map::HashMap(MapData::create(definition, "walked", None).expect("a map (are you root?)"));
-        let mut slots = HashMap::<_, Raw<SlotKey>, Raw<Slot>>::try_from(&mut map).unwrap();
+        let mut slots = HashMap::<_, Raw<SlotKey>, Raw<AliasSlot>>::try_from(&mut map).unwrap();
         for slot in 0..entries {
-            let value = Slot { endpoint: slot + 1, threshold: slot, alias: 0 };
+            let value = AliasSlot { endpoint: slot + 1, threshold: slot, alias: 0 };
             slots.insert(Raw(SlotKey { pool: 7, index: slot }), Raw(value), 0).unwrap();
         }
         map
@@ -200,11 +205,11 @@ mod tests {
     fn a_walk_sees_each_entry_once_in_as_many_calls_as_it_takes() {
         let entries = 2 * ENTRIES as u32;
         let map = map(entries);
-        let mut walk = Walk::<SlotKey, Slot>::new(&map).unwrap();
+        let mut walk = MapWalk::<SlotKey, AliasSlot>::new(&map).unwrap();
         let mut steps = 0;
         for _ in 0..2 {
             let mut seen = BTreeMap::new();
-            let mut take = |key: &SlotKey, value: &Slot| {
+            let mut take = |key: &SlotKey, value: &AliasSlot| {
                 seen.insert((key.pool, key.index), value.endpoint);
             };
             steps = 1;
@@ -231,7 +236,7 @@ mod tests {
     #[test]
     fn an_entry_is_taken_once() {
         let map = map(3);
-        let mut walk = Walk::<SlotKey, Slot>::new(&map).unwrap();
+        let mut walk = MapWalk::<SlotKey, AliasSlot>::new(&map).unwrap();
         let key = SlotKey { pool: 7, index: 1 };
         assert_eq!(walk.take(&key).map(|slot| (slot.endpoint, slot.threshold)), Some((2, 1)));
         assert!(walk.take(&key).is_none());
@@ -243,9 +248,9 @@ mod tests {
     #[test]
     fn a_walk_wants_a_hash_map_of_its_keys_and_values() {
         let map = map(1);
-        assert!(Walk::<SlotKey, SlotKey>::new(&map).is_err());
-        assert!(Walk::<AllowNet, Slot>::new(&map).is_err());
+        assert!(MapWalk::<SlotKey, SlotKey>::new(&map).is_err());
+        assert!(MapWalk::<AllowNet, AliasSlot>::new(&map).is_err());
         let Map::HashMap(data) = map else { panic!() };
-        assert!(Walk::<SlotKey, Slot>::new(&Map::Array(data)).is_err());
+        assert!(MapWalk::<SlotKey, AliasSlot>::new(&Map::Array(data)).is_err());
     }
 }

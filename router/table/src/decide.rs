@@ -39,7 +39,7 @@ pub struct ViaTls<'c> {
 
 /// The decision about a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Decision<'t> {
+pub enum RequestDecision<'t> {
     /// Forwarded to an endpoint of this route.
     Forward {
         /// The route.
@@ -71,15 +71,15 @@ pub enum Decision<'t> {
     },
 }
 
-impl Decision<'_> {
+impl RequestDecision<'_> {
     /// The path form that applies to the request from here on.
     pub fn path_form(&self, router: &RouterTable) -> PathForm {
         let of = |rule: Option<&Arc<Rule>>| rule.map_or(router.policy.path_form, |rule| rule.path_form);
         match *self {
-            Decision::Forward { rule, .. } | Decision::Refuse { route: Some(_), rule, .. } => of(rule),
-            Decision::RedirectToHttps(_) => of(None),
-            Decision::RuleRedirect { rule, .. } | Decision::Preflight(rule) => of(Some(rule)),
-            Decision::Refuse { route: None, .. } => PathForm::AsSent,
+            RequestDecision::Forward { rule, .. } | RequestDecision::Refuse { route: Some(_), rule, .. } => of(rule),
+            RequestDecision::RedirectToHttps(_) => of(None),
+            RequestDecision::RuleRedirect { rule, .. } | RequestDecision::Preflight(rule) => of(Some(rule)),
+            RequestDecision::Refuse { route: None, .. } => PathForm::AsSent,
         }
     }
 }
@@ -118,8 +118,8 @@ pub fn decide<'t>(
     via: &Via<'_>,
     host: Option<&Hostname>,
     request: &(impl Request + ?Sized),
-) -> Decision<'t> {
-    let refuse = |status, flag| Decision::Refuse { status, flag, route: None, rule: None };
+) -> RequestDecision<'t> {
+    let refuse = |status, flag| RequestDecision::Refuse { status, flag, route: None, rule: None };
     if let Some(tls) = &via.tls
         && is_misdirected(router, tls, host)
     {
@@ -139,7 +139,7 @@ pub fn decide<'t>(
             && lets_in(&rule.route)
             && rule.route.rule.as_ref().is_some_and(|policy| policy.cors.is_some())
         {
-            return Decision::Preflight(rule);
+            return RequestDecision::Preflight(rule);
         }
     }
     let (route, rule, redirect) = match found {
@@ -150,15 +150,15 @@ pub fn decide<'t>(
         RequestMatch::RedirectToHttps(route) => (route, None, true),
     };
     if !lets_in(route) {
-        return Decision::Refuse { status: 403, flag: Flag::SourceNotAllowed, route: Some(route), rule };
+        return RequestDecision::Refuse { status: 403, flag: Flag::SourceNotAllowed, route: Some(route), rule };
     }
     match (rule, route.rule.as_ref().map(|policy| &policy.action)) {
-        (Some(rule), Some(Action::Redirect(to))) => Decision::RuleRedirect { rule, to },
+        (Some(rule), Some(Action::Redirect(to))) => RequestDecision::RuleRedirect { rule, to },
         (Some(_), Some(Action::Answer(status) | Action::Direct(status))) => {
-            Decision::Refuse { status: *status, flag: Flag::RuleAnswer, route: Some(route), rule }
+            RequestDecision::Refuse { status: *status, flag: Flag::RuleAnswer, route: Some(route), rule }
         }
-        _ if redirect => Decision::RedirectToHttps(route),
-        _ => Decision::Forward { route, rule },
+        _ if redirect => RequestDecision::RedirectToHttps(route),
+        _ => RequestDecision::Forward { route, rule },
     }
 }
 

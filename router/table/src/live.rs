@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rustls::RootCertStore;
 
-use crate::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+use crate::table::{Endpoint, ResolvedRoute, WeightedService};
 
 /// Endpoint state of a running agent.
-pub trait Live: fmt::Debug {
+pub trait LiveState: fmt::Debug {
     /// Why an endpoint of a route gets no requests while there are others; `None`: no problem is known.
-    fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String>;
+    fn trouble(&self, route: &ResolvedRoute, service: &WeightedService, endpoint: &Endpoint) -> Option<String>;
 }
 
 /// CAs for verifying endpoints, beside those that objects refer to.
@@ -25,7 +25,7 @@ pub struct Trust<'f> {
 impl Trust<'_> {
     /// Advice to the user if a service's endpoints use TLS and no CA is available to verify them; `None`: they can be
     /// verified, or do not use TLS.
-    pub fn missing(&self, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<&'static str> {
+    pub fn missing(&self, route: &ResolvedRoute, service: &WeightedService) -> Option<&'static str> {
         match (service.policy.as_ref().and_then(|policy| policy.tls.as_ref()), route.reencrypt()) {
             (Some(tls), _) if tls.anchors(self.system).is_none() => {
                 Some("install the system's CA certificates, or name a CA in the BackendTLSPolicy")

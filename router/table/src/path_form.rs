@@ -61,7 +61,7 @@ impl PathSettings {
 
 /// Role of a byte in the normalisation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     /// Unchanged, escaped or not.
     Plain,
     /// Unchanged; its escape is decoded. Includes the dot, which may also be part of a dot segment.
@@ -78,24 +78,24 @@ enum Class {
 
 /// The class of each byte. Unreserved: RFC 3986 §2.3. Escaped: those that Chromium's URL library, which Envoy uses,
 /// escapes in paths.
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Escaped; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Escaped; 256];
     let mut byte = b'!';
     while byte <= b'~' {
         classes[byte as usize] = match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => Class::Unreserved,
-            b'/' => Class::Slash,
-            b'%' => Class::Percent,
-            b'\\' => Class::Backslash,
-            b'"' | b'#' | b'<' | b'>' | b'?' | b'^' | b'`' | b'{' | b'|' | b'}' => Class::Escaped,
-            _ => Class::Plain,
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => ByteClass::Unreserved,
+            b'/' => ByteClass::Slash,
+            b'%' => ByteClass::Percent,
+            b'\\' => ByteClass::Backslash,
+            b'"' | b'#' | b'<' | b'>' | b'?' | b'^' | b'`' | b'{' | b'|' | b'}' => ByteClass::Escaped,
+            _ => ByteClass::Plain,
         };
         byte += 1;
     }
     classes
 };
 
-fn class(byte: u8) -> Class {
+fn class(byte: u8) -> ByteClass {
     CLASSES[usize::from(byte)]
 }
 
@@ -106,10 +106,10 @@ fn is_normal(path: &[u8], merge_slashes: bool) -> bool {
     path.iter().enumerate().all(|(at, byte)| {
         let rest = || path.get(at + 1..).unwrap_or_default();
         match class(*byte) {
-            Class::Plain | Class::Unreserved => true,
-            Class::Backslash | Class::Escaped => false,
-            Class::Percent => octet(rest()).is_none_or(|octet| class(octet) != Class::Unreserved),
-            Class::Slash => match rest() {
+            ByteClass::Plain | ByteClass::Unreserved => true,
+            ByteClass::Backslash | ByteClass::Escaped => false,
+            ByteClass::Percent => octet(rest()).is_none_or(|octet| class(octet) != ByteClass::Unreserved),
+            ByteClass::Slash => match rest() {
                 [b'/', ..] => !merge_slashes,
                 [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..] => false,
                 _ => true,
@@ -147,11 +147,11 @@ fn normal(path: &[u8], merge_slashes: bool) -> String {
         }
         rest = after;
         match class(*byte) {
-            Class::Plain | Class::Unreserved | Class::Slash => out.push(*byte),
-            Class::Backslash => out.push(b'/'),
-            Class::Escaped => escape(*byte, &mut out),
-            Class::Percent => match octet(after) {
-                Some(octet) if class(octet) == Class::Unreserved => {
+            ByteClass::Plain | ByteClass::Unreserved | ByteClass::Slash => out.push(*byte),
+            ByteClass::Backslash => out.push(b'/'),
+            ByteClass::Escaped => escape(*byte, &mut out),
+            ByteClass::Percent => match octet(after) {
+                Some(octet) if class(octet) == ByteClass::Unreserved => {
                     out.push(octet);
                     rest = after.get(2..).unwrap_or_default();
                 }

@@ -13,17 +13,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, iter};
 
-pub use cluster::{Cluster, NO_ENDPOINTS, ServiceEndpoints};
+pub use cluster::{Cluster, NO_ENDPOINTS, WeightedService};
 use cluster::{ROUTE_SHARES, RULE_SHARES};
 pub use endpoints::{Endpoint, Endpoints, EndpointsKey, PortChoice, User};
-pub use hosts::Hosts;
+pub use hosts::HostTable;
 use ipnet::IpNet;
 pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
 use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::{Changed, Sorted};
+use router_model::persistent::{Difference, OrderedMap};
 
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
@@ -111,12 +111,12 @@ pub struct RouterTable {
     /// The virtual hosts.
     pub hosts: HostIndex,
     /// Every admitted route, by id: for `get`, the kernel maps and the counters.
-    pub routes: Sorted<RouteId, Arc<ResolvedRoute>>,
+    pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
 }
 
 impl RouterTable {
     /// The same router with other hosts and routes.
-    pub fn with(&self, hosts: HostIndex, routes: Sorted<RouteId, Arc<ResolvedRoute>>) -> Self {
+    pub fn with(&self, hosts: HostIndex, routes: OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
         RouterTable {
             name: self.name.clone(),
             id: self.id,
@@ -135,11 +135,11 @@ impl RouterTable {
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
     /// Exact hosts, by name.
-    pub exact: Hosts,
+    pub exact: HostTable,
     /// One-label wildcards, by the domain after `*.`.
-    pub wildcard: Hosts,
+    pub wildcard: HostTable,
     /// Wildcards of one label or more, by the domain after `*.`.
-    pub suffix: Hosts,
+    pub suffix: HostTable,
     /// The virtual host for every name.
     pub any: Option<Arc<VirtualHost>>,
     /// Domains that delegate their names: unclaimed names in them are not found (404).
@@ -214,7 +214,7 @@ impl HostIndex {
     pub fn changes_since<'h>(
         &'h self,
         older: &'h Self,
-    ) -> impl Iterator<Item = Changed<'h, Hostname, Arc<VirtualHost>>> {
+    ) -> impl Iterator<Item = Difference<'h, Hostname, Arc<VirtualHost>>> {
         self.exact.changes_since(&older.exact).chain(self.wildcard.changes_since(&older.wildcard))
     }
 }
@@ -366,7 +366,7 @@ impl ResolvedRoute {
     /// Whether the kernel must not steer its connections: [`ResolvedRoute::relay_only`], or it is a rule's and a
     /// service has a share that no endpoint can serve. The kernel would give that share to the others.
     pub fn needs_relay(&self, endpoints: &Endpoints) -> bool {
-        let is_lost = |service: &ServiceEndpoints| service.weight > 0 && !service.is_usable(endpoints);
+        let is_lost = |service: &WeightedService| service.weight > 0 && !service.is_usable(endpoints);
         self.relay_only || (self.is_of_rule() && self.cluster.services.iter().any(is_lost))
     }
 
@@ -383,7 +383,7 @@ impl ResolvedRoute {
     }
 
     /// The services of all its clusters.
-    pub fn services(&self) -> impl Iterator<Item = &ServiceEndpoints> {
+    pub fn services(&self) -> impl Iterator<Item = &WeightedService> {
         self.clusters().flat_map(|cluster| cluster.services.iter())
     }
 

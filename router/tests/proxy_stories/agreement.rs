@@ -182,8 +182,8 @@ async fn ask(world: &World, query: &Query) -> (End, Option<String>) {
     let method = query.method.as_deref().unwrap_or("GET");
     let text = format!("{method} {path}{search} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
     let answer = match query.protocol {
-        router_translate::explain::query::Protocol::Http => client::request(world.rig.http, &text).await,
-        router_translate::explain::query::Protocol::Https => {
+        router_translate::explain::query::QueryProtocol::Http => client::request(world.rig.http, &text).await,
+        router_translate::explain::query::QueryProtocol::Https => {
             client::exchange(client::tls(world.rig.https, Some(host), &["http/1.1"]).await, &text).await
         }
     };

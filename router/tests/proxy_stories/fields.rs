@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use router_proxy::ProxyConfig;
 use router_table::policy::error_page::ErrorPage;
 use router_table::policy::header_actions::{HeaderAction, HeaderActions, HeaderChange};
-use router_table::policy::header_value::{Direction, HeaderValue};
+use router_table::policy::header_value::{HeaderValue, MessageDirection};
 use router_table::policy::rewrite::RewriteTarget;
 use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 use router_table::policy::{ErrorPages, RoutePolicy, RouterPolicy};
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client, pki, sites};
 
-fn set(name: &str, value: &str, direction: Direction) -> HeaderAction {
+fn set(name: &str, value: &str, direction: MessageDirection) -> HeaderAction {
     HeaderAction { name: name.into(), change: HeaderChange::Set(HeaderValue::parse(value, direction).unwrap()) }
 }
 
@@ -28,7 +28,7 @@ fn actions(request: &[(&str, &str)], response: &[(&str, &str)]) -> Option<Arc<He
     let list = |fields: &[(&str, &str)], direction| {
         fields.iter().map(|(name, value)| set(name, value, direction)).collect::<Vec<_>>()
     };
-    let (request, response) = (list(request, Direction::Request), list(response, Direction::Response));
+    let (request, response) = (list(request, MessageDirection::Request), list(response, MessageDirection::Response));
     Some(Arc::new(HeaderActions { request, response }))
 }
 

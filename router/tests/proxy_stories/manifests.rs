@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
@@ -14,7 +14,7 @@ use router_table::live::Trust;
 use router_table::table::{RouterTable, RoutingTable};
 use router_translate::endpoints::addresses::EndpointAddresses;
 use router_translate::explain::explain;
-use router_translate::explain::explanation::{Explanation, Step};
+use router_translate::explain::explanation::{Explanation, ExplanationStep};
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
 use router_translate::settings::Settings;
@@ -62,7 +62,7 @@ impl World {
     /// The value of a setting in the output of `explain`.
     pub fn setting(&self, query: &str, what: &str) -> Option<String> {
         let settings = self.explain(query).steps.into_iter().find_map(|step| match step {
-            Step::Settings { settings } => Some(settings),
+            ExplanationStep::Settings { settings } => Some(settings),
             _ => None,
         });
         settings?.into_iter().find(|setting| setting.what == what).map(|setting| setting.value)
@@ -100,7 +100,7 @@ fn resources(objects: impl IntoIterator<Item = Value>) -> Resources {
     let mut resources = Resources::default();
     for object in objects {
         match parse(object, Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome {
-            Outcome::Good(object) => resources.insert(&object),
+            ParseOutcome::Good(object) => resources.insert(&object),
             other => panic!("{other:?}"),
         }
     }

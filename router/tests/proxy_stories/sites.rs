@@ -11,7 +11,7 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::policy::tls_profile::TlsVersion;
 use router_table::rule::{Action, HostRules, HostRulesTls, Rule, RulePolicy};
-use router_table::table::{Cluster, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
+use router_table::table::{Cluster, ResolvedRoute, RouteKind, RoutingTable, VirtualHost, WeightedService};
 use rustls::sign::CertifiedKey;
 
 use crate::tables::{Route, key, of_routers, router};
@@ -81,7 +81,7 @@ impl RuleOf {
 
 fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: &[SocketAddr]) -> ResolvedRoute {
     let key = Some(key(endpoints));
-    let services = vec![ServiceEndpoints { service: "app".into(), port: None, weight: 1, key, policy: None }];
+    let services = vec![WeightedService { service: "app".into(), port: None, weight: 1, key, policy: None }];
     ResolvedRoute {
         id: RouteId { kind, ..RouteId::of_route("shop", name) },
         host,

@@ -15,7 +15,7 @@ use router_table::policy::{RoutePolicy, RouterPolicy};
 use router_table::rule::{BackendPolicy, RulePolicy};
 use router_table::table::{
     Cluster, Endpoint, Endpoints, EndpointsKey, HostIndex, HttpTls, InsecurePolicy, PortChoice, Reencrypt,
-    ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints, VirtualHost,
+    ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost, WeightedService,
 };
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
@@ -36,7 +36,7 @@ pub struct Route {
     insecure: Option<InsecurePolicy>,
     certificate: Option<Certificate>,
     reencrypt: Option<Reencrypt>,
-    services: Vec<ServiceEndpoints>,
+    services: Vec<WeightedService>,
     allow: Option<Vec<ipnet::IpNet>>,
     proxy_protocol: bool,
     tunnel_timeout: Option<Duration>,
@@ -80,7 +80,7 @@ impl Route {
     }
 
     pub fn weighted(mut self, service: &str, weight: u16, addresses: &[SocketAddr]) -> Route {
-        self.services.push(ServiceEndpoints {
+        self.services.push(WeightedService {
             service: service.into(),
             port: None,
             weight: u32::from(weight),

@@ -10,7 +10,7 @@ use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_table::live::Trust;
-use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
+use router_table::table::{ResolvedRoute, RoutingTable, WeightedService};
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
@@ -81,7 +81,7 @@ fn unverified(table: &RoutingTable, resources: &Resources, trust: Trust<'_>) -> 
 fn of_services(
     table: &RoutingTable,
     resources: &Resources,
-    judge: impl Fn(&ResolvedRoute, &ServiceEndpoints) -> Option<String>,
+    judge: impl Fn(&ResolvedRoute, &WeightedService) -> Option<String>,
 ) -> Vec<Warning> {
     let routes = table.routers.iter().flat_map(|router| router.routes.values());
     let services = routes.flat_map(|route| route.services().map(move |service| (route, service)));
@@ -98,13 +98,13 @@ fn of_services(
 }
 
 /// The field in which an object names a service; the object's root if it is not found.
-fn reference(resources: &Resources, object: &ObjectRef, service: &ServiceEndpoints) -> FieldPath {
+fn reference(resources: &Resources, object: &ObjectRef, service: &WeightedService) -> FieldPath {
     let manifest = resources.manifest(object.kind, &object.key).map(|manifest| manifest.value());
     let spec = manifest.as_ref().and_then(|manifest| manifest.get("spec"));
     spec.and_then(|spec| find(spec, &FieldPath::of(&["spec"]), service)).unwrap_or_default()
 }
 
-fn find(value: &Value, path: &FieldPath, service: &ServiceEndpoints) -> Option<FieldPath> {
+fn find(value: &Value, path: &FieldPath, service: &WeightedService) -> Option<FieldPath> {
     match value {
         Value::Object(members) => {
             let is_port = |port: &Value| service.port.is_none_or(|wanted| port.as_u64() == Some(wanted.into()));

@@ -25,7 +25,7 @@ use self::backends::Backends;
 use self::serve::Maker;
 use self::tls::HostTls;
 use self::walk::{DelegationWalk, own_faults};
-use crate::contour::claims::types::{Claim, Claims, Proxies};
+use crate::contour::claims::types::{Claim, ContourClaims, Proxies};
 use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
@@ -38,14 +38,14 @@ const NO_DELEGATE: u16 = 502;
 
 /// Contour's objects, with the decision on which object may have which host.
 #[derive(Debug)]
-pub struct Model<'r> {
+pub struct ContourTranslator<'r> {
     inputs: Inputs<'r>,
     proxies: Proxies<'r>,
     router: Option<&'r RouterPorts>,
-    claims: Claims<'r>,
+    claims: ContourClaims<'r>,
 }
 
-impl<'r> Model<'r> {
+impl<'r> ContourTranslator<'r> {
     /// Decides which object may have which host.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
@@ -58,7 +58,7 @@ impl<'r> Model<'r> {
             .collect();
         let router = inputs.routers.iter().find(|router| *router.name.0 == *ROUTER).or(inputs.routers.first());
         let claims = claims::decide(&proxies, inputs.settings);
-        Model { inputs: *inputs, proxies, router, claims }
+        ContourTranslator { inputs: *inputs, proxies, router, claims }
     }
 
     fn backends(&self) -> Backends<'r> {
@@ -192,7 +192,7 @@ fn fits(start: &ContourProxy, tls: &HostTls, is_own: bool) -> Result<(), Violati
     }
 }
 
-impl Translator for Model<'_> {
+impl Translator for ContourTranslator<'_> {
     fn claims(&self) -> Vec<HostClaim> {
         let Some(router) = self.router else { return Vec::new() };
         let claim = |(host, owner): (&_, &&Arc<ContourProxy>)| HostClaim {

@@ -20,16 +20,16 @@ use std::sync::Arc;
 
 use router_api::kubernetes::endpoints::EndpointSlice;
 use router_api::openshift::route::Route;
-use router_api::resources::{Resources, Slot};
+use router_api::resources::{Resources, Versions};
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectKey;
-use router_model::persistent::{Changed, Sorted};
+use router_model::persistent::{Difference, OrderedMap};
 use router_table::table::{Endpoints, RouterTable, RoutingTable};
-use served::Served;
+use served::RouterState;
 
 use crate::endpoints::EndpointIndex;
 use crate::engine::assembly::ChangedRoutes;
-use crate::engine::change::RouteChange;
+use crate::engine::change::RouteRevision;
 use crate::engine::host_rules::HostContests;
 use crate::openshift::{compile, controllers};
 use crate::settings::Settings;
@@ -45,7 +45,7 @@ use crate::{contour, gateway};
 pub struct Engine {
     settings: Settings,
     apis: Apis,
-    state: Option<(Ground, State)>,
+    state: Option<(Ground, EngineState)>,
     /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
     sites: HostContests,
     /// The routers of the last table, and the endpoints of their routes: these outlive the state as well.
@@ -57,7 +57,10 @@ pub struct Engine {
 type Apis = for<'r> fn(Inputs<'r>) -> Vec<Box<dyn Translator + 'r>>;
 
 fn apis(surroundings: Inputs<'_>) -> Vec<Box<dyn Translator + '_>> {
-    vec![Box::new(gateway::Model::new(&surroundings)), Box::new(contour::Model::new(&surroundings))]
+    vec![
+        Box::new(gateway::GatewayTranslator::new(&surroundings)),
+        Box::new(contour::ContourTranslator::new(&surroundings)),
+    ]
 }
 
 /// What the last objects are looked up in.
@@ -70,13 +73,13 @@ struct Ground {
 
 /// What was made of the last objects.
 #[derive(Debug)]
-struct State {
+struct EngineState {
     /// `None`: the routers are new and serve nothing yet.
     resources: Option<Resources>,
-    routers: Vec<Served>,
+    routers: Vec<RouterState>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
-    report: Sorted<ObjectKey, Ingress>,
-    conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
+    report: OrderedMap<ObjectKey, Ingress>,
+    conflicts: OrderedMap<ObjectKey, Arc<[Conflict]>>,
 }
 
 /// What changed EndpointSlices may bear on.
@@ -98,7 +101,7 @@ impl Engine {
     /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
         let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
-        let (mut ground, mut state) = last.unwrap_or_else(|| State::new(resources, &self.settings));
+        let (mut ground, mut state) = last.unwrap_or_else(|| EngineState::new(resources, &self.settings));
         let is_new = state.resources.is_none();
         let slices = state.follow_slices(resources, &mut ground.endpoints);
         self.decide(resources, &ground, &mut state, slices.bear_on_rules);
@@ -131,7 +134,7 @@ impl Engine {
     }
 
     /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
-    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut State, slices_differ: bool) {
+    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut EngineState, slices_differ: bool) {
         let denies = !self.settings.domains.denied.is_empty();
         let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
         let last = state.resources.as_ref();
@@ -165,7 +168,7 @@ impl Engine {
     }
 }
 
-impl State {
+impl EngineState {
     fn new(resources: &Resources, settings: &Settings) -> (Ground, Self) {
         let plan = controllers::plan(resources, settings);
         let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
@@ -173,14 +176,14 @@ impl State {
         let id = |name: &RouterName| ids.get(name).copied().unwrap_or_default();
         let ground = Ground {
             endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
-            ports: plan.routers.iter().map(controllers::Router::ports).collect(),
+            ports: plan.routers.iter().map(controllers::PlannedRouter::ports).collect(),
         };
-        let state = State {
+        let state = EngineState {
             resources: None,
-            routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
+            routers: plan.routers.into_iter().map(|router| RouterState::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
-            report: Sorted::default(),
-            conflicts: Sorted::default(),
+            report: OrderedMap::default(),
+            conflicts: OrderedMap::default(),
         };
         (ground, state)
     }
@@ -199,22 +202,23 @@ impl State {
     }
 
     fn names(&self) -> impl Iterator<Item = &RouterName> {
-        self.routers.iter().map(Served::name)
+        self.routers.iter().map(RouterState::name)
     }
 
     /// Takes over changed Routes and what other kinds want. Returns what changes of each router's Routes, and the Routes
     /// whose status may differ.
     fn follow(&mut self, resources: &Resources, sites: &HostContests) -> (Vec<Option<ChangedRoutes>>, Vec<ObjectKey>) {
         let last = self.resources.replace(resources.clone()).unwrap_or_default();
-        let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
-        let changes: Vec<RouteChange<'_>> = slots
+        let differences: Vec<Difference<'_, ObjectKey, Versions<Route>>> =
+            resources.routes.changes_since(&last.routes).collect();
+        let changes: Vec<RouteRevision<'_>> = differences
             .iter()
-            .map(|slot| RouteChange {
-                old: slot.old.and_then(|slot| slot.good.as_ref()),
-                new: slot.new.and_then(|slot| slot.good.as_ref()),
+            .map(|change| RouteRevision {
+                old: change.old.and_then(|versions| versions.accepted.as_ref()),
+                new: change.new.and_then(|versions| versions.accepted.as_ref()),
             })
             .collect();
-        let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
+        let mut touched: Vec<ObjectKey> = differences.iter().map(|change| change.key.clone()).collect();
         let mut changed = Vec::with_capacity(self.routers.len());
         for served in &mut self.routers {
             let foreign = sites.foreign(served.name());
@@ -227,7 +231,7 @@ impl State {
 
     /// The hosts that objects of other kinds want and a Route has.
     fn won(&self) -> BTreeMap<(RouterName, HostMatch), ObjectKey> {
-        let of = |served: &Served| -> Vec<_> {
+        let of = |served: &RouterState| -> Vec<_> {
             let won = served.won().map(|(host, route)| ((served.name().clone(), host.clone()), route.clone()));
             won.collect()
         };
@@ -248,8 +252,9 @@ impl State {
         // For new routers `endpoints` was made of these very slices.
         let Some(last) = &self.resources else { return changes };
         for changed in resources.endpoint_slices.changes_since(&last.endpoint_slices) {
-            let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
-            let (services, bear_on_rules) = endpoints.replace(good(changed.old), good(changed.new));
+            let accepted =
+                |versions: Option<&Versions<EndpointSlice>>| versions.and_then(|versions| versions.accepted.clone());
+            let (services, bear_on_rules) = endpoints.replace(accepted(changed.old), accepted(changed.new));
             changes.services.extend(services);
             changes.bear_on_rules |= bear_on_rules;
         }
@@ -260,13 +265,13 @@ impl State {
     fn report_routes(&mut self, keys: Vec<ObjectKey>, resources: &Resources) {
         let mut reports = Vec::with_capacity(keys.len());
         for key in keys {
-            let Some(slot) = resources.routes.slot(&key) else {
+            let Some(versions) = resources.routes.versions_of(&key) else {
                 self.report.remove(&key);
                 self.conflicts.remove(&key);
                 continue;
             };
-            let conflicts = slot.good.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
-            let ingress = self.ingress(&key, slot, resources);
+            let conflicts = versions.accepted.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
+            let ingress = self.ingress(&key, versions, resources);
             if conflicts.is_empty() {
                 self.conflicts.remove(&key);
             } else {
@@ -282,9 +287,9 @@ impl State {
     }
 
     /// What routers say of a route, in order of router.
-    fn ingress(&self, key: &ObjectKey, slot: &Slot<Route>, resources: &Resources) -> Ingress {
-        let good = slot.good.as_deref();
-        if let (Some(route), None) = (good, &slot.refused) {
+    fn ingress(&self, key: &ObjectKey, versions: &Versions<Route>, resources: &Resources) -> Ingress {
+        let accepted = versions.accepted.as_deref();
+        if let (Some(route), None) = (accepted, &versions.rejected) {
             let mut selecting = self.routers.iter().filter(|served| served.selects(route));
             if let (Some(only), None) = (selecting.next(), selecting.next())
                 && let Some(ingress) = only.plain_ingress(route)
@@ -294,7 +299,7 @@ impl State {
         }
         let mut entries: Vec<IngressEntry> = Vec::new();
         for served in &self.routers {
-            match (good, &slot.refused) {
+            match (accepted, &versions.rejected) {
                 (Some(route), refused) => {
                     let Some(mut entry) = served.entry(route) else { continue };
                     if let Some(refused) = refused {

@@ -37,28 +37,28 @@ use rules::Resolver;
 pub use unserved::unserved;
 
 use crate::endpoints::services::Services;
-use crate::gateway::carried::Carried;
-use crate::gateway::claims::{Attached, seniority};
+use crate::gateway::carried::BackendPayload;
+use crate::gateway::claims::{AttachedRoute, seniority};
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, RootRoute};
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, RootRoute, RuleOutcome};
 use crate::gateway::listeners::ports::Ports;
 use crate::gateway::route_validity::RouteValidity;
-use crate::gateway::serve::{AttachedRules, Hosts, ListenerAt};
+use crate::gateway::serve::{AttachedRules, GatewayHosts, ListenerAt};
 use crate::status::condition::Condition;
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
 /// All decisions about Gateway API objects, except which hosts other APIs have won.
 #[derive(Debug)]
-pub struct Model<'r> {
+pub struct GatewayTranslator<'r> {
     inputs: Inputs<'r>,
     classes: Classes,
     gateways: Vec<GatewayState<'r>>,
     /// Routers created for ports that no configured router has.
     made: Vec<RouterPorts>,
-    attached: Vec<Attached<'r>>,
+    attached: Vec<AttachedRoute<'r>>,
     expanded: Expanded,
-    hosts: Hosts,
+    hosts: GatewayHosts,
     domains: DomainPatterns,
     /// Validity of every route with a parent that is ours.
     validity: BTreeMap<ObjectRef, RouteValidity>,
@@ -68,7 +68,7 @@ pub struct Model<'r> {
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
 }
 
-impl<'r> Model<'r> {
+impl<'r> GatewayTranslator<'r> {
     /// Decides everything that does not depend on other APIs.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
@@ -92,14 +92,14 @@ impl<'r> Model<'r> {
         let attached_rules = attached_rules(&root_routes, &places, &expanded);
         let routers: Vec<_> = inputs.routers.iter().chain(&made).cloned().collect();
         let domains = DomainPatterns::new(&inputs.settings.domains);
-        let hosts = Hosts::new(&gateways, &attached_rules, &routers, &resolver, &domains);
+        let hosts = GatewayHosts::new(&gateways, &attached_rules, &routers, &resolver, &domains);
         let services_of = services_of(&attached_rules, &gateways, &grants);
         let policies = tls.statuses(&|service| services_of.get(service).cloned().unwrap_or_default());
         let included = included(&attached_rules);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
         let routes = attached.iter().map(|attached| attached.route).chain(included_routes);
         let validity = routes.map(|route| (route.object(), RouteValidity::new(resources, route, &resolver))).collect();
-        Model {
+        GatewayTranslator {
             inputs: *inputs,
             classes,
             gateways,
@@ -115,7 +115,7 @@ impl<'r> Model<'r> {
     }
 }
 
-impl Translator for Model<'_> {
+impl Translator for GatewayTranslator<'_> {
     fn claims(&self) -> Vec<HostClaim> {
         let claim = |((router, host), built): (&(_, _), &serve::Built)| {
             let (router, host): (&router_model::names::RouterName, &router_model::names::HostMatch) = (router, host);
@@ -203,11 +203,11 @@ fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Optio
 
 /// Routes attached to listeners that are served, with the index of each listener.
 fn root_routes<'a>(
-    attached: &'a [Attached<'_>],
+    attached: &'a [AttachedRoute<'_>],
     gateways: &'a [GatewayState<'_>],
 ) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
     let mut found = Vec::new();
-    for Attached { route, parents } in attached {
+    for AttachedRoute { route, parents } in attached {
         for parent in parents {
             let Some(state) = gateways.get(parent.gateway) else { continue };
             for attachment in &parent.attachments {
@@ -253,9 +253,9 @@ fn services_of(
     let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
     let protocol_of = |at: ListenerAt| gateways.get(at.0)?.listeners.get(at.1)?.protocol;
     let sees_content =
-        |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
+        |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == BackendPayload::Content);
     for one in attached_rules.iter().filter(sees_content) {
-        for rule in one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve) {
+        for rule in one.rules.iter().filter(|rule| rule.outcome == RuleOutcome::Serve) {
             let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
             let backends = leaf.into_iter().flat_map(|(route, all)| all.iter().map(move |it| (route, &it.object)));
             let mirrors = rule.filters.iter().filter_map(|authored| match &authored.filter {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn with_base(kind: &str, spec: &Value) -> Value {
 fn errors(kind: &str, spec: &str) -> Vec<String> {
     let parsed = parse(object(kind, spec), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
     match parsed.outcome {
-        Outcome::Refused { errors, .. } => errors.iter().map(ToString::to_string).collect(),
+        ParseOutcome::Refused { errors, .. } => errors.iter().map(ToString::to_string).collect(),
         other => panic!("{kind} {spec} is not refused: {other:?}"),
     }
 }

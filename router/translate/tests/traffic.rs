@@ -238,7 +238,7 @@ fn a_service_that_cannot_be_used_fails_with_its_status() {
     let key = Arc::new(EndpointsKey { namespace: "a".into(), service: "s".into(), ports });
     let endpoint = Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false };
     let endpoints: Endpoints = [(Arc::clone(&key), [endpoint].into())].into_iter().collect();
-    let service = |failure: Option<Option<u16>>| ServiceEndpoints {
+    let service = |failure: Option<Option<u16>>| WeightedService {
         service: "s".into(),
         port: None,
         weight: 1,
@@ -249,7 +249,7 @@ fn a_service_that_cannot_be_used_fails_with_its_status() {
         let service = service(failure);
         assert_eq!((service.failure(), service.is_usable(&endpoints)), (status, status.is_none()));
     }
-    let idle = ServiceEndpoints { key: None, ..service(None) };
+    let idle = WeightedService { key: None, ..service(None) };
     assert!(!idle.is_usable(&endpoints) && !service(None).is_usable(&Endpoints::default()));
 }
 

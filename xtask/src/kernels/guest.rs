@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::packages::Kernel;
+use super::packages::UnpackedKernel;
 
 /// The line that a guest prints when it has done everything.
 pub const END: &str = "sluice-guest: end";
@@ -21,7 +21,7 @@ const TAIL: usize = 80;
 /// The boot configuration.
 pub struct Guest<'a> {
     /// The kernel.
-    pub kernel: &'a Kernel,
+    pub kernel: &'a UnpackedKernel,
     /// Its files.
     pub initramfs: PathBuf,
     /// How many tests it runs.

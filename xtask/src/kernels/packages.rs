@@ -29,7 +29,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A kernel, unpacked.
-pub struct Kernel {
+pub struct UnpackedKernel {
     /// Release, as `uname -r` prints it.
     pub version: String,
     /// The kernel image.
@@ -37,13 +37,13 @@ pub struct Kernel {
     modules: PathBuf,
 }
 
-impl Kernel {
+impl UnpackedKernel {
     /// The current kernel of a suite, downloaded unless that was done within a week; without a network, the last
     /// download.
     ///
     /// # Errors
     /// There is none.
-    pub fn of(folder: &Path, suite: &Suite) -> Result<Kernel> {
+    pub fn of(folder: &Path, suite: &Suite) -> Result<UnpackedKernel> {
         let folder = folder.join(suite.name);
         let stamp = folder.join("downloaded");
         let age = fs::metadata(&stamp).and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
@@ -56,10 +56,10 @@ impl Kernel {
                 Err(error) => return Err(error.context(format!("the kernel of Debian's {} cannot be had", suite.name))),
             }
         }
-        Kernel::unpacked(&folder.join("root"))
+        UnpackedKernel::unpacked(&folder.join("root"))
     }
 
-    fn unpacked(root: &Path) -> Result<Kernel> {
+    fn unpacked(root: &Path) -> Result<UnpackedKernel> {
         // Where `/lib` is a link the package may have either.
         let modules =
             ["usr/lib/modules", "lib/modules"].map(|path| root.join(path)).into_iter().find(|path| path.is_dir());
@@ -70,7 +70,7 @@ impl Kernel {
         let images = [root.join("boot").join(format!("vmlinuz-{version}")), modules.join("vmlinuz")];
         let image = images.into_iter().find(|path| path.is_file());
         let image = image.with_context(|| format!("no image of Linux {version} in {}", root.display()))?;
-        Ok(Kernel { version, image, modules })
+        Ok(UnpackedKernel { version, image, modules })
     }
 
     /// A module, by name.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::sources::Sources;
 
 /// A reference in a text.
-struct Reference<'a> {
+struct DocumentReference<'a> {
     line: usize,
     document: &'a str,
     anchor: Option<&'a str>,
@@ -22,7 +22,7 @@ pub fn dangling(sources: &Sources) -> Vec<String> {
     let mut problems = Vec::new();
     for (path, text) in code.chain(&sources.documents).chain(&sources.manifests) {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for Reference { line, document, anchor, is_link } in references(text) {
+        for DocumentReference { line, document, anchor, is_link } in references(text) {
             let beside = if document.is_empty() { path.clone() } else { joined(folder, document) };
             let places = [beside, joined("", document), joined("docs", document)];
             let places = if is_link { &places[..1] } else { &places };
@@ -39,7 +39,7 @@ pub fn dangling(sources: &Sources) -> Vec<String> {
 }
 
 /// References in the order of the text. URLs name documents of others, and are left out.
-fn references(text: &str) -> Vec<Reference<'_>> {
+fn references(text: &str) -> Vec<DocumentReference<'_>> {
     let mut found = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         for (at, _) in text.match_indices(".md") {
@@ -55,11 +55,11 @@ fn references(text: &str) -> Vec<Reference<'_>> {
                 continue;
             }
             let (document, is_link) = (&text[begin..at + 3], before[..begin].ends_with("]("));
-            found.push(Reference { line, document, anchor: after.strip_prefix('#').map(anchor), is_link });
+            found.push(DocumentReference { line, document, anchor: after.strip_prefix('#').map(anchor), is_link });
         }
         for (at, link) in text.match_indices("](#") {
             let anchor = Some(anchor(&text[at + link.len()..]));
-            found.push(Reference { line, document: "", anchor, is_link: true });
+            found.push(DocumentReference { line, document: "", anchor, is_link: true });
         }
     }
     found

@@ -5,7 +5,7 @@ use std::vec;
 use super::*;
 
 /// End of the content that begins these bytes, if they contain it.
-fn end(mut content: Content, parts: &[&[u8]]) -> Result<Option<usize>, ContentError> {
+fn end(mut content: ContentTracker, parts: &[&[u8]]) -> Result<Option<usize>, ContentError> {
     let mut taken = 0;
     for part in parts {
         taken += content.scan(part)?;
@@ -15,10 +15,10 @@ fn end(mut content: Content, parts: &[&[u8]]) -> Result<Option<usize>, ContentEr
 
 /// The result for chunks fed in one piece, checked to be the same for every split into two.
 fn scan(bytes: &[u8]) -> Result<Option<usize>, ContentError> {
-    let whole = end(Content::chunked(), &[bytes]);
+    let whole = end(ContentTracker::chunked(), &[bytes]);
     for split in 0..=bytes.len() {
         let (first, second) = bytes.split_at(split);
-        assert_eq!(end(Content::chunked(), &[first, second]), whole, "split at {split} of {bytes:?}");
+        assert_eq!(end(ContentTracker::chunked(), &[first, second]), whole, "split at {split} of {bytes:?}");
     }
     whole
 }
@@ -26,14 +26,14 @@ fn scan(bytes: &[u8]) -> Result<Option<usize>, ContentError> {
 #[test]
 fn content_of_known_length_may_be_anything() {
     for length in 0..9 {
-        let content = Content::sized(length as u64);
+        let content = ContentTracker::sized(length as u64);
         assert_eq!((content.is_sized(), content.is_over(), content.free()), (length > 0, length == 0, length as u64));
         for split in 0..=8 {
             let (first, second) = b"5\r\nGET /".split_at(split);
             assert_eq!(end(content, &[first, second]), Ok(Some(length)), "{length} bytes, split at {split}");
         }
     }
-    let mut large = Content::sized(1 << 62);
+    let mut large = ContentTracker::sized(1 << 62);
     assert_eq!(large.scan(b"GET / HTTP/1.1"), Ok(14));
     assert_eq!(large.free(), (1 << 62) - 14);
 }
@@ -83,7 +83,7 @@ fn what_readers_differ_on_is_refused() {
 
 #[test]
 fn lines_are_bounded() {
-    let scan_whole = |bytes: &[u8]| Content::chunked().scan(bytes);
+    let scan_whole = |bytes: &[u8]| ContentTracker::chunked().scan(bytes);
     let extension = [b"1;".as_slice(), &vec![b'a'; MAX_LINE as usize + 1]].concat();
     assert_eq!(scan_whole(&extension), Err(ContentError));
     // Trailers are limited together, or many short ones would be unlimited.

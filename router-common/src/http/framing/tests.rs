@@ -3,9 +3,9 @@
 use std::format;
 
 use super::*;
-use crate::http::{Head, HeadParser, Progress, UnreadHost};
+use crate::http::{HeadParser, Progress, RequestHead, UnreadHost};
 
-fn head(line: &str, fields: &str) -> Head {
+fn head(line: &str, fields: &str) -> RequestHead {
     let text = format!("{line}\r\n{fields}Host: a.test\r\n\r\n");
     let mut parser = HeadParser::new();
     assert_eq!(parser.feed(&mut UnreadHost, text.as_bytes()), Progress::Complete, "{text:?}");
@@ -84,15 +84,15 @@ fn what_readers_differ_on_is_unclear() {
 #[test]
 fn another_protocol_is_asked_for_by_its_name() {
     let cases = [
-        ("", Upgrade::No),
-        ("Upgrade-Insecure-Requests: 1\r\nUpgrades: a\r\nUp-grade: a\r\n", Upgrade::No),
-        ("Upgrade: h2c\r\n", Upgrade::H2c),
-        ("upgrade:H2C\t\r\n", Upgrade::H2c),
-        ("Upgrade: websocket\r\n", Upgrade::Other),
-        ("Upgrade: h2c, websocket\r\n", Upgrade::Other),
-        ("Upgrade: h2c h2c\r\n", Upgrade::Other),
-        ("Upgrade: h2c\r\nUpgrade: h2c\r\n", Upgrade::Other),
-        ("Upgrade:\r\n", Upgrade::Other),
+        ("", UpgradeProtocol::No),
+        ("Upgrade-Insecure-Requests: 1\r\nUpgrades: a\r\nUp-grade: a\r\n", UpgradeProtocol::No),
+        ("Upgrade: h2c\r\n", UpgradeProtocol::H2c),
+        ("upgrade:H2C\t\r\n", UpgradeProtocol::H2c),
+        ("Upgrade: websocket\r\n", UpgradeProtocol::Other),
+        ("Upgrade: h2c, websocket\r\n", UpgradeProtocol::Other),
+        ("Upgrade: h2c h2c\r\n", UpgradeProtocol::Other),
+        ("Upgrade: h2c\r\nUpgrade: h2c\r\n", UpgradeProtocol::Other),
+        ("Upgrade:\r\n", UpgradeProtocol::Other),
     ];
     for (fields, upgrade) in cases {
         let found = head("GET / HTTP/1.1", fields);

@@ -28,7 +28,7 @@ proptest! {
 
         // Apart from the checksum, the TCP part equals that of a translation within the version.
         let mut within = headers.frame(&options.bytes(), &payload, sums);
-        let stays = Translation { to: headers.flow, ..t };
+        let stays = FlowTranslation { to: headers.flow, ..t };
         prop_assert!(translate(&mut within, &read, &stays));
         let after = segment(&frame).expect("a TCP segment");
         prop_assert_eq!(after.flow, t.to);

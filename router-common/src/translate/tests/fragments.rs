@@ -11,7 +11,7 @@ use crate::extensions::Extensions;
 use crate::packet::{read_fragment, segment};
 
 /// The kernel program's work on a fragment, given the connection's addresses.
-fn carried(frame: &Frame, headers: &Headers, t: &Translation, id: u32) -> Frame {
+fn carried(frame: &Frame, headers: &Headers, t: &FlowTranslation, id: u32) -> Frame {
     let mut frame = frame.clone();
     let mut extensions = Extensions::default();
     assert!(extensions.begin(&frame));

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::super::Translation;
+use super::super::FlowTranslation;
 use super::any_number;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Options {
         self.list.iter().flat_map(Opt::bytes).chain(self.tail.iter().copied()).collect()
     }
 
-    pub fn translated(&self, t: &Translation, ack: bool) -> Self {
+    pub fn translated(&self, t: &FlowTranslation, ack: bool) -> Self {
         let translated = |option: &Opt| match option {
             Opt::Timestamps(value, echo) => {
                 let echo = if ack { echo.wrapping_add(t.delta_tsecr) } else { *echo };

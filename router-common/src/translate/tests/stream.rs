@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::super::Translation;
+use super::super::FlowTranslation;
 use super::ends::{End, Start};
 use super::frame::{Frame, Sums};
 use super::{any_flow, any_number, translated};
@@ -18,7 +18,7 @@ const TURNS: u32 = 100_000;
 #[derive(Debug)]
 struct World {
     ends: [End; 2],
-    translations: [Translation; 2],
+    translations: [FlowTranslation; 2],
     /// Receiver and translated packet.
     wire: VecDeque<(usize, Frame)>,
     now: u32,
@@ -118,13 +118,13 @@ prop_compose! {
             flow: backend_flow.reversed(), isn: b_isn, peer_isn: o_isn, shift: b_shift, peer_shift: o_shift,
             clocks: clocks.then_some([b_clock, o_clock]), sack, capacity: b_capacity, data: b_data,
         };
-        let to_backend = Translation {
+        let to_backend = FlowTranslation {
             to: backend_flow,
             delta_seq: o_isn.wrapping_sub(c_isn), delta_ack: b_isn.wrapping_sub(r_isn),
             delta_tsval: o_clock.wrapping_sub(c_clock), delta_tsecr: b_clock.wrapping_sub(r_clock),
             shift_up: c_shift, shift_down: o_shift, pad: [0; 2],
         };
-        let to_client = Translation {
+        let to_client = FlowTranslation {
             to: client_flow.reversed(),
             delta_seq: r_isn.wrapping_sub(b_isn), delta_ack: c_isn.wrapping_sub(o_isn),
             delta_tsval: r_clock.wrapping_sub(b_clock), delta_tsecr: c_clock.wrapping_sub(o_clock),

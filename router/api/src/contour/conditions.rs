@@ -13,7 +13,7 @@ use crate::header_names::is_token;
 
 /// Parsed conditions.
 #[derive(Debug, Default)]
-pub struct Conditions {
+pub struct MatchConditions {
     /// The conditions, ANDed.
     pub matcher: RequestMatcher,
     /// In words; empty if there are none.
@@ -53,8 +53,8 @@ pub fn read(
     parent: ConditionsParent,
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
-) -> Conditions {
-    let mut conditions = Conditions::default();
+) -> MatchConditions {
+    let mut conditions = MatchConditions::default();
     let (mut words, mut path_seen) = (Vec::new(), false);
     for (path, item) in holder.list("conditions", findings) {
         let mut fields = Fields::of(Some(item), path.clone(), findings);
@@ -125,17 +125,17 @@ fn path_condition(name: &str, text: &str, parent: ConditionsParent) -> Result<Pa
 }
 
 /// Names and operators of header and query parameter conditions.
-struct Values {
+struct ValueSyntax {
     word: &'static str,
     reason: &'static str,
     is_header: bool,
 }
 
-const HEADER: Values = Values { word: "header", reason: "HeaderMatchConditionsNotValid", is_header: true };
-const QUERY: Values =
-    Values { word: "query parameter", reason: "QueryParameterMatchConditionsNotValid", is_header: false };
+const HEADER: ValueSyntax = ValueSyntax { word: "header", reason: "HeaderMatchConditionsNotValid", is_header: true };
+const QUERY: ValueSyntax =
+    ValueSyntax { word: "query parameter", reason: "QueryParameterMatchConditionsNotValid", is_header: false };
 
-impl Values {
+impl ValueSyntax {
     fn fault(&self, message: String) -> Violation {
         Violation::new("RouteError", self.reason, message)
     }
@@ -146,7 +146,7 @@ fn repeated(
     known: &[(Arc<str>, ValueMatcher)],
     name: &Arc<str>,
     matcher: &ValueMatcher,
-    values: &Values,
+    values: &ValueSyntax,
 ) -> Option<Option<Violation>> {
     let (_, first) = known.iter().find(|(other, _)| other == name)?;
     if first == matcher {
@@ -180,7 +180,7 @@ const NEGATIVE: [&str; 4] = ["notpresent", "notcontains", "notexact", "treatMiss
 fn value_condition(
     fields: &mut Fields<'_>,
     at: &FieldPath,
-    values: &Values,
+    values: &ValueSyntax,
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<(Arc<str>, ValueMatcher)> {
@@ -254,7 +254,7 @@ fn single(
     name: String,
     matcher: ValueMatcher,
     at: &FieldPath,
-    values: &Values,
+    values: &ValueSyntax,
     faults: &mut Vec<Violation>,
 ) -> Option<(Arc<str>, ValueMatcher)> {
     if !others.is_empty() {

@@ -6,7 +6,7 @@ use router_model::field::Findings;
 use router_table::policy::Balance;
 
 use super::conditions::{self, ConditionsParent};
-use super::policies::{self, Host};
+use super::policies::{self, HostHeaderPolicy};
 use super::resilience::{self, Of};
 use super::{balance, services};
 use crate::contour::common::{reference, refuse, timeout};
@@ -92,9 +92,9 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     let [timeout, idle, idle_connection] = ["response", "idle", "idleConnection"].map(&mut time);
     policy.finish(findings);
     let (request_headers, rewrite_host) =
-        policies::headers(&mut fields, "requestHeadersPolicy", Host::Rewritten, &mut faults, findings);
+        policies::headers(&mut fields, "requestHeadersPolicy", HostHeaderPolicy::Rewritten, &mut faults, findings);
     let (response_headers, _) =
-        policies::headers(&mut fields, "responseHeadersPolicy", Host::Fixed, &mut faults, findings);
+        policies::headers(&mut fields, "responseHeadersPolicy", HostHeaderPolicy::Fixed, &mut faults, findings);
     let rewrites = policies::rewrites(&mut fields, &mut faults, findings);
     let redirect = policies::redirect(&mut fields, &mut faults, findings);
     let answer = direct_response(&mut fields, &mut faults, findings);

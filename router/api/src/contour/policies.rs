@@ -20,7 +20,7 @@ const DYNAMIC: &str = "%[A-Z_]+(\\([^)]*\\))?(:[0-9]+)?%";
 
 /// Whether `Host` may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Host {
+pub enum HostHeaderPolicy {
     /// Yes: it rewrites the request's host.
     Rewritten,
     /// Yes, for one of the route's services: as any other field, after those of the route.
@@ -33,7 +33,7 @@ pub enum Host {
 pub fn headers(
     holder: &mut Fields<'_>,
     name: &'static str,
-    host: Host,
+    host: HostHeaderPolicy,
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> (HeaderModifier, Option<Hostname>) {
@@ -49,9 +49,9 @@ pub fn headers(
         let value = fields.text("value", findings).unwrap_or_default();
         fields.finish(findings);
         let is_first = rewrite.is_none() && !modifier.set.iter().any(|(known, _)| **known == *name);
-        if name == "host" && host != Host::Fixed && is_first {
+        if name == "host" && host != HostHeaderPolicy::Fixed && is_first {
             match Hostname::parse(value) {
-                Ok(_) if host == Host::OfService => modifier.set.push((name.into(), value.into())),
+                Ok(_) if host == HostHeaderPolicy::OfService => modifier.set.push((name.into(), value.into())),
                 Ok(name) => rewrite = Some(name),
                 Err(_) => {
                     fault(format!("{path}: {value:?} is not a valid host name; write one such as www.example.com"))

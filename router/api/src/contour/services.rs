@@ -3,7 +3,7 @@
 use router_model::field::Findings;
 
 use super::balance;
-use super::policies::{self, Host};
+use super::policies::{self, HostHeaderPolicy};
 use super::resilience::{self, Of};
 use crate::contour::common::{refuse, unsupported};
 use crate::contour::types::{ServiceSpec, Violation};
@@ -89,8 +89,9 @@ fn service(
     refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
     if parent == ServicesParent::Route {
         service.request_headers =
-            policies::headers(fields, "requestHeadersPolicy", Host::OfService, faults, findings).0;
-        service.response_headers = policies::headers(fields, "responseHeadersPolicy", Host::Fixed, faults, findings).0;
+            policies::headers(fields, "requestHeadersPolicy", HostHeaderPolicy::OfService, faults, findings).0;
+        service.response_headers =
+            policies::headers(fields, "responseHeadersPolicy", HostHeaderPolicy::Fixed, faults, findings).0;
     } else {
         refuse(fields, &["requestHeadersPolicy", "responseHeadersPolicy"], faults);
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::gateway_api::types::GROUP;
 
-type Members = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// Sets the defaults of an object's kind.
 pub fn fill(kind: Kind, object: &mut Value) {
@@ -40,7 +40,7 @@ pub fn fill(kind: Kind, object: &mut Value) {
     }
 }
 
-fn gateway(spec: &mut Members) {
+fn gateway(spec: &mut JsonObject) {
     items(spec, "addresses").for_each(|address| default(address, "type", "IPAddress"));
     for listener in items(spec, "listeners") {
         default(listener, "allowedRoutes", json!({ "namespaces": { "from": "Same" } }));
@@ -57,7 +57,7 @@ fn gateway(spec: &mut Members) {
 }
 
 /// Defaults of all kinds of routes.
-fn route(spec: &mut Members) {
+fn route(spec: &mut JsonObject) {
     items(spec, "parentRefs").for_each(|parent| reference_to(parent, GROUP, "Gateway"));
     for rule in items(spec, "rules") {
         for backend in items(rule, "backendRefs") {
@@ -67,7 +67,7 @@ fn route(spec: &mut Members) {
     }
 }
 
-fn http_matches(rule: &mut Members) {
+fn http_matches(rule: &mut JsonObject) {
     default(rule, "matches", json!([{ "path": { "type": "PathPrefix", "value": "/" } }]));
     for entry in items(rule, "matches") {
         default(entry, "path", json!({ "type": "PathPrefix", "value": "/" }));
@@ -81,14 +81,14 @@ fn http_matches(rule: &mut Members) {
 }
 
 /// `allowedRoutes` of a listener, a slot or a rule, if present.
-fn allowed_routes(holder: &mut Members) {
+fn allowed_routes(holder: &mut JsonObject) {
     let Some(allowed) = member(holder, "allowedRoutes") else { return };
     default(allowed, "namespaces", json!({ "from": "Same" }));
     member(allowed, "namespaces").into_iter().for_each(|it| default(it, "from", "Same"));
     items(allowed, "kinds").for_each(|kind| default(kind, "group", GROUP));
 }
 
-fn filters(holder: &mut Members) {
+fn filters(holder: &mut JsonObject) {
     for filter in items(holder, "filters") {
         if let Some(mirror) = member(filter, "requestMirror") {
             member(mirror, "backendRef").into_iter().for_each(|reference| reference_to(reference, "", "Service"));
@@ -99,23 +99,23 @@ fn filters(holder: &mut Members) {
     }
 }
 
-fn reference_to(reference: &mut Members, group: &str, kind: &str) {
+fn reference_to(reference: &mut JsonObject, group: &str, kind: &str) {
     default(reference, "group", group);
     default(reference, "kind", kind);
 }
 
 /// `null` counts as absent, as in the API server for fields with a default.
-fn default(members: &mut Members, name: &str, value: impl Into<Value>) {
+fn default(members: &mut JsonObject, name: &str, value: impl Into<Value>) {
     let entry = members.entry(name).or_insert(Value::Null);
     if entry.is_null() {
         *entry = value.into();
     }
 }
 
-fn member<'m>(members: &'m mut Members, name: &str) -> Option<&'m mut Members> {
+fn member<'m>(members: &'m mut JsonObject, name: &str) -> Option<&'m mut JsonObject> {
     members.get_mut(name)?.as_object_mut()
 }
 
-fn items<'m>(members: &'m mut Members, name: &str) -> impl Iterator<Item = &'m mut Members> {
+fn items<'m>(members: &'m mut JsonObject, name: &str) -> impl Iterator<Item = &'m mut JsonObject> {
     members.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }

@@ -174,7 +174,7 @@ const QUERY: ValueRules = ValueRules {
     value: |entry, findings| read::required_within(entry, "value", "a value, in quotes", MAX_PATH, findings),
 };
 
-type Values = Vec<(Arc<str>, ValueMatcher)>;
+type NamedMatchers = Vec<(Arc<str>, ValueMatcher)>;
 
 /// Reads one of the two lists; `None` if it has an unsupported regular expression.
 fn values(
@@ -182,8 +182,8 @@ fn values(
     rules: &ValueRules,
     unsupported: &mut Unsupported,
     findings: &mut Findings,
-) -> Option<Values> {
-    let (mut values, mut is_good, mut written) = (Values::new(), true, Vec::new());
+) -> Option<NamedMatchers> {
+    let (mut values, mut is_good, mut written) = (NamedMatchers::new(), true, Vec::new());
     for (path, item) in read::list(fields, rules.list, 0, MAX_VALUES, findings) {
         let mut entry = Fields::of(Some(item), path.clone(), findings);
         let kind = read::word(&mut entry, "type", &ONE_OR_EXPRESSION, findings);

@@ -151,16 +151,16 @@ pub(crate) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         findings.warn(path, "is missing, so no service uses these endpoints; write the service's name here");
     }
     let family = match object.text("addressType", findings) {
-        Some("IPv4") => Family::V4,
-        Some("IPv6") => Family::V6,
+        Some("IPv4") => AddressFamily::V4,
+        Some("IPv6") => AddressFamily::V6,
         Some("FQDN") => {
             findings.warn(object.path("addressType"), "endpoints that are names are not used; write IPv4 or IPv6");
-            Family::Name
+            AddressFamily::Name
         }
         other => {
             let given = other.map_or("Required value".to_owned(), |other| format!("Unsupported value: {other:?}"));
             findings.error(object.path("addressType"), format!("{given}; write IPv4 or IPv6"));
-            Family::Name
+            AddressFamily::Name
         }
     };
     let items = object.list("endpoints", findings);
@@ -180,11 +180,11 @@ pub(crate) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         .filter_map(|(path, item)| port(Fields::of(Some(item), path, findings), findings))
         .collect();
     object.finish(findings);
-    Some(EndpointSlice { meta, service, endpoints, unready, is_of_names: family == Family::Name, ports })
+    Some(EndpointSlice { meta, service, endpoints, unready, is_of_names: family == AddressFamily::Name, ports })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
+enum AddressFamily {
     V4,
     V6,
     Name,
@@ -196,7 +196,7 @@ fn check_count(count: usize, most: usize, path: FieldPath, findings: &mut Findin
     }
 }
 
-fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> Option<SliceEndpoint> {
+fn endpoint(mut fields: Fields<'_>, family: AddressFamily, findings: &mut Findings) -> Option<SliceEndpoint> {
     let mut conditions = fields.mapping("conditions", findings);
     // The API says of absence: "should be interpreted as ready".
     let ready = conditions.truth("ready", findings).unwrap_or(true);
@@ -207,8 +207,8 @@ fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> 
     let mut addresses = Vec::new();
     for (path, text) in fields.texts("addresses", findings) {
         match (text.parse::<IpAddr>(), family) {
-            (_, Family::Name) => {}
-            (Ok(address @ IpAddr::V4(_)), Family::V4) | (Ok(address @ IpAddr::V6(_)), Family::V6) => {
+            (_, AddressFamily::Name) => {}
+            (Ok(address @ IpAddr::V4(_)), AddressFamily::V4) | (Ok(address @ IpAddr::V6(_)), AddressFamily::V6) => {
                 addresses.push(address);
             }
             (Ok(_), _) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::header_actions::{HeaderAction, HeaderActions, HeaderChange};
-use router_table::policy::header_value::{Direction, HeaderValue};
+use router_table::policy::header_value::{HeaderValue, MessageDirection};
 use serde_json::Value;
 
 use crate::fields::{Fields, no_text};
@@ -32,8 +32,8 @@ const FORBIDDEN: [(&str, &str); 4] = [
 /// Reads `actions`, a member of `httpHeaders`.
 pub(crate) fn actions(http_headers: &mut Fields<'_>, findings: &mut Findings) -> HeaderActions {
     let mut fields = http_headers.mapping("actions", findings);
-    let request = list(&mut fields, "request", Direction::Request, findings);
-    let response = list(&mut fields, "response", Direction::Response, findings);
+    let request = list(&mut fields, "request", MessageDirection::Request, findings);
+    let response = list(&mut fields, "response", MessageDirection::Response, findings);
     fields.finish(findings);
     HeaderActions { request, response }
 }
@@ -41,7 +41,7 @@ pub(crate) fn actions(http_headers: &mut Fields<'_>, findings: &mut Findings) ->
 fn list(
     fields: &mut Fields<'_>,
     name: &'static str,
-    direction: Direction,
+    direction: MessageDirection,
     findings: &mut Findings,
 ) -> Vec<HeaderAction> {
     let items = fields.list(name, findings);
@@ -63,7 +63,12 @@ fn list(
     actions
 }
 
-fn action(item: &Value, path: &FieldPath, direction: Direction, findings: &mut Findings) -> Option<HeaderAction> {
+fn action(
+    item: &Value,
+    path: &FieldPath,
+    direction: MessageDirection,
+    findings: &mut Findings,
+) -> Option<HeaderAction> {
     let mut fields = Fields::of(Some(item), path.clone(), findings);
     let name = header_name(&mut fields, findings);
     let mut action = fields.mapping("action", findings);
@@ -121,7 +126,7 @@ fn header_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<s
     None
 }
 
-fn header_value(set: &mut Fields<'_>, direction: Direction, findings: &mut Findings) -> Option<HeaderValue> {
+fn header_value(set: &mut Fields<'_>, direction: MessageDirection, findings: &mut Findings) -> Option<HeaderValue> {
     let path = set.path("value");
     match set.value("value") {
         None => findings.error(path, "Required value: write the header's value; to remove a header write type: Delete"),

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::fields::{Fields, NO_EFFECT};
 use crate::meta::Annotations;
 use crate::openshift::ingress_controller::http::HttpPolicy;
-use crate::openshift::ingress_controller::logging::AccessLog;
+use crate::openshift::ingress_controller::logging::AccessLogSettings;
 use crate::openshift::ingress_controller::publishing::Publishing;
 use crate::openshift::ingress_controller::security::ClientTls;
 use crate::openshift::ingress_controller::tuning::Tuning;
@@ -55,7 +55,7 @@ pub struct IngressController {
     /// `spec.tuningOptions`.
     pub tuning: Tuning,
     /// `spec.logging.access`.
-    pub logging: AccessLog,
+    pub logging: AccessLogSettings,
     /// Path normalisation, from annotations.
     pub paths: PathSettings,
     /// Fields with unsupported values, in order; each has a warning.

@@ -157,7 +157,7 @@ fn objects_without_a_name_or_kind_are_told_so() {
     let nameless = json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {} });
     assert_eq!(refusals(nameless), ["metadata.name: Required value: write the object's name"]);
     let outcome = parsed(json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "x" } })).outcome;
-    assert!(matches!(outcome, Outcome::UnknownKind { kind, .. } if kind == "Pod"));
+    assert!(matches!(outcome, ParseOutcome::UnknownKind { kind, .. } if kind == "Pod"));
 }
 
 #[test]

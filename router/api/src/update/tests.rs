@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::immutable::check_update;
-use crate::parse::Outcome;
+use crate::parse::ParseOutcome;
 use crate::testing::{controller, good, route};
 
 /// The new version as an update of the old one: the object, or its errors.
 fn updated(old: Value, new: Value) -> Result<Object, Vec<String>> {
     let parsed = parse_update(new, &good(old), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
     match parsed.outcome {
-        Outcome::Good(object) => Ok(object),
-        Outcome::Refused { errors, .. } => Err(errors.iter().map(ToString::to_string).collect()),
+        ParseOutcome::Good(object) => Ok(object),
+        ParseOutcome::Refused { errors, .. } => Err(errors.iter().map(ToString::to_string).collect()),
         other => panic!("{other:?}"),
     }
 }
@@ -31,7 +31,7 @@ fn a_host_cannot_be_cleared_and_says_so() {
     let parsed = parse_update(new, &old, Origin::default(), &Defaults::default(), &mut MaterialCache::new());
     let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|text| text.starts_with("spec.host: is cleared")), "{warnings:?}");
-    let Outcome::Good(object) = parsed.outcome else { panic!() };
+    let ParseOutcome::Good(object) = parsed.outcome else { panic!() };
     assert_eq!(host_of(&object), "h.test");
 }
 
@@ -47,12 +47,12 @@ fn a_generated_host_survives_another_cluster_domain() {
     let moved = Defaults { cluster_domain: "other.test".to_owned() };
     let parsed = parse_update(route("a/b", 1, json!({})), &old, Origin::default(), &moved, &mut MaterialCache::new());
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
-    let Outcome::Good(object) = parsed.outcome else { panic!() };
+    let ParseOutcome::Good(object) = parsed.outcome else { panic!() };
     assert_eq!(host_of(&object), "b-a.apps.localhost");
     // A second update: the host still counts as generated.
     let again = parse_update(route("a/b", 1, json!({})), &object, Origin::default(), &moved, &mut MaterialCache::new());
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
-    let Outcome::Good(Object::Route(route)) = again.outcome else { panic!() };
+    let ParseOutcome::Good(Object::Route(route)) = again.outcome else { panic!() };
     assert_eq!(route.manifest.value()["metadata"]["annotations"]["openshift.io/host.generated"], "true");
 }
 
@@ -144,7 +144,7 @@ fn what_is_read_again_is_what_was_written() {
     let value = reread_good(&good(new), &old, &Defaults::default()).unwrap();
     assert_eq!((value["spec"].get("host"), &value["metadata"]["annotations"]), (None, &json!({ "note": "kept" })));
     let parsed = parse_update(value, &old, Origin::default(), &Defaults::default(), &mut MaterialCache::new());
-    let Outcome::Good(Object::Route(route)) = parsed.outcome else { panic!() };
+    let ParseOutcome::Good(Object::Route(route)) = parsed.outcome else { panic!() };
     assert_eq!((&*route.host, route.host_generated, parsed.warnings.len()), ("h.test", false, 1));
 }
 

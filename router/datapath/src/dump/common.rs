@@ -6,7 +6,7 @@ use aya::maps::MapError;
 use router_common::maps::PROTOCOL_TLS;
 
 use crate::address::address;
-use crate::pin_folder::OpenError;
+use crate::pin_folder::PinError;
 
 /// Why a map cannot be dumped.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum DumpError {
     Unknown(String),
     /// The map is not pinned, or must not be read.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] PinError),
     /// Reading failed.
     #[error("cannot read the map")]
     Read(#[from] MapError),

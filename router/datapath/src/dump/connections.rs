@@ -9,7 +9,7 @@ use router_common::hostname::field_text;
 use router_common::maps::{Flow, FlowKey, RouteName, STATE_CLOSING, names};
 use router_common::verdict::FlowEndReason;
 use router_sys::abi::Raw;
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 use rustix::time::ClockId;
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ pub fn entries(map: &Map) -> Result<Vec<Value>, DumpError> {
 
 fn walk(map: &Map, take: impl FnMut(&FlowKey, &Flow)) -> Result<(), DumpError> {
     let failed = |error: io::Error| DumpError::Read(MapError::IoError(error));
-    Walk::new(map)?.all(take).map_err(failed)
+    MapWalk::new(map)?.all(take).map_err(failed)
 }
 
 /// A sort key: flow keys are not ordered.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::netfilter::firewall::Firewall;
 
-fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
-    Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }
+fn hop(source: &str, interface: u32, mtu: Option<u32>) -> RouteLookup {
+    RouteLookup { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_segment_is_what_the_headers_leave_of_the_smaller_mtu() {
     assert_eq!(segment(hop("10.0.0.1", 4, None)), Err(Obstacle::Interface));
     assert_eq!(segment(hop("10.0.0.1", 2, Some(296))), Ok(256));
     assert_eq!(segment(hop("10.0.0.1", 2, Some(295))), Err(Obstacle::SmallMtu));
-    assert_eq!(segment(Hop { encapsulated: true, ..hop("10.0.0.1", 2, None) }), Err(Obstacle::Encapsulated));
+    assert_eq!(segment(RouteLookup { encapsulated: true, ..hop("10.0.0.1", 2, None) }), Err(Obstacle::Encapsulated));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_stands_in_the_way_of_a_dial_is_told() {
     let path = paths.path(endpoint).unwrap();
     assert_eq!((path.interface, path.max_segment, path.source.is_loopback()), (index, 1460, true));
 
-    let with = |firewall| Arc::new(Host { firewall: Some(Arc::new(firewall)), ..Host::default() });
+    let with = |firewall| Arc::new(HostState { firewall: Some(Arc::new(firewall)), ..HostState::default() });
     paths.follow(with(Firewall::default()));
     assert_eq!(paths.path(endpoint), Ok(path));
     // Verdicts of rules are computed again after the rules have changed.

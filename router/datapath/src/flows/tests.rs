@@ -1,7 +1,7 @@
 //! The actions on connections, case by case.
 
-use router_common::http::Content;
-use router_common::maps::{SIDE_BACKEND, Translation};
+use router_common::http::ContentTracker;
+use router_common::maps::{FlowTranslation, SIDE_BACKEND};
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn key(from: u8, to: u8) -> FlowKey {
 /// A connection that began one second ago.
 pub fn flow(state: u8) -> Flow {
     Flow {
-        rewrite: Translation {
+        rewrite: FlowTranslation {
             to: key(3, 4),
             delta_seq: 0,
             delta_ack: 0,
@@ -50,7 +50,7 @@ pub fn flow(state: u8) -> Flow {
         protocol: 2,
         retries: 0,
         claims: 0,
-        content: Content::default(),
+        content: ContentTracker::default(),
     }
 }
 

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 
 use crate::address::address;
 use crate::flows::{is_client, other_direction};
-use crate::host::state::Host;
-use crate::netfilter::firewall::{Leg, Outcome};
-use crate::netfilter::{Link, Loss};
+use crate::host::state::HostState;
+use crate::netfilter::firewall::{Leg, LegOutcome};
+use crate::netfilter::{Interface, Loss};
 
 /// A connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,11 @@ pub struct Lost {
 ///
 /// # Errors
 /// The system call's.
-pub fn lost(walk: &mut Walk<FlowKey, Flow>, host: &Host, link: impl Fn(u32) -> Link) -> io::Result<Vec<Lost>> {
+pub fn lost(
+    walk: &mut MapWalk<FlowKey, Flow>,
+    host: &HostState,
+    link: impl Fn(u32) -> Interface,
+) -> io::Result<Vec<Lost>> {
     let mut judge = Judge { host, link, known: HashMap::new(), rules: BTreeMap::new() };
     let mut found = Vec::new();
     walk.all(|key, flow| {
@@ -60,18 +64,18 @@ fn leg(flow: &Flow) -> Leg {
 }
 
 struct Judge<'h, L> {
-    host: &'h Host,
+    host: &'h HostState,
     link: L,
-    known: HashMap<Leg, Outcome>,
+    known: HashMap<Leg, LegOutcome>,
     /// Number of connections that each rule ends.
     rules: BTreeMap<Arc<str>, usize>,
 }
 
-impl<L: Fn(u32) -> Link> Judge<'_, L> {
+impl<L: Fn(u32) -> Interface> Judge<'_, L> {
     /// `Some` if the connection must end: true if its client must get no reset.
     fn ends(&mut self, leg: Leg) -> Option<bool> {
         let (why, silent) = match self.outcome(leg) {
-            Outcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),
+            LegOutcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),
             _ if self.host.protects(leg) => ("IPsec transforms or blocks their packets".into(), false),
             _ => return None,
         };
@@ -79,11 +83,11 @@ impl<L: Fn(u32) -> Link> Judge<'_, L> {
         Some(silent)
     }
 
-    fn outcome(&mut self, leg: Leg) -> Outcome {
+    fn outcome(&mut self, leg: Leg) -> LegOutcome {
         let Judge { host, link, known, .. } = self;
         let of_any = leg.of_any_port();
         match known.entry(of_any).or_insert_with(|| host.outcome(of_any, link(of_any.interface))) {
-            Outcome::DependsOnPort => host.outcome(leg, link(leg.interface)),
+            LegOutcome::DependsOnPort => host.outcome(leg, link(leg.interface)),
             outcome => outcome.clone(),
         }
     }

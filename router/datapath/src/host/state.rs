@@ -3,14 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::netfilter::Link;
-use crate::netfilter::firewall::{Firewall, Leg, Outcome};
-use crate::netlink::{Direction, Policies, RoutingRules};
+use crate::netfilter::Interface;
+use crate::netfilter::firewall::{Firewall, Leg, LegOutcome};
+use crate::netlink::{Policies, RoutingRules, XfrmDirection};
 use crate::obstacles::{AgentAlone, Obstacle};
 
 /// The last reading.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
+pub struct HostState {
     /// IPsec policies.
     pub policies: Policies,
     /// Routing rules that match more than addresses.
@@ -19,12 +19,12 @@ pub struct Host {
     pub firewall: Option<Arc<Firewall>>,
 }
 
-impl Host {
+impl HostState {
     /// The obstacle that IPsec is to a dial's packets, if any.
     pub fn ipsec(&self, source: IpAddr, endpoint: IpAddr) -> Option<Obstacle> {
-        if self.policies.concern(Direction::Out, source, endpoint) {
+        if self.policies.concern(XfrmDirection::Out, source, endpoint) {
             Some(Obstacle::Ipsec)
-        } else if self.policies.concern(Direction::In, endpoint, source) {
+        } else if self.policies.concern(XfrmDirection::In, endpoint, source) {
             Some(Obstacle::IpsecBack)
         } else {
             self.policies.block_by_default().then_some(Obstacle::IpsecDefault)
@@ -47,13 +47,13 @@ impl Host {
     }
 
     /// The firewall's effect on one leg of a carried connection.
-    pub(super) fn outcome(&self, leg: Leg, link: Link) -> Outcome {
-        self.firewall.as_ref().map_or(Outcome::Passes, |firewall| firewall.outcome(leg, link))
+    pub(super) fn outcome(&self, leg: Leg, link: Interface) -> LegOutcome {
+        self.firewall.as_ref().map_or(LegOutcome::Passes, |firewall| firewall.outcome(leg, link))
     }
 
     /// True if IPsec transforms or blocks packets of a carried connection.
     pub(super) fn protects(&self, leg: Leg) -> bool {
-        self.policies.stop(Direction::Out, leg.ours, leg.theirs)
-            || self.policies.stop(Direction::In, leg.theirs, leg.ours)
+        self.policies.stop(XfrmDirection::Out, leg.ours, leg.theirs)
+            || self.policies.stop(XfrmDirection::In, leg.theirs, leg.ours)
     }
 }

@@ -8,12 +8,12 @@ use std::time::Instant;
 use std::{io, thread};
 
 use router_common::maps::{Flow, FlowKey};
-use router_sys::batch::Walk;
+use router_sys::batch::MapWalk;
 use tokio::sync::Notify;
 
 use super::carried::{self, Lost};
 use crate::egress_routes::{KernelPaths, Path, Paths};
-use crate::host::state::Host;
+use crate::host::state::HostState;
 use crate::netfilter::{self, HostFirewall};
 use crate::netlink::Policies;
 use crate::netlink::queries::Netlink;
@@ -21,7 +21,7 @@ use crate::obstacles::{AgentAlone, Obstacle};
 
 /// An order to the thread.
 #[derive(Debug)]
-pub enum Order {
+pub enum WatchRequest {
     /// Check whether the host has changed.
     Look(Question),
     /// Find connections that the host's rules stop, by the last reading.
@@ -47,20 +47,20 @@ pub struct Question {
 
 /// A result of the thread.
 #[derive(Debug)]
-pub enum Told {
+pub enum WatchReply {
     /// No change.
     Nothing,
     /// The new state.
-    Looked(Answer),
+    Looked(HostReport),
     /// Connections to end.
     Lost(Vec<Lost>),
 }
 
 /// State of the host, as far as the data path depends on it.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HostReport {
     /// How the host treats packets; unchanged if the pointer is.
-    pub host: Arc<Host>,
+    pub host: Arc<HostState>,
     /// The routes to the endpoints asked about.
     pub ways: HashMap<SocketAddr, Result<Path, Obstacle>>,
     /// Why all connections to a listener are relayed, for the listeners asked about.
@@ -69,22 +69,22 @@ pub struct Answer {
 
 /// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Watch {
-    orders: mpsc::Sender<Order>,
-    told: mpsc::Receiver<Told>,
+pub struct HostWatch {
+    orders: mpsc::Sender<WatchRequest>,
+    told: mpsc::Receiver<WatchReply>,
     come: Arc<Notify>,
 }
 
-impl Watch {
+impl HostWatch {
     /// Starts it, in this thread's network namespace. `flows` are the connections that the kernel carries.
     ///
     /// # Errors
     /// The system calls'.
-    pub fn start(firewall: HostFirewall, flows: Walk<FlowKey, Flow>) -> io::Result<Watch> {
+    pub fn start(firewall: HostFirewall, flows: MapWalk<FlowKey, Flow>) -> io::Result<HostWatch> {
         let ((orders, next), (tell, told)) = (mpsc::channel(), mpsc::channel());
         let come = Arc::new(Notify::new());
         let mut looker = Looker {
-            firewall: (firewall == HostFirewall::Respect).then(netfilter::Watch::default),
+            firewall: (firewall == HostFirewall::Respect).then(netfilter::RulesetWatch::default),
             paths: KernelPaths::new(Netlink::open()?),
             flows,
         };
@@ -97,22 +97,22 @@ impl Watch {
                 notify.notify_one();
             }
         })?;
-        Ok(Watch { orders, told, come })
+        Ok(HostWatch { orders, told, come })
     }
 
     /// Sends an order. Each has one result.
-    pub fn order(&self, order: Order) {
+    pub fn order(&self, order: WatchRequest) {
         // The thread ends earlier only by a panic, which was printed.
         let _ = self.orders.send(order);
     }
 
     /// Blocks until the next result; `None` if the thread has ended.
-    pub fn wait(&self) -> Option<Told> {
+    pub fn wait(&self) -> Option<WatchReply> {
         self.told.recv().ok()
     }
 
     /// Waits for the next result.
-    pub async fn told(&self) -> Told {
+    pub async fn told(&self) -> WatchReply {
         loop {
             match self.told.try_recv() {
                 Ok(told) => return told,
@@ -125,36 +125,36 @@ impl Watch {
 
 struct Looker {
     /// `None`: rules are not read.
-    firewall: Option<netfilter::Watch>,
+    firewall: Option<netfilter::RulesetWatch>,
     paths: KernelPaths,
-    flows: Walk<FlowKey, Flow>,
+    flows: MapWalk<FlowKey, Flow>,
 }
 
 impl Looker {
-    fn follow(&mut self, order: Order) -> Told {
+    fn follow(&mut self, order: WatchRequest) -> WatchReply {
         match order {
-            Order::Look(question) => self.look(question),
-            Order::Carried => {
+            WatchRequest::Look(question) => self.look(question),
+            WatchRequest::Carried => {
                 let begin = Instant::now();
                 let KernelPaths { host, names, .. } = &self.paths;
-                let lost = carried::lost(&mut self.flows, host, |index| netfilter::Link::of(index, names));
+                let lost = carried::lost(&mut self.flows, host, |index| netfilter::Interface::of(index, names));
                 tracing::debug!(target: "timing", took = ?begin.elapsed(), "carried connections checked");
                 lost.map_or_else(
                     |error| {
                         tracing::warn!(%error, "cannot iterate over the map of flows");
-                        Told::Nothing
+                        WatchReply::Nothing
                     },
-                    Told::Lost,
+                    WatchReply::Lost,
                 )
             }
         }
     }
 
-    fn look(&mut self, question: Question) -> Told {
+    fn look(&mut self, question: Question) -> WatchReply {
         let changed = self.read(&question.local);
         let moved = question.attached != self.paths.attached || question.names != self.paths.names;
         if !changed && !moved && !question.ways {
-            return Told::Nothing;
+            return WatchReply::Nothing;
         }
         let begin = Instant::now();
         (self.paths.attached, self.paths.names) = (question.attached, question.names);
@@ -162,7 +162,7 @@ impl Looker {
         let host = Arc::clone(&self.paths.host);
         let taken = question.listeners.into_iter().map(|listener| (listener, host.takes(listener))).collect();
         tracing::debug!(target: "timing", took = ?begin.elapsed(), changed, "routes to endpoints checked");
-        Told::Looked(Answer { host, ways, taken })
+        WatchReply::Looked(HostReport { host, ways, taken })
     }
 
     /// Reads how the host treats packets. `false` if it is unchanged.
@@ -176,7 +176,7 @@ impl Looker {
             return false;
         }
         let firewall = firewall.map(|(_, firewall)| firewall);
-        self.paths.follow(Arc::new(Host { policies, routing, firewall }));
+        self.paths.follow(Arc::new(HostState { policies, routing, firewall }));
         true
     }
 }

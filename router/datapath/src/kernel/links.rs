@@ -28,28 +28,28 @@ enum Tcx {
 
 /// Direction of an interface's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
+pub enum TcDirection {
     /// Packets that arrive.
     Ingress,
     /// Packets that leave.
     Egress,
 }
 
-impl Direction {
+impl TcDirection {
     /// In the order of attaching.
-    pub const ALL: [Direction; 2] = [Direction::Egress, Direction::Ingress];
+    pub const ALL: [TcDirection; 2] = [TcDirection::Egress, TcDirection::Ingress];
 
     fn name(self) -> &'static str {
         match self {
-            Direction::Ingress => "ingress",
-            Direction::Egress => "egress",
+            TcDirection::Ingress => "ingress",
+            TcDirection::Egress => "egress",
         }
     }
 
     fn attach_type(self) -> TcAttachType {
         match self {
-            Direction::Ingress => TcAttachType::Ingress,
-            Direction::Egress => TcAttachType::Egress,
+            TcDirection::Ingress => TcAttachType::Ingress,
+            TcDirection::Egress => TcAttachType::Egress,
         }
     }
 }
@@ -63,20 +63,20 @@ pub struct Links {
 
 /// A program attached to an interface. Dropping it leaves a pinned link or a filter in place.
 #[derive(Debug)]
-pub enum Attached {
+pub enum AttachedProgram {
     /// A TCX link. Without a pin, dropping it detaches the program.
     Link { _link: FdLink, pin: Option<PathBuf> },
     /// A filter; `None` once it was detached or released.
     Filter(Option<SchedClassifierLink>),
 }
 
-impl Attached {
+impl AttachedProgram {
     /// Detaches the program.
     pub fn detach(mut self) -> io::Result<()> {
         match &mut self {
-            Attached::Link { pin: Some(pin), .. } => removed(pin),
-            Attached::Link { pin: None, .. } => Ok(()),
-            Attached::Filter(link) => {
+            AttachedProgram::Link { pin: Some(pin), .. } => removed(pin),
+            AttachedProgram::Link { pin: None, .. } => Ok(()),
+            AttachedProgram::Filter(link) => {
                 // Its drop detaches the program.
                 drop(link.take());
                 Ok(())
@@ -85,9 +85,9 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for AttachedProgram {
     fn drop(&mut self) {
-        if let Attached::Filter(link) = self
+        if let AttachedProgram::Filter(link) = self
             && let Some(link) = link.take()
         {
             // Its drop would detach the program.
@@ -123,7 +123,7 @@ impl Links {
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let pin = |interface, direction| folder.links().join(pin_name(interface, direction));
-        Direction::ALL.into_iter().try_for_each(|direction| {
+        TcDirection::ALL.into_iter().try_for_each(|direction| {
             match fs::rename(pin(from, direction), pin(to, direction)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other,
@@ -139,8 +139,8 @@ impl Links {
         &mut self,
         program: &mut SchedClassifier,
         interface: &str,
-        direction: Direction,
-    ) -> Result<Attached, ProgramError> {
+        direction: TcDirection,
+    ) -> Result<AttachedProgram, ProgramError> {
         if self.tcx != Tcx::Lacks {
             match self.attach_link(program, interface, direction) {
                 Err(error) if self.tcx == Tcx::Unknown && is_unknown(&error) => self.tcx = Tcx::Lacks,
@@ -158,33 +158,33 @@ impl Links {
         &self,
         program: &mut SchedClassifier,
         interface: &str,
-        direction: Direction,
-    ) -> Result<Attached, ProgramError> {
+        direction: TcDirection,
+    ) -> Result<AttachedProgram, ProgramError> {
         let kind = direction.attach_type();
         let pin = self.folder.as_ref().map(|folder| folder.links().join(pin_name(interface, direction)));
         if let Some(pin) = &pin {
             if let Some(link) = replace(program, pin, interface, kind) {
-                return Ok(Attached::Link { _link: link, pin: Some(pin.clone()) });
+                return Ok(AttachedProgram::Link { _link: link, pin: Some(pin.clone()) });
             }
             // The pin is of a removed interface, or of another network namespace.
             removed(pin)?;
         }
         let id = program.attach_with_options(interface, kind, TcAttachOptions::TcxOrder(LinkOrder::default()))?;
         let link = FdLink::try_from(program.take_link(id)?).map_err(io::Error::other)?;
-        let Some(pin) = pin else { return Ok(Attached::Link { _link: link, pin: None }) };
+        let Some(pin) = pin else { return Ok(AttachedProgram::Link { _link: link, pin: None }) };
         if let Some(folder) = pin.parent() {
             fs::create_dir_all(folder)?;
         }
         let link = link.pin(&pin).map_err(|error| io::Error::other(format!("{}: {error}", pin.display())))?;
-        Ok(Attached::Link { _link: link.into(), pin: Some(pin) })
+        Ok(AttachedProgram::Link { _link: link.into(), pin: Some(pin) })
     }
 
     fn filter(
         &self,
         program: &mut SchedClassifier,
         interface: &str,
-        direction: Direction,
-    ) -> Result<Attached, ProgramError> {
+        direction: TcDirection,
+    ) -> Result<AttachedProgram, ProgramError> {
         // An existing qdisc is no error; any other failure shows when attaching.
         let _ = tc::qdisc_add_clsact(interface);
         let kind = direction.attach_type();
@@ -199,7 +199,7 @@ impl Links {
             }
             Err(error) => return Err(error),
         };
-        Ok(Attached::Filter(Some(program.take_link(id)?)))
+        Ok(AttachedProgram::Filter(Some(program.take_link(id)?)))
     }
 
     /// True if a filter with this priority is of these links.
@@ -211,7 +211,7 @@ impl Links {
     ///
     /// # Errors
     /// If the kernel does not list the programs.
-    pub fn is_alone(&self, program: &SchedClassifier, interface: &str, direction: Direction) -> io::Result<bool> {
+    pub fn is_alone(&self, program: &SchedClassifier, interface: &str, direction: TcDirection) -> io::Result<bool> {
         let own = program.info().map_err(io::Error::other)?.id();
         let queried = match SchedClassifier::query_tcx(interface, direction.attach_type()) {
             Err(error) if is_unknown(&error) => return Ok(true),
@@ -221,12 +221,12 @@ impl Links {
     }
 
     /// Removes pins of links that are not among those attached: their interfaces were removed.
-    pub fn sweep<'a>(&self, attached: impl Iterator<Item = &'a Attached>) -> io::Result<()> {
+    pub fn sweep<'a>(&self, attached: impl Iterator<Item = &'a AttachedProgram>) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let live: Vec<&Path> = attached
             .filter_map(|attached| match attached {
-                Attached::Link { pin, .. } => pin.as_deref(),
-                Attached::Filter(_) => None,
+                AttachedProgram::Link { pin, .. } => pin.as_deref(),
+                AttachedProgram::Filter(_) => None,
             })
             .collect();
         for entry in entries(&folder.links())? {
@@ -256,7 +256,7 @@ fn replace(program: &mut SchedClassifier, pin: &Path, interface: &str, kind: TcA
 }
 
 /// Name of a pin. Dots are escaped: names on this file system must have none, but interfaces may.
-fn pin_name(interface: &str, direction: Direction) -> String {
+fn pin_name(interface: &str, direction: TcDirection) -> String {
     let interface = interface.replace('%', "%25").replace('.', "%2e");
     format!("{interface}-{}", direction.name())
 }
@@ -280,7 +280,7 @@ pub fn detach_classic(instance: &str) {
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return };
     let names: std::collections::BTreeSet<String> = interfaces.map(|interface| interface.interface_name).collect();
     for name in names {
-        for direction in Direction::ALL {
+        for direction in TcDirection::ALL {
             // Dropping it detaches the filter; a missing filter is the usual case.
             let _ = SchedClassifierLink::attached(&name, direction.attach_type(), priority, HANDLE, None);
         }
@@ -313,9 +313,9 @@ mod tests {
 
     #[test]
     fn pin_names_have_no_dots_and_do_not_collide() {
-        assert_eq!(pin_name("eth0", Direction::Ingress), "eth0-ingress");
-        assert_eq!(pin_name("eth0.100", Direction::Egress), "eth0%2e100-egress");
-        assert_ne!(pin_name("a%2eb", Direction::Egress), pin_name("a.b", Direction::Egress));
+        assert_eq!(pin_name("eth0", TcDirection::Ingress), "eth0-ingress");
+        assert_eq!(pin_name("eth0.100", TcDirection::Egress), "eth0%2e100-egress");
+        assert_ne!(pin_name("a%2eb", TcDirection::Egress), pin_name("a.b", TcDirection::Egress));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const LOG_LEVEL: &str = "AYA_LOG_LEVEL";
 
 /// Which of the two objects to load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Object {
+pub enum BpfObject {
     /// Without log lines.
     #[default]
     Plain,
@@ -25,7 +25,7 @@ pub enum Object {
     Logging(LogLevel),
 }
 
-impl Object {
+impl BpfObject {
     /// True if this build has the object with log lines.
     pub fn can_log() -> bool {
         !LOGGING.is_empty()
@@ -37,16 +37,16 @@ impl Object {
     /// [`KernelError::NoObject`], [`KernelError::NoLog`] if this build does not contain it.
     pub(super) fn bytes(self) -> Result<&'static [u8], KernelError> {
         match self {
-            Object::Plain if PLAIN.is_empty() => Err(KernelError::NoObject),
-            Object::Plain => Ok(PLAIN),
-            Object::Logging(_) if LOGGING.is_empty() => Err(KernelError::NoLog),
-            Object::Logging(_) => Ok(LOGGING),
+            BpfObject::Plain if PLAIN.is_empty() => Err(KernelError::NoObject),
+            BpfObject::Plain => Ok(PLAIN),
+            BpfObject::Logging(_) if LOGGING.is_empty() => Err(KernelError::NoLog),
+            BpfObject::Logging(_) => Ok(LOGGING),
         }
     }
 
     /// Sets the object's constants.
     pub(super) fn configure(self, loader: &mut EbpfLoader<'_>) {
-        if let Object::Logging(level) = self {
+        if let BpfObject::Logging(level) = self {
             loader.override_global(LOG_LEVEL, level.constant(), true);
         }
     }

@@ -27,7 +27,7 @@ pub fn mount_bpffs() -> io::Result<()> {
 
 /// Attributes that a map must have for a program to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
+pub struct MapAttributes {
     kind: u32,
     key_size: u32,
     value_size: u32,
@@ -35,9 +35,9 @@ pub struct Attributes {
     flags: u32,
 }
 
-impl Attributes {
+impl MapAttributes {
     /// The first difference as text, from the pinned map to the wanted one; `None` if they are equal.
-    fn difference(&self, wanted: &Attributes) -> Option<String> {
+    fn difference(&self, wanted: &MapAttributes) -> Option<String> {
         let pairs = [
             ("type", self.kind, wanted.kind),
             ("key size", self.key_size, wanted.key_size),
@@ -57,7 +57,7 @@ const LOG_RING: &str = "AYA_LOGS";
 ///
 /// # Errors
 /// When the object cannot be parsed.
-pub fn wanted(object: &[u8]) -> Result<BTreeMap<String, Attributes>, KernelError> {
+pub fn wanted(object: &[u8]) -> Result<BTreeMap<String, MapAttributes>, KernelError> {
     let object = Object::parse(object).map_err(aya::EbpfError::from)?;
     let maps = object.maps.into_iter().filter(|(name, map)| {
         let data = [EbpfSectionKind::Bss, EbpfSectionKind::Data, EbpfSectionKind::Rodata];
@@ -67,7 +67,7 @@ pub fn wanted(object: &[u8]) -> Result<BTreeMap<String, Attributes>, KernelError
     let attributes = maps.map(|(name, map)| {
         let kind = map.map_type();
         let ring = kind == MapType::RingBuf as u32;
-        let attributes = Attributes {
+        let attributes = MapAttributes {
             kind,
             key_size: map.key_size(),
             // As the loader creates it: rings have no values, and their size is a power of two of pages.
@@ -89,7 +89,7 @@ fn ring_size(bytes: u32, page: u32) -> u32 {
 ///
 /// # Errors
 /// [`KernelError::Mismatch`] if a program of another build uses them.
-pub fn adoptable(folder: &PinFolder, wanted: &BTreeMap<String, Attributes>) -> Result<bool, KernelError> {
+pub fn adoptable(folder: &PinFolder, wanted: &BTreeMap<String, MapAttributes>) -> Result<bool, KernelError> {
     let fail = |error| KernelError::of_pins(folder.path(), error);
     let mut missing = None;
     for (name, wanted) in wanted {
@@ -113,7 +113,7 @@ fn mismatch(folder: &PinFolder, map: &str, what: String) -> KernelError {
     KernelError::Mismatch { folder: folder.path().display().to_string(), map: map.to_owned(), what }
 }
 
-fn pinned(path: &Path) -> io::Result<Option<Attributes>> {
+fn pinned(path: &Path) -> io::Result<Option<MapAttributes>> {
     let info = match MapInfo::from_pin(path) {
         Ok(info) => info,
         Err(aya::maps::MapError::SyscallError(error)) if error.io_error.kind() == io::ErrorKind::NotFound => {
@@ -123,7 +123,7 @@ fn pinned(path: &Path) -> io::Result<Option<Attributes>> {
         Err(error) => return Err(io::Error::other(error)),
     };
     let kind = info.map_type().map_err(io::Error::other)?;
-    Ok(Some(Attributes {
+    Ok(Some(MapAttributes {
         kind: kind as u32,
         key_size: info.key_size(),
         value_size: info.value_size(),
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let one = Attributes { kind: 1, key_size: 4, value_size: 8, max_entries: 16, flags: 0 };
+        let one = MapAttributes { kind: 1, key_size: 4, value_size: 8, max_entries: 16, flags: 0 };
         assert_eq!(one.difference(&one), None);
-        let other = Attributes { max_entries: 32, flags: 1, ..one };
+        let other = MapAttributes { max_entries: 32, flags: 1, ..one };
         assert_eq!(one.difference(&other).as_deref(), Some("its max entries is 16, this build's is 32"));
     }
 

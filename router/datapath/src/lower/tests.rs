@@ -3,14 +3,14 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
 use router_model::names::{RouteId, RouterName};
 use router_model::object::Origin;
 use router_table::rule::BackendPolicy;
-use router_table::table::{Cluster, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, RouteKind, WeightedService};
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn resources(objects: &[Value]) -> Resources {
     for object in objects {
         let origin = Origin { file: "test.yaml".into(), line: 1, column: 1 };
         match parse(object.clone(), origin, &Defaults::default(), &mut MaterialCache::new()).outcome {
-            Outcome::Good(object) => resources.insert(&object),
+            ParseOutcome::Good(object) => resources.insert(&object),
             other => panic!("{other:?}"),
         }
     }
@@ -284,7 +284,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
     let mut objects = vec![route("pass", "pass.test", Some(json!({"termination": "passthrough"})), json!({}))];
     objects.extend(service("web", &["10.0.0.1"]));
     // The same route as if it were of a TLSRoute's rule, with another backend in addition.
-    let with = |backend: Option<ServiceEndpoints>| {
+    let with = |backend: Option<WeightedService>| {
         let mut table = table(&objects);
         let router = Arc::get_mut(&mut table.routers[0]).unwrap();
         let host = Arc::clone(router.hosts.iter().next().unwrap());
@@ -323,7 +323,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
         (entry.reason, image.pools.len())
     };
     let backend = |weight, policy: BackendPolicy| {
-        Some(ServiceEndpoints { service: "bad".into(), port: None, weight, key: None, policy: Some(Arc::new(policy)) })
+        Some(WeightedService { service: "bad".into(), port: None, weight, key: None, policy: Some(Arc::new(policy)) })
     };
     let failing = || BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
     assert_eq!(with(None), (Reason::Passthrough, 1));

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::image::{MapImage, RouteMap, covering};
 use crate::maps::write::Maps;
-use crate::plan::{Change, plan};
+use crate::plan::{MapWrite, plan};
 
 /// Changes that one attempt left undone.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Undone {
     /// Number of failed changes.
     pub failed: usize,
     /// The first failure.
-    pub first: Option<(Change, io::Error)>,
+    pub first: Option<(MapWrite, io::Error)>,
 }
 
 /// Writes the differences between `now`, the maps' content, and `wanted`. `now` is updated by exactly the changes that
@@ -28,18 +28,18 @@ pub fn reconcile(maps: &mut impl Maps, now: &mut MapImage, wanted: &MapImage) ->
 
 /// Makes planned changes, as [`reconcile`] does. A change that depends on a failed one fails with it: no entry ever
 /// refers to a missing entry, and no referenced entry is removed.
-pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) -> Undone {
+pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<MapWrite>) -> Undone {
     let mut undone = Undone::default();
     let mut withheld = BTreeSet::new();
     let mut needed = Needed::default();
     for change in changes {
         let waits = match &change {
-            Change::PutHost((_, router, host), _) => withheld.contains(&(*router, host.clone())),
-            Change::PutSlots(_, slots) => slots.iter().any(|slot| !now.endpoints.contains_key(&slot.endpoint)),
-            Change::PutPool(_, pool) => !now.slots.contains_key(&pool.id),
+            MapWrite::PutHost((_, router, host), _) => withheld.contains(&(*router, host.clone())),
+            MapWrite::PutSlots(_, slots) => slots.iter().any(|slot| !now.endpoints.contains_key(&slot.endpoint)),
+            MapWrite::PutPool(_, pool) => !now.slots.contains_key(&pool.id),
             // Without an earlier failure, the order of the plan guarantees it.
-            Change::RemoveSlots(pool, _) => undone.failed > 0 && needed.pools(now).contains(pool),
-            Change::RemoveEndpoint(id) => undone.failed > 0 && needed.endpoints(now).contains(id),
+            MapWrite::RemoveSlots(pool, _) => undone.failed > 0 && needed.pools(now).contains(pool),
+            MapWrite::RemoveEndpoint(id) => undone.failed > 0 && needed.endpoints(now).contains(id),
             _ => false,
         };
         if waits {
@@ -50,7 +50,7 @@ pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) 
             change.apply_to(now);
             continue;
         };
-        if let Change::PutHost((_, router, host), _) = &change
+        if let MapWrite::PutHost((_, router, host), _) = &change
             && let Some(wildcard) = covering(host)
         {
             withhold(maps, now, *router, &wildcard, &mut undone);
@@ -86,7 +86,7 @@ fn withhold(maps: &mut impl Maps, now: &mut MapImage, router: u32, wildcard: &st
         if !now.hosts.contains_key(&key) {
             continue;
         }
-        let change = Change::RemoveHost(key);
+        let change = MapWrite::RemoveHost(key);
         match maps.make(&change) {
             Ok(()) => change.apply_to(now),
             Err(error) => undone.note(change, error),
@@ -95,7 +95,7 @@ fn withhold(maps: &mut impl Maps, now: &mut MapImage, router: u32, wildcard: &st
 }
 
 impl Undone {
-    fn note(&mut self, change: Change, error: io::Error) {
+    fn note(&mut self, change: MapWrite, error: io::Error) {
         self.failed += 1;
         self.first.get_or_insert((change, error));
     }

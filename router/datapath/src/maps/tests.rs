@@ -19,11 +19,11 @@ struct FaultyMaps {
     /// Hosts beyond this many do not fit.
     room: Option<usize>,
     /// A change that always fails.
-    refused: Option<Change>,
+    refused: Option<MapWrite>,
 }
 
 impl Maps for FaultyMaps {
-    fn make(&mut self, change: &Change) -> io::Result<()> {
+    fn make(&mut self, change: &MapWrite) -> io::Result<()> {
         self.calls += 1;
         if self.fail_every > 0 && self.calls.is_multiple_of(self.fail_every) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
@@ -32,7 +32,7 @@ impl Maps for FaultyMaps {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
         let full = self.room.is_some_and(|room| self.image.hosts.len() >= room);
-        if let Change::PutHost(key, _) = change
+        if let MapWrite::PutHost(key, _) = change
             && full
             && !self.image.hosts.contains_key(key)
         {
@@ -158,7 +158,7 @@ fn a_wildcard_is_not_written_while_a_name_below_it_cannot_be() {
     ] {
         wanted.hosts.insert(key(map, router, host), entry(1));
     }
-    let refused = Change::PutHost(key(edge, 1, "a.w.test"), entry(1));
+    let refused = MapWrite::PutHost(key(edge, 1, "a.w.test"), entry(1));
     let mut maps = FaultyMaps { refused: Some(refused.clone()), ..FaultyMaps::default() };
     let mut now = MapImage::default();
     for _ in 0..2 {
@@ -196,7 +196,7 @@ fn what_nothing_refers_to_goes_though_something_else_failed() {
     let all = pools(3, 1);
     assert_eq!(reconcile(&mut maps, &mut now, &all).failed, 0);
     // Route 3 keeps its pool, with the pool's slots and endpoints; the others' are removed.
-    maps.refused = Some(Change::RemovePool(3));
+    maps.refused = Some(MapWrite::RemovePool(3));
     assert_eq!(reconcile(&mut maps, &mut now, &MapImage::default()).failed, 4);
     let kept = &now.slots[&1003];
     assert_eq!((now.pools.len(), now.slots.len(), now.endpoints.len()), (1, 1, 2));

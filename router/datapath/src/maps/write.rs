@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::plan::Change;
+use crate::plan::MapWrite;
 
 /// Writes to the configuration maps. Every change is idempotent: writing an existing entry and deleting a missing one
 /// succeed.
@@ -11,7 +11,7 @@ pub trait Maps {
     ///
     /// # Errors
     /// The system call's; `E2BIG` for a full map.
-    fn make(&mut self, change: &Change) -> io::Result<()>;
+    fn make(&mut self, change: &MapWrite) -> io::Result<()>;
     /// Stores the revision of the table that the maps contain.
     ///
     /// # Errors

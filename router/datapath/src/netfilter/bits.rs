@@ -101,33 +101,33 @@ impl<'a> Bits<'a> {
 
 /// A 32-bit number of which some bits are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct KnownBits {
     /// The number; unknown bits are 0.
     pub value: u32,
     /// Set bits are known.
     pub known: u32,
 }
 
-impl Word {
+impl KnownBits {
     /// Nothing is known.
-    pub const UNKNOWN: Word = Word { value: 0, known: 0 };
+    pub const UNKNOWN: KnownBits = KnownBits { value: 0, known: 0 };
 
     /// All bits are known.
-    pub const fn of(value: u32) -> Word {
-        Word { value, known: u32::MAX }
+    pub const fn of(value: u32) -> KnownBits {
+        KnownBits { value, known: u32::MAX }
     }
 
     /// The bits known of a number that is either of two.
-    pub fn or(self, other: Word) -> Word {
+    pub fn or(self, other: KnownBits) -> KnownBits {
         let known = self.known & other.known & !(self.value ^ other.value);
-        Word { value: self.value & known, known }
+        KnownBits { value: self.value & known, known }
     }
 
     /// With the bits under a mask replaced.
-    pub fn replaced(self, mask: u32, value: u32) -> Word {
+    pub fn replaced(self, mask: u32, value: u32) -> KnownBits {
         // The kernel's `xt_mark`: bits of the value beyond the mask are flipped.
         let known = self.known | mask;
-        Word { value: ((self.value & !mask) ^ value) & known, known }
+        KnownBits { value: ((self.value & !mask) ^ value) & known, known }
     }
 
     /// Whether the bits under a mask equal those of `value`.
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn a_word_that_is_one_of_two_has_what_both_have() {
-        let marked = Word::of(0).replaced(0x4000, 0x4000);
-        assert_eq!(marked, Word::of(0x4000));
-        let either = marked.or(Word::of(0));
+        let marked = KnownBits::of(0).replaced(0x4000, 0x4000);
+        assert_eq!(marked, KnownBits::of(0x4000));
+        let either = marked.or(KnownBits::of(0));
         assert_eq!(either.has(0x4000, 0x4000), Truth::Perhaps);
         assert_eq!(either.has(0x8000, 0x8000), Truth::No);
         assert_eq!(either.has(0x8000, 0), Truth::Yes);
-        assert_eq!(Word::UNKNOWN.has(0, 0), Truth::Yes);
-        assert_eq!(Word::UNKNOWN.has(1, 1), Truth::Perhaps);
+        assert_eq!(KnownBits::UNKNOWN.has(0, 0), Truth::Yes);
+        assert_eq!(KnownBits::UNKNOWN.has(1, 1), Truth::Perhaps);
     }
 }

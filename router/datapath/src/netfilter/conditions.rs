@@ -1,20 +1,20 @@
 //! Evaluation of rules' conditions and loads: everything that precedes their verdicts.
 
 use super::bits::{Bits, Truth};
-use super::judge::{State, Walk};
-use super::packet::{Class, Device, NAME, Packet, Tracked};
+use super::judge::{PacketState, PacketWalk};
+use super::packet::{AddressClass, Device, NAME, RulePacket, Tracked};
 use super::registers::Registers;
 use super::sets::Value;
 use super::xt_match;
-use crate::netfilter::rule::{Comparison, Expression, REGISTERS, Source, Span};
+use crate::netfilter::rule::{Comparison, NftExpression, REGISTERS, RegisterSource, RegisterSpan};
 
-impl Walk<'_> {
+impl PacketWalk<'_> {
     /// Evaluates a condition or a load: whether the rule continues.
-    pub(super) fn condition(&self, expression: &Expression, registers: &mut Registers, state: State) -> Truth {
+    pub(super) fn condition(&self, expression: &NftExpression, registers: &mut Registers, state: PacketState) -> Truth {
         match expression {
-            Expression::Load(source, to) => return self.load(*source, *to, registers, state),
-            Expression::Immediate(to, bytes) => registers.put_known(*to, bytes),
-            Expression::Compare(of, how, with) => {
+            NftExpression::Load(source, to) => return self.load(*source, *to, registers, state),
+            NftExpression::Immediate(to, bytes) => registers.put_known(*to, bytes),
+            NftExpression::Compare(of, how, with) => {
                 let bits = registers.get(*of);
                 return match how {
                     Comparison::Equal => bits.equals(with),
@@ -25,10 +25,10 @@ impl Walk<'_> {
                     Comparison::GreaterOrEqual => bits.is_less(with).invert(true),
                 };
             }
-            Expression::Range { of, ends: (low, high), inverted } => {
+            NftExpression::Range { of, ends: (low, high), inverted } => {
                 return registers.get(*of).is_within(low, high).invert(*inverted);
             }
-            Expression::Bitwise { from, to, mask, xor } => {
+            NftExpression::Bitwise { from, to, mask, xor } => {
                 let (mut value, mut known) = ([0; REGISTERS], [0; REGISTERS]);
                 let bits = registers.get(*from);
                 for at in 0..from.len {
@@ -36,9 +36,9 @@ impl Walk<'_> {
                     value[at] = ((bits.value[at] & mask[at]) ^ xor[at]) & known[at];
                 }
                 let bits = Bits { value: &value[..from.len], known: &known[..from.len] };
-                registers.put(Span { at: *to, len: from.len }, bits);
+                registers.put(RegisterSpan { at: *to, len: from.len }, bits);
             }
-            Expression::ByteOrder(from, to, unit) => {
+            NftExpression::ByteOrder(from, to, unit) => {
                 let (mut value, mut known) = ([0; REGISTERS], [0; REGISTERS]);
                 let bits = registers.get(*from);
                 value[..from.len].copy_from_slice(bits.value);
@@ -48,12 +48,12 @@ impl Walk<'_> {
                     known[..from.len].chunks_mut(*unit).for_each(<[u8]>::reverse);
                 }
                 let bits = Bits { value: &value[..from.len], known: &known[..from.len] };
-                registers.put(Span { at: *to, len: from.len }, bits);
+                registers.put(RegisterSpan { at: *to, len: from.len }, bits);
             }
-            Expression::InSet(key, set, inverted) => {
+            NftExpression::InSet(key, set, inverted) => {
                 return self.rules.sets[*set].look_up(registers.get(*key), self.now(), |_, _| {}).invert(*inverted);
             }
-            Expression::ValueOf(key, set, to) => {
+            NftExpression::ValueOf(key, set, to) => {
                 let mut values = Vec::new();
                 let found =
                     self.rules.sets[*set].look_up(registers.get(*key), self.now(), |value, _| values.push(value));
@@ -63,7 +63,7 @@ impl Walk<'_> {
                 }
                 return found;
             }
-            Expression::Match(xt_match::Match::InIpset { index, source, inverted }) => {
+            NftExpression::Match(xt_match::Match::InIpset { index, source, inverted }) => {
                 let Some(set) = self.rules.ipsets.get(index) else { return Truth::Perhaps };
                 let (at, len) = match (self.packet.v6, source) {
                     (false, true) => (12, 4),
@@ -76,11 +76,11 @@ impl Walk<'_> {
                 }
                 return set.look_up(self.packet.network().part(at, len), self.now(), |_, _| {}).invert(*inverted);
             }
-            Expression::Match(of) => {
-                let packet = Packet { tracked: state.tracked, ..*self.packet };
+            NftExpression::Match(of) => {
+                let packet = RulePacket { tracked: state.tracked, ..*self.packet };
                 return of.is_of(&packet, state.mark);
             }
-            Expression::Perhaps(forgets) => {
+            NftExpression::Perhaps(forgets) => {
                 if *forgets {
                     registers.known.fill(0);
                     registers.value.fill(0);
@@ -92,16 +92,16 @@ impl Walk<'_> {
         Truth::Yes
     }
 
-    fn load(&self, source: Source, to: Span, registers: &mut Registers, state: State) -> Truth {
+    fn load(&self, source: RegisterSource, to: RegisterSpan, registers: &mut Registers, state: PacketState) -> Truth {
         let packet = self.packet;
         match source {
-            Source::Network(at) => registers.put(to, packet.network().part(at, to.len)),
-            Source::Transport(at) => registers.put(to, packet.transport().part(at, to.len)),
-            Source::Meta(key) => self.meta(key, to, registers, state),
-            Source::Ct(key) => {
+            RegisterSource::Network(at) => registers.put(to, packet.network().part(at, to.len)),
+            RegisterSource::Transport(at) => registers.put(to, packet.transport().part(at, to.len)),
+            RegisterSource::Meta(key) => self.meta(key, to, registers, state),
+            RegisterSource::Ct(key) => {
                 // linux/netfilter/nf_tables.h: NFT_CT_STATE, NFT_CT_DIRECTION, NFT_CT_STATUS, NFT_CT_MARK.
                 let tracked = state.tracked != Tracked::Unknown;
-                let packet = Packet { tracked: state.tracked, ..*packet };
+                let packet = RulePacket { tracked: state.tracked, ..*packet };
                 match (key, xt_match::state(&packet)) {
                     (0, Some(state)) => registers.put_known(to, &state.to_ne_bytes()),
                     (1, Some(_)) => registers.put_known(to, &[packet.reply.into()]),
@@ -117,9 +117,9 @@ impl Walk<'_> {
                     return Truth::Perhaps;
                 }
             }
-            Source::Fib(result, flags) => return self.fib(result, flags, to, registers),
-            Source::ExtensionHeader => registers.put_known(to, &[0]),
-            Source::Unknown => {
+            RegisterSource::Fib(result, flags) => return self.fib(result, flags, to, registers),
+            RegisterSource::ExtensionHeader => registers.put_known(to, &[0]),
+            RegisterSource::Unknown => {
                 registers.forget(to);
                 return Truth::Perhaps;
             }
@@ -128,7 +128,7 @@ impl Walk<'_> {
     }
 
     /// linux/netfilter/nf_tables.h: `NFT_META_*`.
-    fn meta(&self, key: u32, to: Span, registers: &mut Registers, state: State) {
+    fn meta(&self, key: u32, to: RegisterSpan, registers: &mut Registers, state: PacketState) {
         let packet = self.packet;
         let index = |device| match device {
             Device::None => Some(0),
@@ -163,7 +163,7 @@ impl Walk<'_> {
     }
 
     /// `NFT_FIB_RESULT_*` and `NFTA_FIB_F_*`.
-    fn fib(&self, result: u32, flags: u32, to: Span, registers: &mut Registers) -> Truth {
+    fn fib(&self, result: u32, flags: u32, to: RegisterSpan, registers: &mut Registers) -> Truth {
         const SADDR: u32 = 1;
         const DADDR: u32 = 2;
         const MARK: u32 = 4;
@@ -176,9 +176,9 @@ impl Walk<'_> {
             3 if flags & (INPUT | OUTPUT | MARK) == 0 => {
                 let class = if flags & SADDR != 0 { packet.source } else { packet.destination };
                 match class {
-                    Class::Elsewhere => registers.put_known(to, &1_u32.to_ne_bytes()),
-                    Class::Local => registers.put_known(to, &2_u32.to_ne_bytes()),
-                    Class::Unknown => registers.forget(to),
+                    AddressClass::Elsewhere => registers.put_known(to, &1_u32.to_ne_bytes()),
+                    AddressClass::Local => registers.put_known(to, &2_u32.to_ne_bytes()),
+                    AddressClass::Unknown => registers.forget(to),
                 }
             }
             // The route back to a packet's source: endpoints' packets arrive on the interface by which packets to them

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::xt;
-use crate::netfilter::rule::{Comparison, Effect, Expression, REGISTERS, Source, Span};
-use crate::netfilter::verdict::Verdict;
-use crate::netlink::channel::Attributes;
+use crate::netfilter::rule::{Comparison, Effect, NftExpression, REGISTERS, RegisterSource, RegisterSpan};
+use crate::netfilter::verdict::RuleVerdict;
+use crate::netlink::channel::NetlinkAttributes;
 
 /// Positions of the chains and sets that a table's rules name.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct RulesetNames {
     /// Positions of chains, by name.
     pub chains: HashMap<String, usize>,
     /// Sets, by name.
@@ -29,38 +29,40 @@ pub struct SetName {
 }
 
 /// Parses an expression. One that is not understood counts as an unknown effect, which it may have.
-pub fn expression(bytes: &[u8], names: &Names) -> Expression {
-    let attributes = Attributes::of(bytes);
+pub fn expression(bytes: &[u8], names: &RulesetNames) -> NftExpression {
+    let attributes = NetlinkAttributes::of(bytes);
     // NFTA_EXPR_NAME, NFTA_EXPR_DATA
     let name = attributes.text(1).unwrap_or_default();
-    let data = Attributes::of(attributes.bytes(2).unwrap_or_default());
-    understood(name, &data, names).unwrap_or_else(|| Expression::Effect(Effect::Unknown(Arc::from(name))))
+    let data = NetlinkAttributes::of(attributes.bytes(2).unwrap_or_default());
+    understood(name, &data, names).unwrap_or_else(|| NftExpression::Effect(Effect::Unknown(Arc::from(name))))
 }
 
-fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expression> {
+fn understood(name: &str, data: &NetlinkAttributes<'_>, names: &RulesetNames) -> Option<NftExpression> {
     Some(match name {
         "payload" => payload(data)?,
         "meta" => match (data.word(1), data.word(3)) {
-            (Some(to), _) => Expression::Load(Source::Meta(data.word(2)?), span(to, meta_length(data.word(2)?))?),
+            (Some(to), _) => {
+                NftExpression::Load(RegisterSource::Meta(data.word(2)?), span(to, meta_length(data.word(2)?))?)
+            }
             // NFT_META_MARK; the others (priority, packet type, tracing) have no effect here.
-            (None, Some(from)) if data.word(2)? == 3 => Expression::SetMark(span(from, 4)?),
-            (None, Some(_)) => Expression::Nothing,
+            (None, Some(from)) if data.word(2)? == 3 => NftExpression::SetMark(span(from, 4)?),
+            (None, Some(_)) => NftExpression::Nothing,
             (None, None) => return None,
         },
         "ct" => match (data.word(1), data.word(4)) {
             (Some(to), _) => {
                 let key = data.word(2)?;
                 // A key with a direction is of the original or the reply direction.
-                let source = if data.bytes(3).is_some() { Source::Unknown } else { Source::Ct(key) };
+                let source = if data.bytes(3).is_some() { RegisterSource::Unknown } else { RegisterSource::Ct(key) };
                 let length = match key {
                     1 | 7 | 10 => 1,
                     _ if data.bytes(3).is_some() => 16,
                     13 | 8 | 9 | 20 | 21 => 16,
                     _ => 4,
                 };
-                Expression::Load(source, span(to, length)?)
+                NftExpression::Load(source, span(to, length)?)
             }
-            (None, Some(_)) => Expression::Nothing,
+            (None, Some(_)) => NftExpression::Nothing,
             (None, None) => return None,
         },
         "cmp" => {
@@ -74,59 +76,59 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
                 5 => Comparison::GreaterOrEqual,
                 _ => return None,
             };
-            Expression::Compare(span(data.word(1)?, value.len())?, how, value.into())
+            NftExpression::Compare(span(data.word(1)?, value.len())?, how, value.into())
         }
         "range" => {
             let (low, high) = (value(data, 3)?, value(data, 4)?);
             let of = span(data.word(1)?, low.len())?;
-            Expression::Range { of, ends: (low.into(), high.into()), inverted: data.word(2)? == 1 }
+            NftExpression::Range { of, ends: (low.into(), high.into()), inverted: data.word(2)? == 1 }
         }
         "bitwise" => bitwise(data)?,
         "byteorder" => {
             let (from, to) =
                 (span(data.word(1)?, data.word(4)? as usize)?, span(data.word(2)?, data.word(4)? as usize)?);
             let unit = data.word(5)? as usize;
-            if unit == 0 { return None } else { Expression::ByteOrder(from, to.at, unit) }
+            if unit == 0 { return None } else { NftExpression::ByteOrder(from, to.at, unit) }
         }
         "immediate" => {
             let inner = data.within(2)?;
             match inner.bytes(1) {
-                Some(bytes) => Expression::Immediate(span(data.word(1)?, bytes.len())?, bytes.into()),
-                None => Expression::Verdict(verdict(&inner.within(2)?, names)?),
+                Some(bytes) => NftExpression::Immediate(span(data.word(1)?, bytes.len())?, bytes.into()),
+                None => NftExpression::Verdict(verdict(&inner.within(2)?, names)?),
             }
         }
         "lookup" => lookup(data, names)?,
-        "fib" => Expression::Load(Source::Fib(data.word(2)?, data.word(3)?), fib_span(data)?),
+        "fib" => NftExpression::Load(RegisterSource::Fib(data.word(2)?, data.word(3)?), fib_span(data)?),
         "exthdr" => match (data.word(1), data.word(7)) {
             // NFT_EXTHDR_F_PRESENT of NFT_EXTHDR_OP_IPV6
             (Some(to), _) if data.word(5) == Some(1) && data.word(6).unwrap_or(0) == 0 => {
-                Expression::Load(Source::ExtensionHeader, span(to, 1)?)
+                NftExpression::Load(RegisterSource::ExtensionHeader, span(to, 1)?)
             }
-            (Some(to), _) => Expression::Load(Source::Unknown, span(to, data.word(4)? as usize)?),
+            (Some(to), _) => NftExpression::Load(RegisterSource::Unknown, span(to, data.word(4)? as usize)?),
             // A TCP option is written; or removed, with neither register.
-            (None, _) => Expression::Effect(Effect::Rewrite),
+            (None, _) => NftExpression::Effect(Effect::Rewrite),
         },
         "match" => xt::read_match(data.text(1)?, data.word(2)?, data.bytes(3)?),
         "target" => xt::read_target(data.text(1)?, data.word(2)?, data.bytes(3)?),
-        "counter" | "log" | "last" => Expression::Nothing,
-        "limit" | "quota" | "connlimit" => Expression::Perhaps(false),
+        "counter" | "log" | "last" => NftExpression::Nothing,
+        "limit" | "quota" | "connlimit" => NftExpression::Perhaps(false),
         // NFTA_OBJREF_IMM_TYPE: NFT_OBJECT_SYNPROXY
-        "objref" if data.word(1) == Some(10) => Expression::Effect(Effect::Divert),
-        "objref" | "dynset" => Expression::Perhaps(false),
-        "rt" | "socket" | "osf" | "tunnel" | "xfrm" | "hash" | "numgen" => Expression::Perhaps(true),
-        "notrack" => Expression::NoTrack,
-        "reject" => Expression::Effect(Effect::Reject),
-        "nat" | "masq" | "redir" => Expression::Effect(Effect::Translate),
-        "tproxy" | "synproxy" => Expression::Effect(Effect::Divert),
-        "dup" | "fwd" => Expression::Effect(Effect::Copy),
-        "queue" => Expression::Verdict(Verdict::Queue),
+        "objref" if data.word(1) == Some(10) => NftExpression::Effect(Effect::Divert),
+        "objref" | "dynset" => NftExpression::Perhaps(false),
+        "rt" | "socket" | "osf" | "tunnel" | "xfrm" | "hash" | "numgen" => NftExpression::Perhaps(true),
+        "notrack" => NftExpression::NoTrack,
+        "reject" => NftExpression::Effect(Effect::Reject),
+        "nat" | "masq" | "redir" => NftExpression::Effect(Effect::Translate),
+        "tproxy" | "synproxy" => NftExpression::Effect(Effect::Divert),
+        "dup" | "fwd" => NftExpression::Effect(Effect::Copy),
+        "queue" => NftExpression::Verdict(RuleVerdict::Queue),
         _ => return None,
     })
 }
 
 /// True if an expression may set or restore a connection's mark.
 pub fn marks_connections(bytes: &[u8]) -> bool {
-    let attributes = Attributes::of(bytes);
+    let attributes = NetlinkAttributes::of(bytes);
     let Some(data) = attributes.within(2) else { return false };
     match attributes.text(1) {
         // NFT_CT_MARK is written.
@@ -137,13 +139,13 @@ pub fn marks_connections(bytes: &[u8]) -> bool {
 }
 
 /// The bytes of a register: registers from 1 on have 16 bytes, those from 8 on have 4.
-fn span(register: u32, len: usize) -> Option<Span> {
+fn span(register: u32, len: usize) -> Option<RegisterSpan> {
     let at = match register {
         1..=4 => register as usize * 16,
         8..=23 => (register as usize - 4) * 4,
         _ => return None,
     };
-    (at + len <= REGISTERS).then_some(Span { at, len })
+    (at + len <= REGISTERS).then_some(RegisterSpan { at, len })
 }
 
 fn meta_length(key: u32) -> usize {
@@ -160,7 +162,7 @@ fn meta_length(key: u32) -> usize {
     }
 }
 
-fn fib_span(data: &Attributes<'_>) -> Option<Span> {
+fn fib_span(data: &NetlinkAttributes<'_>) -> Option<RegisterSpan> {
     // Size of a name, unless only its presence is requested (NFTA_FIB_F_PRESENT).
     let length = match (data.word(2)?, data.word(3)?) {
         (_, flags) if flags & 32 != 0 => 1,
@@ -170,29 +172,29 @@ fn fib_span(data: &Attributes<'_>) -> Option<Span> {
     span(data.word(1)?, length)
 }
 
-fn payload(data: &Attributes<'_>) -> Option<Expression> {
+fn payload(data: &NetlinkAttributes<'_>) -> Option<NftExpression> {
     let Some(to) = data.word(1) else {
         // NFTA_PAYLOAD_SREG
-        return data.word(5).map(|_| Expression::Effect(Effect::Rewrite));
+        return data.word(5).map(|_| NftExpression::Effect(Effect::Rewrite));
     };
     let (offset, to) = (data.word(3)? as usize, span(to, data.word(4)? as usize)?);
     let source = match data.word(2)? {
-        1 => Source::Network(offset),
-        2 => Source::Transport(offset),
-        _ => Source::Unknown,
+        1 => RegisterSource::Network(offset),
+        2 => RegisterSource::Transport(offset),
+        _ => RegisterSource::Unknown,
     };
-    Some(Expression::Load(source, to))
+    Some(NftExpression::Load(source, to))
 }
 
-fn bitwise(data: &Attributes<'_>) -> Option<Expression> {
+fn bitwise(data: &NetlinkAttributes<'_>) -> Option<NftExpression> {
     let length = data.word(3)? as usize;
     let (from, to) = (span(data.word(1)?, length)?, span(data.word(2)?, length)?);
     // NFT_BITWISE_MASK_XOR
     if data.word(6).unwrap_or(0) != 0 {
-        return Some(Expression::Load(Source::Unknown, to));
+        return Some(NftExpression::Load(RegisterSource::Unknown, to));
     }
     let (mask, xor) = (value(data, 4)?, value(data, 5)?);
-    (mask.len() == length && xor.len() == length).then(|| Expression::Bitwise {
+    (mask.len() == length && xor.len() == length).then(|| NftExpression::Bitwise {
         from,
         to: to.at,
         mask: mask.into(),
@@ -200,35 +202,35 @@ fn bitwise(data: &Attributes<'_>) -> Option<Expression> {
     })
 }
 
-fn lookup(data: &Attributes<'_>, names: &Names) -> Option<Expression> {
+fn lookup(data: &NetlinkAttributes<'_>, names: &RulesetNames) -> Option<NftExpression> {
     let name = data.text(1)?;
     let SetName { place: set, key, value } = *names.sets.get(name)?;
     let key = span(data.word(2)?, key)?;
     let inverted = data.word(5).unwrap_or(0) & 1 != 0;
     Some(match data.word(3) {
-        None => Expression::InSet(key, set, inverted),
-        Some(0) => Expression::VerdictOf(key, set),
-        Some(to) => Expression::ValueOf(key, set, span(to, value)?),
+        None => NftExpression::InSet(key, set, inverted),
+        Some(0) => NftExpression::VerdictOf(key, set),
+        Some(to) => NftExpression::ValueOf(key, set, span(to, value)?),
     })
 }
 
 /// `NFTA_DATA_VALUE` in an attribute.
-fn value<'a>(data: &Attributes<'a>, kind: u16) -> Option<&'a [u8]> {
+fn value<'a>(data: &NetlinkAttributes<'a>, kind: u16) -> Option<&'a [u8]> {
     data.within(kind)?.bytes(1)
 }
 
 /// `NFTA_VERDICT_*`.
-pub fn verdict(data: &Attributes<'_>, names: &Names) -> Option<Verdict> {
+pub fn verdict(data: &NetlinkAttributes<'_>, names: &RulesetNames) -> Option<RuleVerdict> {
     let chain = || data.text(2).and_then(|name| names.chains.get(name)).copied();
     Some(match data.word(1)? as i32 {
-        0 => Verdict::Drop,
-        1 => Verdict::Accept,
+        0 => RuleVerdict::Drop,
+        1 => RuleVerdict::Accept,
         // NFT_CONTINUE and NFT_BREAK
-        -1 | -2 => Verdict::Continue,
-        -3 => Verdict::Jump(chain()?),
-        -4 => Verdict::Goto(chain()?),
-        -5 => Verdict::Return,
-        code if code & 0xff == 3 => Verdict::Queue,
+        -1 | -2 => RuleVerdict::Continue,
+        -3 => RuleVerdict::Jump(chain()?),
+        -4 => RuleVerdict::Goto(chain()?),
+        -5 => RuleVerdict::Return,
+        code if code & 0xff == 3 => RuleVerdict::Queue,
         _ => return None,
     })
 }
@@ -246,42 +248,42 @@ mod tests {
         attribute(kind, &number.to_be_bytes())
     }
 
-    fn read(name: &str, data: &[Vec<u8>]) -> Expression {
+    fn read(name: &str, data: &[Vec<u8>]) -> NftExpression {
         let chains = HashMap::from([("inner".to_owned(), 7)]);
         let sets = HashMap::from([("banned".to_owned(), SetName { place: 2, key: 4, value: 0 })]);
-        expression(&step(name, data), &Names { chains, sets })
+        expression(&step(name, data), &RulesetNames { chains, sets })
     }
 
     #[test]
     fn steps_are_read_from_the_kernels_bytes() {
         let destination = [word(1, 1), word(2, 1), word(3, 16), word(4, 4)];
-        let register = Span { at: 16, len: 4 };
-        assert_eq!(read("payload", &destination), Expression::Load(Source::Network(16), register));
+        let register = RegisterSpan { at: 16, len: 4 };
+        assert_eq!(read("payload", &destination), NftExpression::Load(RegisterSource::Network(16), register));
         let address = attribute(3, &attribute(1, &[10, 0, 0, 1]));
-        let equal = Expression::Compare(register, Comparison::Equal, [10, 0, 0, 1].into());
+        let equal = NftExpression::Compare(register, Comparison::Equal, [10, 0, 0, 1].into());
         assert_eq!(read("cmp", &[word(1, 1), word(2, 0), address]), equal);
         let jump = attribute(2, &[word(1, -3_i32 as u32), attribute(2, b"inner\0")].concat());
         let verdict = attribute(2, &jump);
-        assert_eq!(read("immediate", &[word(1, 0), verdict]), Expression::Verdict(Verdict::Jump(7)));
+        assert_eq!(read("immediate", &[word(1, 0), verdict]), NftExpression::Verdict(RuleVerdict::Jump(7)));
         let lookup = [attribute(1, b"banned\0"), word(2, 8), word(5, 1)];
-        assert_eq!(read("lookup", &lookup), Expression::InSet(Span { at: 16, len: 4 }, 2, true));
-        assert_eq!(read("meta", &[word(2, 3), word(3, 8)]), Expression::SetMark(register));
-        assert_eq!(read("masq", &[]), Expression::Effect(Effect::Translate));
+        assert_eq!(read("lookup", &lookup), NftExpression::InSet(RegisterSpan { at: 16, len: 4 }, 2, true));
+        assert_eq!(read("meta", &[word(2, 3), word(3, 8)]), NftExpression::SetMark(register));
+        assert_eq!(read("masq", &[]), NftExpression::Effect(Effect::Translate));
         let rewrites = [word(5, 1), word(2, 1), word(3, 8), word(4, 1)];
-        assert_eq!(read("payload", &rewrites), Expression::Effect(Effect::Rewrite));
+        assert_eq!(read("payload", &rewrites), NftExpression::Effect(Effect::Rewrite));
     }
 
     #[test]
     fn what_is_not_understood_is_taken_for_an_effect() {
-        let unknown = |name: &str| Expression::Effect(Effect::Unknown(Arc::from(name)));
+        let unknown = |name: &str| NftExpression::Effect(Effect::Unknown(Arc::from(name)));
         assert_eq!(read("novel", &[]), unknown("novel"));
         assert_eq!(read("cmp", &[word(1, 1), word(2, 9)]), unknown("cmp"));
         assert_eq!(read("payload", &[word(1, 23), word(2, 1), word(3, 0), word(4, 64)]), unknown("payload"));
         assert_eq!(read("lookup", &[attribute(1, b"gone\0"), word(2, 8)]), unknown("lookup"));
         let whole = step("payload", &[word(1, 1), word(2, 1), word(3, 16), word(4, 4)]);
         for length in 0..whole.len() {
-            let read = expression(&whole[..length], &Names::default());
-            assert!(matches!(read, Expression::Effect(_)), "{length}: {read:?}");
+            let read = expression(&whole[..length], &RulesetNames::default());
+            assert!(matches!(read, NftExpression::Effect(_)), "{length}: {read:?}");
         }
     }
 

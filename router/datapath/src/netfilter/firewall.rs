@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::netfilter::judge::{Asked, Harm, Loss, State, arrive, pass};
-use crate::netfilter::packet::{Class, Device, Link, Packet, Segment, Tracked, class};
+use crate::netfilter::judge::{Asked, Harm, Loss, PacketState, arrive, pass};
+use crate::netfilter::packet::{AddressClass, Device, Interface, RulePacket, SegmentKind, Tracked, class};
 use crate::netfilter::rules::{Hook, Ruleset};
 
 /// The last reading of the rules.
@@ -22,13 +22,13 @@ pub struct Firewall {
 
 /// A dial of the kernel programs: the properties that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dial {
+pub struct KernelDial {
     /// Source address.
     pub source: IpAddr,
     /// The endpoint's address and port.
     pub to: SocketAddr,
     /// The interface that packets leave by and arrive on.
-    pub link: Link,
+    pub link: Interface,
 }
 
 /// One of the two TCP connections of a carried connection: the properties that rules can match.
@@ -57,7 +57,7 @@ impl Leg {
 
 /// The effect of the rules on a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LegOutcome {
     /// Its packets pass, or it is unknown whether they do.
     Passes,
     /// It depends on a port that is not known.
@@ -73,7 +73,7 @@ pub enum Outcome {
 
 impl Firewall {
     /// The effect that the host may have on packets of a dial, and the rule; `None` if they pass.
-    pub fn concerns(&self, dial: Dial) -> Option<Arc<str>> {
+    pub fn concerns(&self, dial: KernelDial) -> Option<Arc<str>> {
         match self.unreadable.as_ref().or(self.legacy.as_ref()) {
             Some(why) => Some(Arc::clone(why)),
             None => judge_dial(&self.rules, dial, class(dial.to.ip(), &self.local)).err(),
@@ -91,7 +91,7 @@ impl Firewall {
 
     /// The present effect on an established connection. Its first packets have passed, so it continues unless its next
     /// packets certainly do not pass.
-    pub fn outcome(&self, leg: Leg, link: Link) -> Outcome {
+    pub fn outcome(&self, leg: Leg, link: Interface) -> LegOutcome {
         judge_leg(&self.rules, leg, link, class(leg.theirs.ip(), &self.local))
     }
 }
@@ -101,38 +101,38 @@ const OUT: &[Hook] = &[Hook::Output, Hook::Postrouting, Hook::Egress];
 const BACK: &[Hook] = &[Hook::Ingress, Hook::Prerouting, Hook::Input];
 
 /// Judges both directions of a dial. Translation sees only the first packet.
-fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Harm> {
+fn judge_dial(rules: &Ruleset, dial: KernelDial, destination: AddressClass) -> Result<(), Harm> {
     if rules.bases.is_empty() {
         return Ok(());
     }
     let source = SocketAddr::new(dial.source, 0);
-    let out = |segment, tracked| Packet {
+    let out = |segment, tracked| RulePacket {
         output: Device::Is(dial.link),
         tracked,
-        source: Class::Local,
+        source: AddressClass::Local,
         destination,
-        ..Packet::new(Some(source), dial.to, segment)
+        ..RulePacket::new(Some(source), dial.to, segment)
     };
-    let back = |segment, tracked| Packet {
+    let back = |segment, tracked| RulePacket {
         input: Device::Is(dial.link),
         tracked,
         reply: true,
         source: destination,
-        destination: Class::Local,
-        ..Packet::new(Some(dial.to), source, segment)
+        destination: AddressClass::Local,
+        ..RulePacket::new(Some(dial.to), source, segment)
     };
     let to = |harm: Harm| Harm::from(format!("{harm} to it"));
     let from = |harm: Harm| Harm::from(format!("{harm} from it"));
-    let first = through(rules, OUT, &out(Segment::Syn, Tracked::New)).map_err(to)?;
+    let first = through(rules, OUT, &out(SegmentKind::Syn, Tracked::New)).map_err(to)?;
     let later = if first.is_tracked() { Tracked::Established } else { Tracked::Unknown };
     // One pass is enough if no rule matches the kind of segment.
-    if through(rules, OUT, &out(Segment::Unknown, later)).is_err() {
-        for segment in [Segment::Ack, Segment::Reset] {
+    if through(rules, OUT, &out(SegmentKind::Unknown, later)).is_err() {
+        for segment in [SegmentKind::Ack, SegmentKind::Reset] {
             through(rules, OUT, &out(segment, later)).map_err(to)?;
         }
     }
-    if through(rules, BACK, &back(Segment::Unknown, later)).is_err() {
-        for segment in [Segment::SynAck, Segment::Ack, Segment::Reset] {
+    if through(rules, BACK, &back(SegmentKind::Unknown, later)).is_err() {
+        for segment in [SegmentKind::SynAck, SegmentKind::Ack, SegmentKind::Reset] {
             through(rules, BACK, &back(segment, later)).map_err(from)?;
         }
     }
@@ -142,12 +142,15 @@ fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Har
 /// Judges clients' first packets, from other hosts and from this one.
 fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
     let to = |harm: Harm| Harm::from(format!("{harm} to it"));
-    let packet =
-        Packet { tracked: Tracked::New, destination: Class::Local, ..Packet::new(None, listener, Segment::Syn) };
-    let outside = Packet { input: Device::Unknown, ..packet };
-    let inside = Packet { output: Device::Unknown, source: Class::Local, ..packet };
+    let packet = RulePacket {
+        tracked: Tracked::New,
+        destination: AddressClass::Local,
+        ..RulePacket::new(None, listener, SegmentKind::Syn)
+    };
+    let outside = RulePacket { input: Device::Unknown, ..packet };
+    let inside = RulePacket { output: Device::Unknown, source: AddressClass::Local, ..packet };
     for (hooks, packet) in [(BACK, outside), (&[Hook::Output][..], inside)] {
-        let mut state = State::of(&packet);
+        let mut state = PacketState::of(&packet);
         for hook in hooks {
             state = pass(rules, *hook, &packet, state, Asked::Diverted).map_err(to)?;
         }
@@ -156,34 +159,34 @@ fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
 }
 
 /// Judges packets with data in both directions.
-fn judge_leg(rules: &Ruleset, leg: Leg, link: Link, theirs: Class) -> Outcome {
+fn judge_leg(rules: &Ruleset, leg: Leg, link: Interface, theirs: AddressClass) -> LegOutcome {
     if rules.bases.is_empty() {
-        return Outcome::Passes;
+        return LegOutcome::Passes;
     }
     let tracked = Tracked::Established;
-    let packet = |from, to, reply| Packet { tracked, reply, ..Packet::new(Some(from), to, Segment::Ack) };
-    let (device, ours) = (Device::Is(link), Class::Local);
+    let packet = |from, to, reply| RulePacket { tracked, reply, ..RulePacket::new(Some(from), to, SegmentKind::Ack) };
+    let (device, ours) = (Device::Is(link), AddressClass::Local);
     let coming =
-        Packet { input: device, source: theirs, destination: ours, ..packet(leg.theirs, leg.ours, !leg.accepted) };
+        RulePacket { input: device, source: theirs, destination: ours, ..packet(leg.theirs, leg.ours, !leg.accepted) };
     let going =
-        Packet { output: device, source: ours, destination: theirs, ..packet(leg.ours, leg.theirs, leg.accepted) };
+        RulePacket { output: device, source: ours, destination: theirs, ..packet(leg.ours, leg.theirs, leg.accepted) };
     let mut decided = true;
     for (incoming, hooks, packet) in [(true, BACK, coming), (false, OUT, going)] {
-        let mut state = State::of(&packet);
+        let mut state = PacketState::of(&packet);
         for hook in hooks {
             match arrive(rules, *hook, &packet, state) {
                 Ok(after) => state = after,
-                Err(loss) => return Outcome::Lost { incoming, loss },
+                Err(loss) => return LegOutcome::Lost { incoming, loss },
             }
         }
         decided &= through(rules, hooks, &packet).is_ok();
     }
     let port_is_missing = leg.theirs.port() == 0 || leg.ours.port() == 0;
-    if port_is_missing && !decided { Outcome::DependsOnPort } else { Outcome::Passes }
+    if port_is_missing && !decided { LegOutcome::DependsOnPort } else { LegOutcome::Passes }
 }
 
-fn through(rules: &Ruleset, hooks: &[Hook], packet: &Packet) -> Result<State, Harm> {
-    let mut state = State::of(packet);
+fn through(rules: &Ruleset, hooks: &[Hook], packet: &RulePacket) -> Result<PacketState, Harm> {
+    let mut state = PacketState::of(packet);
     for hook in hooks {
         state = pass(rules, *hook, packet, state, Asked::Anything)?;
     }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
 
 use super::bits::Bits;
-use super::packet::Packet;
+use super::packet::RulePacket;
 use super::xt_match;
-use crate::netfilter::rule::{Comparison, Expression, Rule, Source};
+use crate::netfilter::rule::{Comparison, NftExpression, NftRule, RegisterSource};
 
 /// Number of different values of a field from which an index costs less than evaluating the rules.
 const WORTH_IT: usize = 8;
@@ -22,7 +22,7 @@ struct Field {
 }
 
 impl Field {
-    fn of(self, packet: &Packet) -> Bits<'_> {
+    fn of(self, packet: &RulePacket) -> Bits<'_> {
         let header = if self.transport { packet.transport() } else { packet.network() };
         header.part(self.at, self.len)
     }
@@ -30,7 +30,7 @@ impl Field {
 
 /// The rules of a chain, by the value that they require of one field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
+pub struct RuleIndex {
     rules: u32,
     field: Option<Field>,
     by_value: HashMap<Box<[u8]>, Vec<u32>>,
@@ -38,17 +38,17 @@ pub struct Index {
     others: Vec<u32>,
 }
 
-impl Index {
+impl RuleIndex {
     /// An index by the field of which the rules require most values.
-    pub fn of(rules: &[Rule]) -> Index {
+    pub fn of(rules: &[NftRule]) -> RuleIndex {
         let count = rules.len() as u32;
         let wants: Vec<Vec<(Field, Box<[u8]>)>> = rules.iter().map(wants).collect();
         let mut values = BTreeMap::<Field, BTreeSet<&[u8]>>::new();
         wants.iter().flatten().for_each(|(field, value)| _ = values.entry(*field).or_default().insert(value));
         let counts = values.into_iter().map(|(field, values)| (field, values.len()));
         let best = counts.max_by_key(|(_, values)| *values).filter(|(_, values)| *values >= WORTH_IT);
-        let Some((field, _)) = best else { return Index { rules: count, ..Index::default() } };
-        let mut index = Index { rules: count, field: Some(field), ..Index::default() };
+        let Some((field, _)) = best else { return RuleIndex { rules: count, ..RuleIndex::default() } };
+        let mut index = RuleIndex { rules: count, field: Some(field), ..RuleIndex::default() };
         for (number, wants) in (0..).zip(wants) {
             match wants.into_iter().find(|(wanted, _)| *wanted == field) {
                 Some((_, value)) => index.by_value.entry(value).or_default().push(number),
@@ -59,7 +59,7 @@ impl Index {
     }
 
     /// Positions of the rules that may match a packet, in order.
-    pub fn rules_for(&self, packet: &Packet) -> impl Iterator<Item = usize> + '_ {
+    pub fn rules_for(&self, packet: &RulePacket) -> impl Iterator<Item = usize> + '_ {
         let value = self.field.map(|field| field.of(packet)).filter(|bits| bits.is_known() && !bits.value.is_empty());
         let (all, some, others) = match value {
             None => (0..self.rules, &[][..], &[][..]),
@@ -90,15 +90,15 @@ impl Iterator for Merged<'_> {
 }
 
 /// The values that a rule requires before it has any effect.
-fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
+fn wants(rule: &NftRule) -> Vec<(Field, Box<[u8]>)> {
     let mut wants = Vec::new();
     let mut last = None;
     for expression in &rule.expressions {
         let loaded = std::mem::take(&mut last);
         match expression {
-            Expression::Load(Source::Network(at), to) => last = Some((false, *at, *to)),
-            Expression::Load(Source::Transport(at), to) => last = Some((true, *at, *to)),
-            Expression::Compare(of, Comparison::Equal, bytes) => {
+            NftExpression::Load(RegisterSource::Network(at), to) => last = Some((false, *at, *to)),
+            NftExpression::Load(RegisterSource::Transport(at), to) => last = Some((true, *at, *to)),
+            NftExpression::Compare(of, Comparison::Equal, bytes) => {
                 if let Some((transport, at, to)) = loaded
                     && to.at == of.at
                     && of.len <= to.len
@@ -106,28 +106,28 @@ fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
                     wants.push((Field { transport, at, len: of.len }, bytes.clone()));
                 }
             }
-            Expression::Match(xt_match::Match::Tcp { destination: (low, high), inverted, .. })
+            NftExpression::Match(xt_match::Match::Tcp { destination: (low, high), inverted, .. })
                 if low == high && inverted & xt_match::OTHER_DESTINATION == 0 =>
             {
                 wants.push((Field { transport: true, at: 2, len: 2 }, low.to_be_bytes().into()));
             }
-            Expression::Load(..)
-            | Expression::Immediate(..)
-            | Expression::Compare(..)
-            | Expression::Range { .. }
-            | Expression::Bitwise { .. }
-            | Expression::ByteOrder(..)
-            | Expression::InSet(..)
-            | Expression::ValueOf(..)
-            | Expression::Match(_)
-            | Expression::Perhaps(_)
-            | Expression::Nothing => {}
-            Expression::VerdictOf(..)
-            | Expression::Verdict(_)
-            | Expression::Effect(_)
-            | Expression::SetMark(_)
-            | Expression::NoTrack
-            | Expression::Mark(_) => break,
+            NftExpression::Load(..)
+            | NftExpression::Immediate(..)
+            | NftExpression::Compare(..)
+            | NftExpression::Range { .. }
+            | NftExpression::Bitwise { .. }
+            | NftExpression::ByteOrder(..)
+            | NftExpression::InSet(..)
+            | NftExpression::ValueOf(..)
+            | NftExpression::Match(_)
+            | NftExpression::Perhaps(_)
+            | NftExpression::Nothing => {}
+            NftExpression::VerdictOf(..)
+            | NftExpression::Verdict(_)
+            | NftExpression::Effect(_)
+            | NftExpression::SetMark(_)
+            | NftExpression::NoTrack
+            | NftExpression::Mark(_) => break,
         }
     }
     wants
@@ -137,35 +137,35 @@ fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
 mod tests {
     use std::net::SocketAddr;
 
-    use super::super::packet::Segment;
+    use super::super::packet::SegmentKind;
     use super::*;
-    use crate::netfilter::rule::Span;
-    use crate::netfilter::verdict::Verdict;
+    use crate::netfilter::rule::RegisterSpan;
+    use crate::netfilter::verdict::RuleVerdict;
 
     /// All require the same port; the address distinguishes them.
-    fn to(address: [u8; 4]) -> Vec<Expression> {
-        let (span, port) = (Span { at: 16, len: 4 }, Span { at: 16, len: 2 });
+    fn to(address: [u8; 4]) -> Vec<NftExpression> {
+        let (span, port) = (RegisterSpan { at: 16, len: 4 }, RegisterSpan { at: 16, len: 2 });
         vec![
-            Expression::Load(Source::Network(16), span),
-            Expression::Compare(span, Comparison::Equal, address.into()),
-            Expression::Load(Source::Transport(2), port),
-            Expression::Compare(port, Comparison::Equal, [0, 80].into()),
-            Expression::Verdict(Verdict::Drop),
+            NftExpression::Load(RegisterSource::Network(16), span),
+            NftExpression::Compare(span, Comparison::Equal, address.into()),
+            NftExpression::Load(RegisterSource::Transport(2), port),
+            NftExpression::Compare(port, Comparison::Equal, [0, 80].into()),
+            NftExpression::Verdict(RuleVerdict::Drop),
         ]
     }
 
-    fn rules(of: impl IntoIterator<Item = Vec<Expression>>) -> Vec<Rule> {
-        of.into_iter().map(|expressions| Rule { handle: 0, expressions }).collect()
+    fn rules(of: impl IntoIterator<Item = Vec<NftExpression>>) -> Vec<NftRule> {
+        of.into_iter().map(|expressions| NftRule { handle: 0, expressions }).collect()
     }
 
-    fn found(rules: &[Rule], to: [u8; 4]) -> Vec<usize> {
-        let packet = Packet::new(None, SocketAddr::from((to, 80)), Segment::Syn);
-        Index::of(rules).rules_for(&packet).collect()
+    fn found(rules: &[NftRule], to: [u8; 4]) -> Vec<usize> {
+        let packet = RulePacket::new(None, SocketAddr::from((to, 80)), SegmentKind::Syn);
+        RuleIndex::of(rules).rules_for(&packet).collect()
     }
 
     #[test]
     fn rules_for_other_addresses_are_not_looked_at() {
-        let any = vec![Expression::Verdict(Verdict::Drop)];
+        let any = vec![NftExpression::Verdict(RuleVerdict::Drop)];
         let mut all: Vec<_> = (0..100).map(|host| to([10, 0, 0, host])).collect();
         all.insert(50, any.clone());
         all.push(to([10, 0, 0, 7]));
@@ -176,16 +176,20 @@ mod tests {
 
     #[test]
     fn what_is_done_before_a_condition_is_done_whatever_the_condition() {
-        let marks = |host| [vec![Expression::Mark(Some((1, 1)))], to([10, 0, 0, host])].concat();
+        let marks = |host| [vec![NftExpression::Mark(Some((1, 1)))], to([10, 0, 0, host])].concat();
         assert_eq!(found(&rules((0..20).map(marks)), [10, 0, 1, 1]).len(), 20);
     }
 
     #[test]
     fn a_field_that_is_not_known_leaves_all_rules() {
         let from = |host| {
-            let span = Span { at: 16, len: 4 };
-            let compare = Expression::Compare(span, Comparison::Equal, [10, 0, 0, host].into());
-            vec![Expression::Load(Source::Network(12), span), compare, Expression::Verdict(Verdict::Drop)]
+            let span = RegisterSpan { at: 16, len: 4 };
+            let compare = NftExpression::Compare(span, Comparison::Equal, [10, 0, 0, host].into());
+            vec![
+                NftExpression::Load(RegisterSource::Network(12), span),
+                compare,
+                NftExpression::Verdict(RuleVerdict::Drop),
+            ]
         };
         assert_eq!(found(&rules((0..20).map(from)), [10, 0, 1, 1]).len(), 20);
     }

@@ -5,7 +5,7 @@ use std::io;
 use netlink_packet_core::NLM_F_DUMP;
 
 use super::sets::{Set, Stands};
-use crate::netlink::channel::{Attributes, Channel, Message, list, push};
+use crate::netlink::channel::{Channel, NetlinkAttributes, RawMessage, list, push};
 
 // `IPSET_CMD_*` of `NFNL_SUBSYS_IPSET` (linux/netfilter/nfnetlink.h).
 const LIST: u16 = 6 << 8 | 7;
@@ -24,21 +24,21 @@ pub fn read(channel: &mut Channel, index: u16) -> io::Result<Set> {
     let mut payload = question();
     // IPSET_ATTR_INDEX, in network byte order
     payload.extend([6_u16.to_ne_bytes(), (0x4000_u16 | 11).to_ne_bytes(), [high, low], [0, 0]].concat());
-    channel.ask(Message { kind: GET_BY_INDEX, payload }, 0, |answer| {
+    channel.ask(RawMessage { kind: GET_BY_INDEX, payload }, 0, |answer| {
         // IPSET_ATTR_SETNAME
-        name = answer.payload.get(GENERAL..).and_then(|body| Attributes::of(body).text(2).map(str::to_owned));
+        name = answer.payload.get(GENERAL..).and_then(|body| NetlinkAttributes::of(body).text(2).map(str::to_owned));
     })?;
     let name = name.ok_or_else(|| io::Error::other("an ipset has no name"))?;
     let mut payload = question();
     // IPSET_ATTR_SETNAME
     push(&mut payload, 2, &name);
     let (mut elements, mut understood) = (Vec::new(), true);
-    channel.ask(Message { kind: LIST, payload }, NLM_F_DUMP, |answer| {
-        let Some(body) = answer.payload.get(GENERAL..).map(Attributes::of) else { return };
+    channel.ask(RawMessage { kind: LIST, payload }, NLM_F_DUMP, |answer| {
+        let Some(body) = answer.payload.get(GENERAL..).map(NetlinkAttributes::of) else { return };
         // IPSET_ATTR_TYPENAME, IPSET_ATTR_ADT
         understood &= body.text(3).is_none_or(|name| matches!(name, "hash:net" | "hash:ip"));
         for (_, bytes) in list(body.bytes(8).unwrap_or_default()) {
-            match element(&Attributes::of(bytes)) {
+            match element(&NetlinkAttributes::of(bytes)) {
                 Some(element) => elements.push(element),
                 None => understood = false,
             }
@@ -55,7 +55,7 @@ fn question() -> Vec<u8> {
 }
 
 /// An address or a network, as its lowest and its highest address: `IPSET_ATTR_IP`, `IPSET_ATTR_CIDR`.
-fn element(read: &Attributes<'_>) -> Option<(Vec<u8>, Vec<u8>, Stands)> {
+fn element(read: &NetlinkAttributes<'_>) -> Option<(Vec<u8>, Vec<u8>, Stands)> {
     // A range of addresses (IPSET_ATTR_IP_TO), or flags (IPSET_ATTR_CADT_FLAGS), one of which negates the element.
     if read.bytes(2).is_some() || read.word(8).unwrap_or(0) != 0 {
         return None;
@@ -86,7 +86,7 @@ mod tests {
         bytes.extend((if address.len() == 4 { 1_u16 } else { 2 }).to_ne_bytes());
         bytes.extend(address);
         bytes.extend([5, 0, 3, 0, bits, 0, 0, 0]);
-        element(&Attributes::of(&bytes)).unwrap()
+        element(&NetlinkAttributes::of(&bytes)).unwrap()
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::bits::{Truth, Word};
-use super::packet::{Device, Link, Packet, Tracked};
-use super::rules::{Base, Chain, Hook, Kind, Ruleset};
+use super::bits::{KnownBits, Truth};
+use super::packet::{Device, Interface, RulePacket, Tracked};
+use super::rules::{Base, Chain, ChainType, Hook, Ruleset};
 use super::sets::Value;
 use crate::netfilter::registers::Registers;
-use crate::netfilter::rule::{Comparison, Effect, Expression, Rule, Source};
-use crate::netfilter::verdict::Verdict;
+use crate::netfilter::rule::{Comparison, Effect, NftExpression, NftRule, RegisterSource};
+use crate::netfilter::verdict::RuleVerdict;
 
 /// Maximum depth of jumps between chains, as in the kernel (`NFT_JUMP_STACK_SIZE`).
 const DEPTH: usize = 16;
@@ -42,20 +42,20 @@ pub struct Loss {
 
 /// The known state of a packet after rules have processed it.
 #[derive(Clone, Copy, Debug)]
-pub struct State {
-    pub(super) mark: Word,
+pub struct PacketState {
+    pub(super) mark: KnownBits,
     pub(super) tracked: Tracked,
 }
 
-impl State {
+impl PacketState {
     /// The state before any rule has processed the packet.
-    pub fn of(packet: &Packet) -> State {
-        State { mark: Word::of(0), tracked: packet.tracked }
+    pub fn of(packet: &RulePacket) -> PacketState {
+        PacketState { mark: KnownBits::of(0), tracked: packet.tracked }
     }
 
-    fn or(self, other: State) -> State {
+    fn or(self, other: PacketState) -> PacketState {
         let tracked = if self.tracked == other.tracked { self.tracked } else { Tracked::Unknown };
-        State { mark: self.mark.or(other.mark), tracked }
+        PacketState { mark: self.mark.or(other.mark), tracked }
     }
 
     /// True if the packet is certainly tracked: no rule may have exempted it.
@@ -68,17 +68,23 @@ impl State {
 ///
 /// # Errors
 /// The effect that a rule may have on it.
-pub fn pass(rules: &Ruleset, hook: Hook, packet: &Packet, state: State, asked: Asked) -> Result<State, Harm> {
+pub fn pass(
+    rules: &Ruleset,
+    hook: Hook,
+    packet: &RulePacket,
+    state: PacketState,
+    asked: Asked,
+) -> Result<PacketState, Harm> {
     // For a packet that does not pass, nothing more is examined.
-    Ok(Walk::new(rules, hook, packet, asked).lead(state)?.unwrap_or(state))
+    Ok(PacketWalk::new(rules, hook, packet, asked).lead(state)?.unwrap_or(state))
 }
 
 /// The same for the question whether a packet is lost.
 ///
 /// # Errors
 /// The loss, if it is certain, with the last of the rules that may have caused it.
-pub fn arrive(rules: &Ruleset, hook: Hook, packet: &Packet, state: State) -> Result<State, Loss> {
-    let mut walk = Walk::new(rules, hook, packet, Asked::Lost);
+pub fn arrive(rules: &Ruleset, hook: Hook, packet: &RulePacket, state: PacketState) -> Result<PacketState, Loss> {
+    let mut walk = PacketWalk::new(rules, hook, packet, Asked::Lost);
     match walk.lead(state) {
         Ok(Some(state)) => Ok(state),
         Ok(None) => Err(walk.loss.unwrap_or_else(|| Loss { why: "a rule drops packets".into(), rejected: false })),
@@ -100,12 +106,12 @@ fn place(chain: &Chain) -> String {
 #[derive(Clone, Copy, Debug, Default)]
 struct Ways {
     /// At the chain's end, or by `return`.
-    falls: Option<State>,
+    falls: Option<PacketState>,
     /// By a verdict that ends the base chain.
-    accepted: Option<State>,
+    accepted: Option<PacketState>,
 }
 
-fn either(a: Option<State>, b: Option<State>) -> Option<State> {
+fn either(a: Option<PacketState>, b: Option<PacketState>) -> Option<PacketState> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.or(b)),
         (one, other) => one.or(other),
@@ -113,10 +119,10 @@ fn either(a: Option<State>, b: Option<State>) -> Option<State> {
 }
 
 /// The evaluation of one packet.
-pub struct Walk<'a> {
+pub struct PacketWalk<'a> {
     pub(super) rules: &'a Ruleset,
     hook: Hook,
-    pub(super) packet: &'a Packet,
+    pub(super) packet: &'a RulePacket,
     asked: Asked,
     steps: u32,
     /// A changed mark causes another route look-up.
@@ -128,14 +134,14 @@ pub struct Walk<'a> {
 /// Continuation after a rule.
 enum Next {
     /// The next rule, for the packets that continue.
-    Rule(State),
+    Rule(PacketState),
     /// No further rule of this chain.
     Nothing,
 }
 
-impl<'a> Walk<'a> {
-    fn new(rules: &'a Ruleset, hook: Hook, packet: &'a Packet, asked: Asked) -> Walk<'a> {
-        Walk { rules, hook, packet, asked, steps: STEPS, routes: false, loss: None }
+impl<'a> PacketWalk<'a> {
+    fn new(rules: &'a Ruleset, hook: Hook, packet: &'a RulePacket, asked: Asked) -> PacketWalk<'a> {
+        PacketWalk { rules, hook, packet, asked, steps: STEPS, routes: false, loss: None }
     }
 
     /// True if conditions that hold at this moment suffice.
@@ -144,7 +150,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The packet's known state after all base chains; `None` if it does not get there.
-    fn lead(&mut self, mut state: State) -> Result<Option<State>, Harm> {
+    fn lead(&mut self, mut state: PacketState) -> Result<Option<PacketState>, Harm> {
         let rules = self.rules;
         for at in &rules.bases {
             let chain = &rules.chains[*at];
@@ -153,7 +159,7 @@ impl<'a> Walk<'a> {
             if idle || !chain.family.sees(self.packet.v6) || !self.comes_to(base, state) {
                 continue;
             }
-            self.routes = base.kind == Kind::Route && self.hook == Hook::Output;
+            self.routes = base.kind == ChainType::Route && self.hook == Hook::Output;
             let after = self.chain(chain, state, 0)?;
             if base.drops && after.falls.is_some() {
                 let why = said(format_args!("the policy of {} may drop packets", place(chain)));
@@ -171,8 +177,8 @@ impl<'a> Walk<'a> {
     }
 
     /// True if packets reach a base chain at all.
-    fn comes_to(&self, base: &Base, state: State) -> bool {
-        if base.kind == Kind::Nat && state.tracked == Tracked::Established {
+    fn comes_to(&self, base: &Base, state: PacketState) -> bool {
+        if base.kind == ChainType::Nat && state.tracked == Tracked::Established {
             return false;
         }
         let device = match base.hook {
@@ -182,13 +188,13 @@ impl<'a> Walk<'a> {
         };
         match device {
             Device::Is(link) => {
-                base.devices.is_empty() || base.devices.iter().any(|name| Link::new(0, name).name == link.name)
+                base.devices.is_empty() || base.devices.iter().any(|name| Interface::new(0, name).name == link.name)
             }
             _ => true,
         }
     }
 
-    fn chain(&mut self, chain: &Chain, state: State, depth: usize) -> Result<Ways, Harm> {
+    fn chain(&mut self, chain: &Chain, state: PacketState, depth: usize) -> Result<Ways, Harm> {
         let mut ways = Ways::default();
         let mut state = state;
         // Unknown at first: rules load the values that they compare.
@@ -212,15 +218,15 @@ impl<'a> Walk<'a> {
     }
 
     /// True if a rule first compares a header field with a different value, as most rules of long chains do.
-    fn is_plainly_of_others(&self, rule: &Rule) -> bool {
-        let [Expression::Load(source, to), Expression::Compare(of, Comparison::Equal, bytes), ..] =
+    fn is_plainly_of_others(&self, rule: &NftRule) -> bool {
+        let [NftExpression::Load(source, to), NftExpression::Compare(of, Comparison::Equal, bytes), ..] =
             &rule.expressions[..]
         else {
             return false;
         };
         let (header, at) = match source {
-            Source::Network(at) => (self.packet.network(), *at),
-            Source::Transport(at) => (self.packet.transport(), *at),
+            RegisterSource::Network(at) => (self.packet.network(), *at),
+            RegisterSource::Transport(at) => (self.packet.transport(), *at),
             _ => return false,
         };
         to.at == of.at && of.len <= to.len && header.part(at, of.len).equals(bytes) == Truth::No
@@ -228,18 +234,18 @@ impl<'a> Walk<'a> {
 
     fn rule(
         &mut self,
-        (chain, rule): (&Chain, &Rule),
-        before: State,
+        (chain, rule): (&Chain, &NftRule),
+        before: PacketState,
         ways: &mut Ways,
         registers: &mut Registers,
         depth: usize,
     ) -> Result<Next, Harm> {
         let mut state = before;
         // State of the packets that a condition stopped.
-        let mut stopped: Option<State> = None;
+        let mut stopped: Option<PacketState> = None;
         for expression in &rule.expressions {
             let goes_on = match expression {
-                Expression::Effect(effect) => {
+                NftExpression::Effect(effect) => {
                     self.effect(chain, rule, effect)?;
                     match effect {
                         Effect::Reject => {
@@ -255,27 +261,27 @@ impl<'a> Walk<'a> {
                     // Translation ends a chain. A walk for other effects continues as if it did not.
                     Truth::Yes
                 }
-                Expression::SetMark(from) => {
+                NftExpression::SetMark(from) => {
                     self.mark(chain, rule, &mut state, registers.word(*from))?;
                     Truth::Yes
                 }
-                Expression::Mark(change) => {
-                    let mark = change.map_or(Word::UNKNOWN, |(mask, value)| state.mark.replaced(mask, value));
+                NftExpression::Mark(change) => {
+                    let mark = change.map_or(KnownBits::UNKNOWN, |(mask, value)| state.mark.replaced(mask, value));
                     self.mark(chain, rule, &mut state, mark)?;
                     Truth::Yes
                 }
-                Expression::NoTrack => {
+                NftExpression::NoTrack => {
                     state.tracked = Tracked::Unknown;
                     Truth::Yes
                 }
-                Expression::Verdict(verdict) => {
-                    if *verdict == Verdict::Continue {
+                NftExpression::Verdict(verdict) => {
+                    if *verdict == RuleVerdict::Continue {
                         continue;
                     }
                     let after = self.verdict(chain, rule, *verdict, state, ways, depth)?;
                     return Ok(next(either(stopped, after)));
                 }
-                Expression::VerdictOf(key, set) => {
+                NftExpression::VerdictOf(key, set) => {
                     let mut verdicts = Vec::new();
                     let rules = self.rules;
                     let found = rules.sets[*set]
@@ -305,26 +311,26 @@ impl<'a> Walk<'a> {
     fn verdict(
         &mut self,
         chain: &Chain,
-        rule: &Rule,
-        verdict: Verdict,
-        state: State,
+        rule: &NftRule,
+        verdict: RuleVerdict,
+        state: PacketState,
         ways: &mut Ways,
         depth: usize,
-    ) -> Result<Option<State>, Harm> {
+    ) -> Result<Option<PacketState>, Harm> {
         let everything = self.asked == Asked::Anything;
         match verdict {
-            Verdict::Continue => return Ok(Some(state)),
-            Verdict::Accept => ways.accepted = either(ways.accepted, Some(state)),
-            Verdict::Return => ways.falls = either(ways.falls, Some(state)),
-            Verdict::Drop if everything => return Err(self.harm(chain, rule, "drop packets")),
-            Verdict::Queue if everything => return Err(self.harm(chain, rule, "queue packets for a program")),
-            Verdict::Drop => self.lose(chain, rule, false),
-            Verdict::Queue => ways.accepted = either(ways.accepted, Some(state)),
-            Verdict::Jump(to) | Verdict::Goto(to) => {
+            RuleVerdict::Continue => return Ok(Some(state)),
+            RuleVerdict::Accept => ways.accepted = either(ways.accepted, Some(state)),
+            RuleVerdict::Return => ways.falls = either(ways.falls, Some(state)),
+            RuleVerdict::Drop if everything => return Err(self.harm(chain, rule, "drop packets")),
+            RuleVerdict::Queue if everything => return Err(self.harm(chain, rule, "queue packets for a program")),
+            RuleVerdict::Drop => self.lose(chain, rule, false),
+            RuleVerdict::Queue => ways.accepted = either(ways.accepted, Some(state)),
+            RuleVerdict::Jump(to) | RuleVerdict::Goto(to) => {
                 let rules = self.rules;
                 let inner = self.chain(&rules.chains[to], state, depth + 1)?;
                 ways.accepted = either(ways.accepted, inner.accepted);
-                if let Verdict::Jump(_) = verdict {
+                if let RuleVerdict::Jump(_) = verdict {
                     return Ok(inner.falls);
                 }
                 ways.falls = either(ways.falls, inner.falls);
@@ -333,7 +339,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    fn mark(&self, chain: &Chain, rule: &Rule, state: &mut State, mark: Word) -> Result<(), Harm> {
+    fn mark(&self, chain: &Chain, rule: &NftRule, state: &mut PacketState, mark: KnownBits) -> Result<(), Harm> {
         if self.routes && self.asked == Asked::Anything && mark != state.mark {
             return Err(self.harm(chain, rule, "mark for other routes packets"));
         }
@@ -342,14 +348,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Records that no packet continues after a rule.
-    fn lose(&mut self, chain: &Chain, rule: &Rule, rejected: bool) {
+    fn lose(&mut self, chain: &Chain, rule: &NftRule, rejected: bool) {
         if self.asked == Asked::Lost {
             let why = self.harm(chain, rule, if rejected { "reject packets" } else { "drop packets" });
             self.loss = Some(Loss { why, rejected });
         }
     }
 
-    fn effect(&self, chain: &Chain, rule: &Rule, effect: &Effect) -> Result<(), Harm> {
+    fn effect(&self, chain: &Chain, rule: &NftRule, effect: &Effect) -> Result<(), Harm> {
         let diverts = matches!(effect, Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_));
         if self.asked == Asked::Lost || self.asked == Asked::Diverted && !diverts {
             return Ok(());
@@ -364,7 +370,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn harm(&self, chain: &Chain, rule: &Rule, what: &str) -> Harm {
+    fn harm(&self, chain: &Chain, rule: &NftRule, what: &str) -> Harm {
         let mut words = format!("rule {} of {} may {what}", rule.handle, place(chain));
         if chain.base.is_none() {
             // Its name alone does not show from which hook packets reach it.
@@ -374,7 +380,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn next(state: Option<State>) -> Next {
+fn next(state: Option<PacketState>) -> Next {
     state.map_or(Next::Nothing, Next::Rule)
 }
 

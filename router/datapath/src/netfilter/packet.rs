@@ -21,24 +21,24 @@ pub const NAME: usize = 16;
 
 /// An interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Link {
+pub struct Interface {
     /// Its index.
     pub index: u32,
     /// Its name, padded with zeros.
     pub name: [u8; NAME],
 }
 
-impl Link {
+impl Interface {
     /// The interface with this index, and its name in `names`.
-    pub fn of(index: u32, names: &BTreeMap<u32, String>) -> Link {
-        Link::new(index, names.get(&index).map_or("", String::as_str))
+    pub fn of(index: u32, names: &BTreeMap<u32, String>) -> Interface {
+        Interface::new(index, names.get(&index).map_or("", String::as_str))
     }
 
     /// The interface with this index and name.
-    pub fn new(index: u32, name: &str) -> Link {
+    pub fn new(index: u32, name: &str) -> Interface {
         let mut bytes = [0; NAME];
         bytes.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
-        Link { index, name: bytes }
+        Interface { index, name: bytes }
     }
 }
 
@@ -50,7 +50,7 @@ pub enum Device {
     /// Not known.
     Unknown,
     /// This interface.
-    Is(Link),
+    Is(Interface),
 }
 
 /// State of a packet in the kernel's connection tracking.
@@ -66,7 +66,7 @@ pub enum Tracked {
 
 /// Type of an address (`fib … type`, `-m addrtype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum AddressClass {
     /// An address of this host.
     Local,
     /// A unicast address elsewhere.
@@ -77,7 +77,7 @@ pub enum Class {
 
 /// Kind of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum SegmentKind {
     /// A SYN.
     Syn,
     /// A SYN-ACK.
@@ -92,7 +92,7 @@ pub enum Segment {
 
 /// The packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct RulePacket {
     /// True for IPv6.
     pub v6: bool,
     pub(super) network: [[u8; NETWORK]; 2],
@@ -106,15 +106,15 @@ pub struct Packet {
     /// True for the reply direction; `None` if not known.
     pub reply: bool,
     /// Type of the source address.
-    pub source: Class,
+    pub source: AddressClass,
     /// Type of the destination address.
-    pub destination: Class,
+    pub destination: AddressClass,
 }
 
-impl Packet {
+impl RulePacket {
     /// A TCP packet between two addresses, as far as they are known, with the destination's version of IP. Port 0
     /// stands for an unknown port.
-    pub fn new(from: Option<SocketAddr>, to: SocketAddr, segment: Segment) -> Packet {
+    pub fn new(from: Option<SocketAddr>, to: SocketAddr, segment: SegmentKind) -> RulePacket {
         let (mut network, mut transport) = ([[0; NETWORK]; 2], [[0; TRANSPORT]; 2]);
         let mut put = |at: usize, bytes: &[u8], mask: u8| {
             network[0][at..at + bytes.len()].copy_from_slice(bytes);
@@ -146,14 +146,14 @@ impl Packet {
         }
         // The ECN bits, and ACK in a RST, are unknown.
         let (flags, known) = match segment {
-            Segment::Syn => (SYN, 0x3f),
-            Segment::SynAck => (SYN | ACK, 0x3f),
-            Segment::Ack => (ACK, ACK | SYN | RST | 0x20),
-            Segment::Reset => (RST, 0x2f),
-            Segment::Unknown => (0, 0),
+            SegmentKind::Syn => (SYN, 0x3f),
+            SegmentKind::SynAck => (SYN | ACK, 0x3f),
+            SegmentKind::Ack => (ACK, ACK | SYN | RST | 0x20),
+            SegmentKind::Reset => (RST, 0x2f),
+            SegmentKind::Unknown => (0, 0),
         };
         (transport[0][FLAGS], transport[1][FLAGS]) = (flags, known);
-        Packet {
+        RulePacket {
             v6,
             network,
             transport,
@@ -161,8 +161,8 @@ impl Packet {
             output: Device::None,
             tracked: Tracked::Unknown,
             reply: false,
-            source: Class::Unknown,
-            destination: Class::Unknown,
+            source: AddressClass::Unknown,
+            destination: AddressClass::Unknown,
         }
     }
 
@@ -184,6 +184,6 @@ impl Packet {
 }
 
 /// The type of an address, given the addresses of this host.
-pub fn class(address: IpAddr, local: &BTreeSet<IpAddr>) -> Class {
-    if address.is_loopback() || local.contains(&address) { Class::Local } else { Class::Elsewhere }
+pub fn class(address: IpAddr, local: &BTreeSet<IpAddr>) -> AddressClass {
+    if address.is_loopback() || local.contains(&address) { AddressClass::Local } else { AddressClass::Elsewhere }
 }

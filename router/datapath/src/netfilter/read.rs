@@ -7,13 +7,13 @@ use std::sync::Arc;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::expressions::{Names, SetName, expression, marks_connections, verdict};
-use super::index::Index;
+use super::expressions::{RulesetNames, SetName, expression, marks_connections, verdict};
+use super::index::RuleIndex;
 use super::ipsets;
-use super::rules::{Base, Chain, Family, Hook, Kind, Ruleset};
+use super::rules::{Base, Chain, ChainType, Hook, NftFamily, Ruleset};
 use super::sets::{Element, Form, Set, Stands, Value};
-use crate::netfilter::rule::Rule;
-use crate::netlink::channel::{Attributes, Channel, Message, list, push};
+use crate::netfilter::rule::NftRule;
+use crate::netlink::channel::{Channel, NetlinkAttributes, RawMessage, list, push};
 
 // `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
 const NFTABLES: u16 = 10 << 8;
@@ -36,7 +36,7 @@ const ATTEMPTS: usize = 5;
 
 /// The rules, and the generation that they were read at.
 #[derive(Debug)]
-pub struct Reading {
+pub struct RulesetSnapshot {
     /// The rules.
     pub rules: Ruleset,
     /// Generation of the ruleset (`NFTA_GEN_ID`).
@@ -45,19 +45,19 @@ pub struct Reading {
 
 /// An nfnetlink socket.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RulesetReader {
     channel: Channel,
 }
 
-impl Reader {
+impl RulesetReader {
     /// Opens a socket in this thread's network namespace; `None` if the kernel has no netfilter.
     ///
     /// # Errors
     /// The system call's.
-    pub fn open() -> io::Result<Option<Reader>> {
+    pub fn open() -> io::Result<Option<RulesetReader>> {
         match Channel::open(NETLINK_NETFILTER) {
             Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
-            channel => Ok(Some(Reader { channel: channel? })),
+            channel => Ok(Some(RulesetReader { channel: channel? })),
         }
     }
 
@@ -67,7 +67,7 @@ impl Reader {
     /// The system call's, or the kernel's.
     pub fn generation(&mut self) -> io::Result<Option<u32>> {
         let mut generation = None;
-        let question = Message { kind: GET_GENERATION, payload: vec![0; GENERAL] };
+        let question = RawMessage { kind: GET_GENERATION, payload: vec![0; GENERAL] };
         // NFTA_GEN_ID
         let asked = self.channel.ask(question, 0, |answer| generation = body(&answer).and_then(|body| body.word(1)));
         match asked {
@@ -80,13 +80,13 @@ impl Reader {
     /// All rules; `None` if the kernel has no nftables.
     ///
     /// # Errors
-    /// As of [`Reader::generation`]; also if the rules change during every attempt.
-    pub fn read(&mut self) -> io::Result<Option<Reading>> {
+    /// As of [`RulesetReader::generation`]; also if the rules change during every attempt.
+    pub fn read(&mut self) -> io::Result<Option<RulesetSnapshot>> {
         for _ in 0..ATTEMPTS {
             let Some(generation) = self.generation()? else { return Ok(None) };
             let read = self.all();
             if self.generation()? == Some(generation) {
-                return Ok(Some(Reading { rules: read?, generation }));
+                return Ok(Some(RulesetSnapshot { rules: read?, generation }));
             }
         }
         Err(io::Error::other("the rules change faster than they can be read"))
@@ -101,12 +101,12 @@ impl Reader {
     }
 
     fn all(&mut self) -> io::Result<Ruleset> {
-        let mut tables = HashMap::<Family, HashMap<String, Table>>::new();
+        let mut tables = HashMap::<NftFamily, HashMap<String, Table>>::new();
         // NFTA_TABLE_NAME, NFTA_TABLE_FLAGS: NFT_TABLE_F_DORMANT
         self.dump(GET_TABLE, |family, table| {
             let name = table.text(1)?;
             let dormant = table.word(2).unwrap_or(0) & 1 != 0;
-            let made = Table { dormant, name: Arc::from(name), names: Names::default() };
+            let made = Table { dormant, name: Arc::from(name), names: RulesetNames::default() };
             tables.entry(family).or_default().insert(name.to_owned(), made);
             Some(())
         })?;
@@ -123,7 +123,7 @@ impl Reader {
                 name,
                 base,
                 rules: Vec::new(),
-                index: Index::default(),
+                index: RuleIndex::default(),
                 inert: false,
                 plain: false,
             });
@@ -139,14 +139,14 @@ impl Reader {
                 marks |= marks_connections(bytes);
                 expressions.push(expression(bytes, names));
             }
-            chains[chain].rules.push(Rule { handle: read.long(3)?, expressions });
+            chains[chain].rules.push(NftRule { handle: read.long(3)?, expressions });
             Some(())
         })?;
         Ok(Ruleset::new(chains, sets, marks))
     }
 
     /// All sets, with their elements.
-    fn sets(&mut self, tables: &mut HashMap<Family, HashMap<String, Table>>) -> io::Result<Vec<Set>> {
+    fn sets(&mut self, tables: &mut HashMap<NftFamily, HashMap<String, Table>>) -> io::Result<Vec<Set>> {
         let mut heads = Vec::new();
         self.dump(GET_SET, |family, read| {
             let table = tables.get_mut(&family)?.get_mut(read.text(1)?)?;
@@ -155,7 +155,7 @@ impl Reader {
             let length = |kind| read.word(kind).unwrap_or(0) as usize;
             let set = SetName { place: heads.len(), key: length(5), value: length(7) };
             table.names.sets.insert(name.clone(), set);
-            heads.push(Head { family, table: table.name.to_string(), name, ..head(read) });
+            heads.push(SetHeader { family, table: table.name.to_string(), name, ..head(read) });
             Some(())
         })?;
         let mut sets = Vec::with_capacity(heads.len());
@@ -169,16 +169,16 @@ impl Reader {
         Ok(sets)
     }
 
-    fn set(&mut self, head: Head, names: &Names) -> io::Result<Set> {
+    fn set(&mut self, head: SetHeader, names: &RulesetNames) -> io::Result<Set> {
         let mut payload = vec![number(head.family), 0, 0, 0];
         // NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_LIST_SET
         push(&mut payload, 1, &head.table);
         push(&mut payload, 2, &head.name);
         let (mut elements, mut catch_all) = (Vec::new(), None);
-        self.channel.ask(Message { kind: GET_ELEMENTS, payload }, NLM_F_DUMP, |answer| {
+        self.channel.ask(RawMessage { kind: GET_ELEMENTS, payload }, NLM_F_DUMP, |answer| {
             let Some(body) = body(&answer) else { return };
             for (_, bytes) in list(body.bytes(3).unwrap_or_default()) {
-                let read = Attributes::of(bytes);
+                let read = NetlinkAttributes::of(bytes);
                 // NFTA_SET_ELEM_FLAGS: NFT_SET_ELEM_CATCHALL
                 if read.word(3).unwrap_or(0) & 2 != 0 {
                     catch_all = Some(element(&read, names));
@@ -190,9 +190,13 @@ impl Reader {
         Ok(Set::new(head.form, elements, catch_all, head.stands))
     }
 
-    fn dump(&mut self, kind: u16, mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>) -> io::Result<()> {
+    fn dump(
+        &mut self,
+        kind: u16,
+        mut take: impl FnMut(NftFamily, &NetlinkAttributes<'_>) -> Option<()>,
+    ) -> io::Result<()> {
         // Of all families.
-        self.channel.ask(Message { kind, payload: vec![0; GENERAL] }, NLM_F_DUMP, |answer| {
+        self.channel.ask(RawMessage { kind, payload: vec![0; GENERAL] }, NLM_F_DUMP, |answer| {
             if let (Some(family), Some(body)) = (answer.payload.first().copied().and_then(family), body(&answer)) {
                 take(family, &body);
             }
@@ -204,43 +208,45 @@ struct Table {
     /// Dormant: none of its chains is called.
     dormant: bool,
     name: Arc<str>,
-    names: Names,
+    names: RulesetNames,
 }
 
 /// A set's properties, which the kernel lists before its elements.
-struct Head {
-    family: Family,
+struct SetHeader {
+    family: NftFamily,
     table: String,
     name: String,
     form: Form,
     stands: Stands,
 }
 
-fn body(answer: &Message) -> Option<Attributes<'_>> {
-    answer.payload.get(GENERAL..).map(Attributes::of)
+fn body(answer: &RawMessage) -> Option<NetlinkAttributes<'_>> {
+    answer.payload.get(GENERAL..).map(NetlinkAttributes::of)
 }
 
 /// `NFPROTO_*`; tables of the others (ARP, bridges) see no IP packet.
-fn family(number: u8) -> Option<Family> {
-    [Family::Inet, Family::Ip, Family::Ip6, Family::Netdev].into_iter().find(|family| self::number(*family) == number)
+fn family(number: u8) -> Option<NftFamily> {
+    [NftFamily::Inet, NftFamily::Ip, NftFamily::Ip6, NftFamily::Netdev]
+        .into_iter()
+        .find(|family| self::number(*family) == number)
 }
 
-const fn number(family: Family) -> u8 {
+const fn number(family: NftFamily) -> u8 {
     match family {
-        Family::Inet => 1,
-        Family::Ip => 2,
-        Family::Netdev => 5,
-        Family::Ip6 => 10,
+        NftFamily::Inet => 1,
+        NftFamily::Ip => 2,
+        NftFamily::Netdev => 5,
+        NftFamily::Ip6 => 10,
     }
 }
 
 /// The base chain's properties (`NFTA_CHAIN_HOOK`). `None` also for hooks that no packet of a dial passes.
-fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
+fn base(family: NftFamily, chain: &NetlinkAttributes<'_>) -> Option<Base> {
     let hook = chain.within(4)?;
     let place = match (family, hook.word(1)?) {
-        (Family::Netdev, 0) | (Family::Inet, 5) => Hook::Ingress,
-        (Family::Netdev, 1) => Hook::Egress,
-        (Family::Netdev, _) => return None,
+        (NftFamily::Netdev, 0) | (NftFamily::Inet, 5) => Hook::Ingress,
+        (NftFamily::Netdev, 1) => Hook::Egress,
+        (NftFamily::Netdev, _) => return None,
         (_, 0) => Hook::Prerouting,
         (_, 1) => Hook::Input,
         (_, 3) => Hook::Output,
@@ -248,9 +254,9 @@ fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
         _ => return None,
     };
     let kind = match chain.text(7) {
-        Some("nat") => Kind::Nat,
-        Some("route") => Kind::Route,
-        _ => Kind::Filter,
+        Some("nat") => ChainType::Nat,
+        Some("route") => ChainType::Route,
+        _ => ChainType::Filter,
     };
     // NFTA_HOOK_DEV, NFTA_HOOK_DEVS
     let many = list(hook.bytes(4).unwrap_or_default()).map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
@@ -259,13 +265,15 @@ fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
     Some(Base { hook: place, priority: hook.word(2)? as i32, kind, drops: chain.word(5) == Some(0), devices })
 }
 
-fn head(set: &Attributes<'_>) -> Head {
+fn head(set: &NetlinkAttributes<'_>) -> SetHeader {
     let flags = set.word(3).unwrap_or(0);
     // NFTA_SET_DESC, NFTA_SET_DESC_CONCAT, NFTA_LIST_ELEM, NFTA_SET_FIELD_LEN
     let description = set.within(9);
     let fields = description.as_ref().and_then(|description| description.bytes(2)).unwrap_or_default();
-    let fields: Vec<usize> =
-        list(fields).filter_map(|(_, field)| Attributes::of(field).word(1)).map(|length| length as usize).collect();
+    let fields: Vec<usize> = list(fields)
+        .filter_map(|(_, field)| NetlinkAttributes::of(field).word(1))
+        .map(|length| length as usize)
+        .collect();
     let form = match (flags & SET_INTERVAL != 0, flags & SET_CONCAT != 0) {
         (false, _) => Form::Exact,
         (true, false) => Form::Ranges,
@@ -278,10 +286,10 @@ fn head(set: &Attributes<'_>) -> Head {
         // Packets add elements without a notification.
         (None, _) => Stands::ForNow,
     };
-    Head { family: Family::Inet, table: String::new(), name: String::new(), form, stands }
+    SetHeader { family: NftFamily::Inet, table: String::new(), name: String::new(), form, stands }
 }
 
-fn element(read: &Attributes<'_>, names: &Names) -> Element {
+fn element(read: &NetlinkAttributes<'_>, names: &RulesetNames) -> Element {
     // NFTA_SET_ELEM_KEY, …KEY_END, …DATA: NFTA_DATA_VALUE, NFTA_DATA_VERDICT
     let key = |kind| Some(read.within(kind)?.bytes(1)?.into());
     let data = read.within(2);
@@ -303,7 +311,7 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
         stands,
         // A verdict that is not understood may be any; the strictest is assumed.
         value: known
-            .map_or(Value::None, |value| value.unwrap_or(Value::Verdict(crate::netfilter::verdict::Verdict::Drop))),
+            .map_or(Value::None, |value| value.unwrap_or(Value::Verdict(crate::netfilter::verdict::RuleVerdict::Drop))),
     }
 }
 
@@ -316,23 +324,24 @@ mod tests {
     fn a_base_chain_is_read_from_the_kernels_bytes() {
         let hook = [attribute(1, &3_u32.to_be_bytes()), attribute(2, &(-100_i32).to_be_bytes())].concat();
         let chain = [attribute(4, &hook), attribute(5, &0_u32.to_be_bytes()), attribute(7, b"nat\0")].concat();
-        let found = base(Family::Ip, &Attributes::of(&chain)).unwrap();
-        let wanted = Base { hook: Hook::Output, priority: -100, kind: Kind::Nat, drops: true, devices: Vec::new() };
+        let found = base(NftFamily::Ip, &NetlinkAttributes::of(&chain)).unwrap();
+        let wanted =
+            Base { hook: Hook::Output, priority: -100, kind: ChainType::Nat, drops: true, devices: Vec::new() };
         assert_eq!(found, wanted);
-        assert_eq!(base(Family::Netdev, &Attributes::of(&chain)), None);
-        assert_eq!(base(Family::Ip, &Attributes::of(&chain[28..])), None, "without a hook");
+        assert_eq!(base(NftFamily::Netdev, &NetlinkAttributes::of(&chain)), None);
+        assert_eq!(base(NftFamily::Ip, &NetlinkAttributes::of(&chain[28..])), None, "without a hook");
     }
 
     #[test]
     fn an_element_that_goes_by_itself_stands_for_now() {
         let key = attribute(1, &attribute(1, &[10, 0, 0, 1]));
         let verdict = attribute(2, &attribute(2, &attribute(1, &1_u32.to_be_bytes())));
-        let found = element(&Attributes::of(&[key.clone(), verdict].concat()), &Names::default());
-        let wanted = Value::Verdict(crate::netfilter::verdict::Verdict::Accept);
+        let found = element(&NetlinkAttributes::of(&[key.clone(), verdict].concat()), &RulesetNames::default());
+        let wanted = Value::Verdict(crate::netfilter::verdict::RuleVerdict::Accept);
         assert_eq!((&*found.key, found.stands, found.value), (&[10, 0, 0, 1][..], Stands::Surely, wanted));
         for kind in [4, 5] {
             let timed = [key.clone(), attribute(kind, &[0; 8])].concat();
-            let found = element(&Attributes::of(&timed), &Names::default());
+            let found = element(&NetlinkAttributes::of(&timed), &RulesetNames::default());
             assert_eq!((found.stands, found.value), (Stands::ForNow, Value::None));
         }
     }
@@ -343,7 +352,7 @@ mod tests {
             let mut payload = Vec::new();
             push(&mut payload, 2, text);
             assert_eq!(payload.len() % 4, 0);
-            assert_eq!(Attributes::of(&payload).text(2), Some(text));
+            assert_eq!(NetlinkAttributes::of(&payload).text(2), Some(text));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The registers of a rule's expressions.
 
-use crate::netfilter::bits::{Bits, Word};
-use crate::netfilter::rule::{REGISTERS, Span};
+use crate::netfilter::bits::{Bits, KnownBits};
+use crate::netfilter::rule::{REGISTERS, RegisterSpan};
 
 /// Register contents, with a mask of the known bits.
 pub struct Registers {
@@ -16,12 +16,12 @@ impl Registers {
     }
 
     /// The contents of a span.
-    pub fn get(&self, span: Span) -> Bits<'_> {
+    pub fn get(&self, span: RegisterSpan) -> Bits<'_> {
         Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
     }
 
     /// Stores bytes in a span; bytes beyond them become unknown. The kernel fills the last 4-byte word with zeros.
-    pub(super) fn put(&mut self, span: Span, bits: Bits<'_>) {
+    pub(super) fn put(&mut self, span: RegisterSpan, bits: Bits<'_>) {
         let end = span.at + span.len;
         let filled = end..end.next_multiple_of(4);
         self.value[filled.clone()].fill(0);
@@ -34,19 +34,19 @@ impl Registers {
         known.iter_mut().zip(bits.known).for_each(|(to, from)| *to = *from);
     }
 
-    pub(super) fn put_known(&mut self, span: Span, bytes: &[u8]) {
+    pub(super) fn put_known(&mut self, span: RegisterSpan, bytes: &[u8]) {
         self.put(span, Bits { value: bytes, known: &[0xff; REGISTERS][..bytes.len().min(REGISTERS)] });
     }
 
-    pub(super) fn forget(&mut self, span: Span) {
+    pub(super) fn forget(&mut self, span: RegisterSpan) {
         self.put(span, Bits { value: &[], known: &[] });
     }
 
     /// A 32-bit number in host byte order.
-    pub fn word(&self, span: Span) -> Word {
-        let bits = self.get(Span { at: span.at, len: 4 });
+    pub fn word(&self, span: RegisterSpan) -> KnownBits {
+        let bits = self.get(RegisterSpan { at: span.at, len: 4 });
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
         let known = number(bits.known);
-        Word { value: number(bits.value) & known, known }
+        KnownBits { value: number(bits.value) & known, known }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::verdict::Verdict;
+use super::verdict::RuleVerdict;
 use crate::netfilter::xt_match;
 
 /// Bytes of the registers of a rule.
@@ -10,7 +10,7 @@ pub const REGISTERS: usize = 80;
 
 /// A span of the registers, within their bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct RegisterSpan {
     /// Offset of the first byte.
     pub at: usize,
     /// Number of bytes.
@@ -19,7 +19,7 @@ pub struct Span {
 
 /// Source of a register's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum RegisterSource {
     /// Bytes of the IP header, from this offset on.
     Network(usize),
     /// Bytes of the TCP header, from this offset on.
@@ -72,17 +72,17 @@ pub enum Effect {
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expression {
+pub enum NftExpression {
     /// Loads a value.
-    Load(Source, Span),
+    Load(RegisterSource, RegisterSpan),
     /// Loads these bytes.
-    Immediate(Span, Box<[u8]>),
+    Immediate(RegisterSpan, Box<[u8]>),
     /// Continues if the comparison of the bytes holds.
-    Compare(Span, Comparison, Box<[u8]>),
+    Compare(RegisterSpan, Comparison, Box<[u8]>),
     /// Continues if the bytes are within a range, or outside of it if inverted.
     Range {
         /// The bytes.
-        of: Span,
+        of: RegisterSpan,
         /// Lowest and highest.
         ends: (Box<[u8]>, Box<[u8]>),
         /// Outside.
@@ -91,7 +91,7 @@ pub enum Expression {
     /// `to = (from & mask) ^ xor`
     Bitwise {
         /// Source.
-        from: Span,
+        from: RegisterSpan,
         /// Offset of the destination, with the same length.
         to: usize,
         /// Of the same length.
@@ -100,19 +100,19 @@ pub enum Expression {
         xor: Box<[u8]>,
     },
     /// Reverses the bytes of each unit, on little-endian hosts; with the unit's size and the length in bytes.
-    ByteOrder(Span, usize, usize),
+    ByteOrder(RegisterSpan, usize, usize),
     /// Continues if the bytes are in a set, or are not if inverted.
-    InSet(Span, usize, bool),
+    InSet(RegisterSpan, usize, bool),
     /// Applies the verdict that a map has for the bytes.
-    VerdictOf(Span, usize),
+    VerdictOf(RegisterSpan, usize),
     /// Loads the value that a map has for the bytes.
-    ValueOf(Span, usize, Span),
+    ValueOf(RegisterSpan, usize, RegisterSpan),
     /// Does it.
-    Verdict(Verdict),
+    Verdict(RuleVerdict),
     /// Does it.
     Effect(Effect),
     /// Sets the packet's mark.
-    SetMark(Span),
+    SetMark(RegisterSpan),
     /// Exempts the packet from connection tracking.
     NoTrack,
     /// An xtables match.
@@ -127,9 +127,9 @@ pub enum Expression {
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct NftRule {
     /// Its handle in `nft`.
     pub handle: u64,
     /// Its expressions, in order.
-    pub expressions: Vec<Expression>,
+    pub expressions: Vec<NftExpression>,
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::index::Index;
-use super::rule::{Effect, Expression, Rule};
+use super::index::RuleIndex;
+use super::rule::{Effect, NftExpression, NftRule};
 use super::sets::Set;
-use super::verdict::Verdict;
+use super::verdict::RuleVerdict;
 use super::xt_match;
 
 /// Type of a base chain (`NFTA_CHAIN_TYPE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChainType {
     /// Filters packets.
     Filter,
     /// Translates addresses; sees only the first packet of a connection.
@@ -28,7 +28,7 @@ pub struct Base {
     /// Chains with lower values come first.
     pub priority: i32,
     /// The type.
-    pub kind: Kind,
+    pub kind: ChainType,
     /// True if its policy is to drop.
     pub drops: bool,
     /// Interfaces, for [`Hook::Ingress`] and [`Hook::Egress`].
@@ -54,7 +54,7 @@ pub enum Hook {
 
 /// `NFPROTO_*` of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
+pub enum NftFamily {
     /// IPv4 and IPv6.
     Inet,
     /// IPv4.
@@ -65,23 +65,23 @@ pub enum Family {
     Netdev,
 }
 
-impl Family {
+impl NftFamily {
     /// As `nft` spells it.
     pub const fn name(self) -> &'static str {
         match self {
-            Family::Inet => "inet",
-            Family::Ip => "ip",
-            Family::Ip6 => "ip6",
-            Family::Netdev => "netdev",
+            NftFamily::Inet => "inet",
+            NftFamily::Ip => "ip",
+            NftFamily::Ip6 => "ip6",
+            NftFamily::Netdev => "netdev",
         }
     }
 
     /// True if its tables see packets of this IP version.
     pub const fn sees(self, v6: bool) -> bool {
         match self {
-            Family::Inet | Family::Netdev => true,
-            Family::Ip => !v6,
-            Family::Ip6 => v6,
+            NftFamily::Inet | NftFamily::Netdev => true,
+            NftFamily::Ip => !v6,
+            NftFamily::Ip6 => v6,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Family {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// Its table's family.
-    pub family: Family,
+    pub family: NftFamily,
     /// Its table.
     pub table: Arc<str>,
     /// Its name.
@@ -98,9 +98,9 @@ pub struct Chain {
     /// Its properties as a base chain; `None` for others.
     pub base: Option<Base>,
     /// Its rules, in order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NftRule>,
     /// Index of the rules that may match a packet.
-    pub index: Index,
+    pub index: RuleIndex,
     /// True if neither it nor a chain that it calls has any effect except to accept.
     pub inert: bool,
     /// True if neither it nor a chain that it calls translates, diverts, copies, marks or untracks packets.
@@ -134,7 +134,7 @@ impl Ruleset {
         let plain = rules.without(|_, rule| is_plain(rule));
         for (chain, (inert, plain)) in rules.chains.iter_mut().zip(inert.into_iter().zip(plain)) {
             (chain.inert, chain.plain) = (inert, plain);
-            chain.index = Index::of(&chain.rules);
+            chain.index = RuleIndex::of(&chain.rules);
         }
         rules
     }
@@ -143,15 +143,15 @@ impl Ruleset {
     pub fn asked_ipsets(&self) -> BTreeSet<u16> {
         let rules = self.chains.iter().flat_map(|chain| &chain.rules);
         let expressions = rules.flat_map(|rule| &rule.expressions);
-        let index = |expression: &Expression| match expression {
-            Expression::Match(xt_match::Match::InIpset { index, .. }) => Some(*index),
+        let index = |expression: &NftExpression| match expression {
+            NftExpression::Match(xt_match::Match::InIpset { index, .. }) => Some(*index),
             _ => None,
         };
         expressions.filter_map(index).collect()
     }
 
     /// For each chain: true if all its rules, and those of the chains that it calls, satisfy a condition.
-    fn without(&self, is_of: impl Fn(&Ruleset, &Rule) -> bool) -> Vec<bool> {
+    fn without(&self, is_of: impl Fn(&Ruleset, &NftRule) -> bool) -> Vec<bool> {
         let mut of: Vec<bool> =
             self.chains.iter().map(|chain| chain.rules.iter().all(|rule| is_of(self, rule))).collect();
         // Callers of each chain.
@@ -172,40 +172,42 @@ impl Ruleset {
         of
     }
 
-    fn verdicts<'a>(&'a self, expression: &'a Expression) -> impl Iterator<Item = Verdict> + 'a {
+    fn verdicts<'a>(&'a self, expression: &'a NftExpression) -> impl Iterator<Item = RuleVerdict> + 'a {
         let (one, many) = match expression {
-            Expression::Verdict(verdict) => (Some(*verdict), None),
-            Expression::VerdictOf(_, set) => (None, Some(self.sets[*set].verdicts())),
+            NftExpression::Verdict(verdict) => (Some(*verdict), None),
+            NftExpression::VerdictOf(_, set) => (None, Some(self.sets[*set].verdicts())),
             _ => (None, None),
         };
         one.into_iter().chain(many.into_iter().flatten())
     }
 
-    fn called<'a>(&'a self, rule: &'a Rule) -> impl Iterator<Item = usize> + 'a {
+    fn called<'a>(&'a self, rule: &'a NftRule) -> impl Iterator<Item = usize> + 'a {
         let verdicts = rule.expressions.iter().flat_map(|expression| self.verdicts(expression));
         verdicts.filter_map(|verdict| match verdict {
-            Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),
+            RuleVerdict::Jump(chain) | RuleVerdict::Goto(chain) => Some(chain),
             _ => None,
         })
     }
 
-    fn is_harmless(&self, rule: &Rule) -> bool {
+    fn is_harmless(&self, rule: &NftRule) -> bool {
         rule.expressions.iter().all(|expression| match expression {
-            Expression::Effect(_) | Expression::SetMark(_) | Expression::NoTrack | Expression::Mark(_) => false,
-            _ => !self.verdicts(expression).any(|verdict| matches!(verdict, Verdict::Drop | Verdict::Queue)),
+            NftExpression::Effect(_) | NftExpression::SetMark(_) | NftExpression::NoTrack | NftExpression::Mark(_) => {
+                false
+            }
+            _ => !self.verdicts(expression).any(|verdict| matches!(verdict, RuleVerdict::Drop | RuleVerdict::Queue)),
         })
     }
 }
 
 /// True if a rule neither changes who receives a packet, nor what later rules see of it.
-fn is_plain(rule: &Rule) -> bool {
+fn is_plain(rule: &NftRule) -> bool {
     rule.expressions.iter().all(|expression| {
         !matches!(
             expression,
-            Expression::Effect(Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_))
-                | Expression::SetMark(_)
-                | Expression::NoTrack
-                | Expression::Mark(_)
+            NftExpression::Effect(Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_))
+                | NftExpression::SetMark(_)
+                | NftExpression::NoTrack
+                | NftExpression::Mark(_)
         )
     })
 }

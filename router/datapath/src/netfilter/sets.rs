@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::bits::{Bits, Truth};
-use crate::netfilter::verdict::Verdict;
+use crate::netfilter::verdict::RuleVerdict;
 
 /// Relation of a set's elements to keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Value {
     /// Bytes.
     Bytes(Box<[u8]>),
     /// A verdict.
-    Verdict(Verdict),
+    Verdict(RuleVerdict),
 }
 
 /// Validity of what was read of a set.
@@ -111,7 +111,7 @@ impl Set {
     }
 
     /// All verdicts in it.
-    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
+    pub fn verdicts(&self) -> impl Iterator<Item = RuleVerdict> + '_ {
         self.elements.iter().chain(&self.catch_all).filter_map(|element| match element.value {
             Value::Verdict(verdict) => Some(verdict),
             _ => None,
@@ -203,11 +203,11 @@ fn within(key: Bits<'_>, element: &Element, fields: &[usize]) -> Truth {
 mod tests {
     use super::*;
 
-    fn element(key: &[u8], ends: bool, verdict: Verdict) -> Element {
+    fn element(key: &[u8], ends: bool, verdict: RuleVerdict) -> Element {
         Element { key: key.into(), key_end: None, ends, stands: Stands::Surely, value: Value::Verdict(verdict) }
     }
 
-    fn found(set: &Set, value: &[u8], known: &[u8]) -> (Truth, Vec<(Verdict, Truth)>) {
+    fn found(set: &Set, value: &[u8], known: &[u8]) -> (Truth, Vec<(RuleVerdict, Truth)>) {
         let mut all = Vec::new();
         let any = set.look_up(Bits { value, known }, false, |value, is| match value {
             Value::Verdict(verdict) => all.push((*verdict, is)),
@@ -220,13 +220,13 @@ mod tests {
     fn a_key_is_found_among_single_ones() {
         let set = Set::new(
             Form::Exact,
-            vec![element(&[9, 0], false, Verdict::Drop), element(&[7, 0], false, Verdict::Accept)],
+            vec![element(&[9, 0], false, RuleVerdict::Drop), element(&[7, 0], false, RuleVerdict::Accept)],
             None,
             Stands::Surely,
         );
-        assert_eq!(found(&set, &[7, 0], &[255, 255]), (Truth::Yes, vec![(Verdict::Accept, Truth::Yes)]));
+        assert_eq!(found(&set, &[7, 0], &[255, 255]), (Truth::Yes, vec![(RuleVerdict::Accept, Truth::Yes)]));
         assert_eq!(found(&set, &[8, 0], &[255, 255]), (Truth::No, vec![]));
-        assert_eq!(found(&set, &[9, 0], &[255, 0]), (Truth::Perhaps, vec![(Verdict::Drop, Truth::Perhaps)]));
+        assert_eq!(found(&set, &[9, 0], &[255, 0]), (Truth::Perhaps, vec![(RuleVerdict::Drop, Truth::Perhaps)]));
         assert_eq!(found(&set, &[0, 0], &[0, 0]).1.len(), 2);
     }
 
@@ -235,12 +235,12 @@ mod tests {
         let set = Set::new(
             Form::Ranges,
             vec![
-                element(&[0], true, Verdict::Continue),
-                element(&[20], true, Verdict::Continue),
-                element(&[10], false, Verdict::Accept),
-                element(&[20], false, Verdict::Drop),
-                element(&[30], true, Verdict::Continue),
-                element(&[250], false, Verdict::Return),
+                element(&[0], true, RuleVerdict::Continue),
+                element(&[20], true, RuleVerdict::Continue),
+                element(&[10], false, RuleVerdict::Accept),
+                element(&[20], false, RuleVerdict::Drop),
+                element(&[30], true, RuleVerdict::Continue),
+                element(&[250], false, RuleVerdict::Return),
             ],
             None,
             Stands::Surely,
@@ -248,35 +248,36 @@ mod tests {
         let verdict = |key: u8| found(&set, &[key], &[255]).1.first().map(|(verdict, _)| *verdict);
         let keys = [0, 9, 10, 19, 20, 29, 30, 249, 250, 255];
         let verdicts = keys.map(verdict);
-        let (accept, drop, back) = (Some(Verdict::Accept), Some(Verdict::Drop), Some(Verdict::Return));
+        let (accept, drop, back) = (Some(RuleVerdict::Accept), Some(RuleVerdict::Drop), Some(RuleVerdict::Return));
         assert_eq!(verdicts, [None, None, accept, accept, drop, drop, None, None, back, back]);
         // 16 to 31.
         let some = found(&set, &[16], &[0xf0]).1;
-        assert_eq!(some, [(Verdict::Accept, Truth::Perhaps), (Verdict::Drop, Truth::Perhaps)]);
+        assert_eq!(some, [(RuleVerdict::Accept, Truth::Perhaps), (RuleVerdict::Drop, Truth::Perhaps)]);
     }
 
     #[test]
     fn fields_are_within_their_ranges_and_others_are_caught() {
-        let mut product = element(&[10, 0, 0, 0, 0, 80, 0, 0], false, Verdict::Drop);
+        let mut product = element(&[10, 0, 0, 0, 0, 80, 0, 0], false, RuleVerdict::Drop);
         product.key_end = Some([10, 0, 0, 255, 0, 90, 0, 0].into());
-        let other = element(&[], false, Verdict::Accept);
+        let other = element(&[], false, RuleVerdict::Accept);
         let set = Set::new(Form::Fields(vec![4, 2]), vec![product], Some(other), Stands::Surely);
         let known = [255; 8];
-        assert_eq!(found(&set, &[10, 0, 0, 7, 0, 85, 0, 0], &known).1, [(Verdict::Drop, Truth::Yes)]);
-        assert_eq!(found(&set, &[10, 0, 1, 7, 0, 85, 0, 0], &known).1, [(Verdict::Accept, Truth::Yes)]);
+        assert_eq!(found(&set, &[10, 0, 0, 7, 0, 85, 0, 0], &known).1, [(RuleVerdict::Drop, Truth::Yes)]);
+        assert_eq!(found(&set, &[10, 0, 1, 7, 0, 85, 0, 0], &known).1, [(RuleVerdict::Accept, Truth::Yes)]);
         assert_eq!(found(&set, &[10, 0, 0, 7, 0, 0, 0, 0], &[255, 255, 255, 255, 0, 0, 255, 255]).1.len(), 2);
     }
 
     #[test]
     fn what_comes_and_goes_by_itself_is_sure_for_now_alone() {
-        let (timed, elements) = (Element { stands: Stands::ForNow, ..element(&[1], false, Verdict::Drop) }, Vec::new());
+        let (timed, elements) =
+            (Element { stands: Stands::ForNow, ..element(&[1], false, RuleVerdict::Drop) }, Vec::new());
         let is = |set: &Set, key: u8, now| set.look_up(Bits { value: &[key], known: &[255] }, now, |_, _| {});
         let one = Set::new(Form::Exact, vec![timed], None, Stands::Surely);
         assert_eq!([is(&one, 1, false), is(&one, 2, false)], [Truth::Perhaps, Truth::No]);
         assert_eq!([is(&one, 1, true), is(&one, 2, true)], [Truth::Yes, Truth::No]);
         let filled = Set::new(Form::Exact, elements, None, Stands::ForNow);
         assert_eq!([is(&filled, 1, false), is(&filled, 1, true)], [Truth::Perhaps, Truth::No]);
-        let limited = Set::new(Form::Exact, vec![element(&[1], false, Verdict::Drop)], None, Stands::Perhaps);
+        let limited = Set::new(Form::Exact, vec![element(&[1], false, RuleVerdict::Drop)], None, Stands::Perhaps);
         assert_eq!([is(&limited, 1, true), is(&limited, 2, true)], [Truth::Perhaps, Truth::Perhaps]);
     }
 

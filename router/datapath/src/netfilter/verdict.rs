@@ -2,7 +2,7 @@
 
 /// Verdict of a rule, or of a chain by its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// The packet continues with the next base chain.
     Accept,
     /// The packet is dropped.

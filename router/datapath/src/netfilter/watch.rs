@@ -8,20 +8,20 @@ use std::time::Instant;
 
 use super::judge::Harm;
 use super::legacy;
-use super::read::{Reader, Reading};
+use super::read::{RulesetReader, RulesetSnapshot};
 use super::rules::Ruleset;
 use crate::netfilter::firewall::Firewall;
 
 /// Reads the rules if they have changed since the last reading.
 #[derive(Debug, Default)]
-pub struct Watch {
-    reader: Option<Reader>,
+pub struct RulesetWatch {
+    reader: Option<RulesetReader>,
     /// Generation of nftables' rules at the last reading.
     generation: Option<u32>,
     last: Arc<Firewall>,
 }
 
-impl Watch {
+impl RulesetWatch {
     /// The last reading of the rules.
     pub fn last(&self) -> &Arc<Firewall> {
         &self.last
@@ -54,7 +54,7 @@ impl Watch {
             self.next(next).legacy = legacy;
         }
         if self.reader.is_none() {
-            self.reader = Reader::open()?;
+            self.reader = RulesetReader::open()?;
         }
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let generation = reader.generation()?;
@@ -71,7 +71,7 @@ impl Watch {
         }
         let begin = Instant::now();
         let (rules, generation) = match reader.read()? {
-            Some(Reading { mut rules, generation }) => {
+            Some(RulesetSnapshot { mut rules, generation }) => {
                 rules.ipsets = reader.ipsets(rules.asked_ipsets())?;
                 (rules, Some(generation))
             }

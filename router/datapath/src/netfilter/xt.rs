@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::xt_match::{ESTABLISHED, INVALID, Match, NEW, UNTRACKED};
-use crate::netfilter::rule::{Effect, Expression};
-use crate::netfilter::verdict::Verdict;
+use crate::netfilter::rule::{Effect, NftExpression};
+use crate::netfilter::verdict::RuleVerdict;
 
 fn byte(info: &[u8], at: usize) -> Option<u8> {
     info.get(at).copied()
@@ -19,11 +19,11 @@ fn word(info: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Parses a match; one that is not understood may match.
-pub fn read_match(name: &str, revision: u32, info: &[u8]) -> Expression {
+pub fn read_match(name: &str, revision: u32, info: &[u8]) -> NftExpression {
     if name == "comment" {
-        return Expression::Nothing;
+        return NftExpression::Nothing;
     }
-    understood(name, revision, info).map_or(Expression::Perhaps(false), Expression::Match)
+    understood(name, revision, info).map_or(NftExpression::Perhaps(false), NftExpression::Match)
 }
 
 fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
@@ -92,21 +92,21 @@ fn states(mask: u32, untracked: u32) -> u32 {
 }
 
 /// Parses a target.
-pub fn read_target(name: &str, revision: u32, info: &[u8]) -> Expression {
+pub fn read_target(name: &str, revision: u32, info: &[u8]) -> NftExpression {
     let effect = match name {
         "MARK" => {
             let marked = word(info, 0).zip(word(info, 4)).filter(|_| revision == 2);
-            return Expression::Mark(marked.map(|(mark, mask)| (mask, mark)));
+            return NftExpression::Mark(marked.map(|(mark, mask)| (mask, mark)));
         }
         // It may restore the mark of a packet.
-        "CONNMARK" => return Expression::Mark(None),
-        "CT" if short(info, 0).is_some_and(|flags| flags & 1 == 0) => return Expression::Nothing,
-        "CT" | "NOTRACK" => return Expression::NoTrack,
+        "CONNMARK" => return NftExpression::Mark(None),
+        "CT" if short(info, 0).is_some_and(|flags| flags & 1 == 0) => return NftExpression::Nothing,
+        "CT" | "NOTRACK" => return NftExpression::NoTrack,
         "LOG" | "NFLOG" | "TRACE" | "AUDIT" | "CLASSIFY" | "SECMARK" | "CONNSECMARK" | "RATEEST" | "LED"
         | "IDLETIMER" | "SET" | "CHECKSUM" | "HMARK" => {
-            return if name == "HMARK" { Expression::Mark(None) } else { Expression::Nothing };
+            return if name == "HMARK" { NftExpression::Mark(None) } else { NftExpression::Nothing };
         }
-        "NFQUEUE" => return Expression::Verdict(Verdict::Queue),
+        "NFQUEUE" => return NftExpression::Verdict(RuleVerdict::Queue),
         "REJECT" => Effect::Reject,
         "MASQUERADE" | "SNAT" | "DNAT" | "REDIRECT" | "NETMAP" => Effect::Translate,
         "TPROXY" | "SYNPROXY" => Effect::Divert,
@@ -114,24 +114,29 @@ pub fn read_target(name: &str, revision: u32, info: &[u8]) -> Expression {
         "TCPMSS" | "TCPOPTSTRIP" | "TOS" | "DSCP" | "TTL" | "HL" | "ECN" => Effect::Rewrite,
         other => Effect::Unknown(Arc::from(other)),
     };
-    Expression::Effect(effect)
+    NftExpression::Effect(effect)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::{Truth, Word};
-    use super::super::packet::{Class, Packet, Segment, Tracked};
+    use super::super::bits::{KnownBits, Truth};
+    use super::super::packet::{AddressClass, RulePacket, SegmentKind, Tracked};
     use super::super::xt_match::{LOCAL, UNICAST};
     use super::*;
 
-    fn packet() -> Packet {
+    fn packet() -> RulePacket {
         let to = "10.0.0.2:8080".parse().unwrap();
-        let packet = Packet::new(Some("10.0.0.1:0".parse().unwrap()), to, Segment::Syn);
-        Packet { tracked: Tracked::New, source: Class::Local, destination: Class::Elsewhere, ..packet }
+        let packet = RulePacket::new(Some("10.0.0.1:0".parse().unwrap()), to, SegmentKind::Syn);
+        RulePacket {
+            tracked: Tracked::New,
+            source: AddressClass::Local,
+            destination: AddressClass::Elsewhere,
+            ..packet
+        }
     }
 
     fn is_of(name: &str, revision: u32, info: &[u8]) -> Truth {
-        understood(name, revision, info).unwrap().is_of(&packet(), Word::of(0x4000))
+        understood(name, revision, info).unwrap().is_of(&packet(), KnownBits::of(0x4000))
     }
 
     fn of(shorts: &[u16], bytes: &[u8]) -> Vec<u8> {
@@ -180,7 +185,7 @@ mod tests {
         assert_eq!(is_of("conntrack", 3, &info), Truth::Perhaps, "and something else");
         assert_eq!(is_of("addrtype", 1, &of(&[0, LOCAL, 0, 0], &[])), Truth::No);
         assert_eq!(is_of("addrtype", 1, &of(&[LOCAL, UNICAST, 0, 0], &[])), Truth::Yes);
-        assert_eq!(read_match("statistic", 0, &[0; 32]), Expression::Perhaps(false));
+        assert_eq!(read_match("statistic", 0, &[0; 32]), NftExpression::Perhaps(false));
     }
 
     #[test]
@@ -198,11 +203,13 @@ mod tests {
 
     #[test]
     fn a_target_that_nobody_knows_counts() {
-        assert_eq!(read_target("LOG", 0, &[]), Expression::Nothing);
-        assert_eq!(read_target("MASQUERADE", 0, &[]), Expression::Effect(Effect::Translate));
-        assert!(matches!(read_target("NOVEL", 0, &[]), Expression::Effect(Effect::Unknown(name)) if &*name == "NOVEL"));
+        assert_eq!(read_target("LOG", 0, &[]), NftExpression::Nothing);
+        assert_eq!(read_target("MASQUERADE", 0, &[]), NftExpression::Effect(Effect::Translate));
+        assert!(
+            matches!(read_target("NOVEL", 0, &[]), NftExpression::Effect(Effect::Unknown(name)) if &*name == "NOVEL")
+        );
         let mark = [0x4000_u32.to_ne_bytes(), 0x4000_u32.to_ne_bytes()].concat();
-        assert_eq!(read_target("MARK", 2, &mark), Expression::Mark(Some((0x4000, 0x4000))));
-        assert_eq!(read_target("MARK", 1, &mark), Expression::Mark(None));
+        assert_eq!(read_target("MARK", 2, &mark), NftExpression::Mark(Some((0x4000, 0x4000))));
+        assert_eq!(read_target("MARK", 1, &mark), NftExpression::Mark(None));
     }
 }

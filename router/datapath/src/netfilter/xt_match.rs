@@ -1,7 +1,7 @@
 //! Matches of xtables (iptables): `-m` of `iptables-nft`.
 
-use crate::netfilter::bits::{Truth, Word};
-use crate::netfilter::packet::{Class, Packet, Tracked};
+use crate::netfilter::bits::{KnownBits, Truth};
+use crate::netfilter::packet::{AddressClass, RulePacket, Tracked};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(super) const LOCAL: u16 = 1 << 2;
 
 impl Match {
     /// Whether a packet matches.
-    pub fn is_of(&self, packet: &Packet, mark: Word) -> Truth {
+    pub fn is_of(&self, packet: &RulePacket, mark: KnownBits) -> Truth {
         match self {
             Match::Tcp { source, destination, flags, set, inverted } => {
                 let port = |is_source, (low, high)| packet.port_is_within(is_source, low, high);
@@ -119,7 +119,7 @@ impl Match {
 }
 
 /// A packet's bit of `NFT_CT_STATE`; `None` if unknown.
-pub fn state(packet: &Packet) -> Option<u32> {
+pub fn state(packet: &RulePacket) -> Option<u32> {
     match packet.tracked {
         Tracked::New => Some(NEW),
         Tracked::Established => Some(ESTABLISHED),
@@ -127,17 +127,17 @@ pub fn state(packet: &Packet) -> Option<u32> {
     }
 }
 
-fn has_flags(packet: &Packet, mask: u8, set: u8) -> Truth {
+fn has_flags(packet: &RulePacket, mask: u8, set: u8) -> Truth {
     let flags = packet.transport().part(13, 1);
     let (value, known) = (u32::from(flags.value[0]), u32::from(flags.known[0]));
-    Word { value, known }.has(u32::from(mask), u32::from(set))
+    KnownBits { value, known }.has(u32::from(mask), u32::from(set))
 }
 
-fn has_class(class: Class, types: u16) -> Truth {
+fn has_class(class: AddressClass, types: u16) -> Truth {
     match class {
         _ if types == 0 => Truth::Yes,
-        Class::Local => Truth::of(types & LOCAL != 0),
-        Class::Elsewhere => Truth::of(types & UNICAST != 0),
-        Class::Unknown => Truth::Perhaps,
+        AddressClass::Local => Truth::of(types & LOCAL != 0),
+        AddressClass::Elsewhere => Truth::of(types & UNICAST != 0),
+        AddressClass::Unknown => Truth::Perhaps,
     }
 }

@@ -13,7 +13,7 @@ use netlink_packet_core::{
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-pub use attributes::{Attributes, list};
+pub use attributes::{NetlinkAttributes, list};
 
 /// Buffer for one datagram, in bytes: the kernel's dumps have at most 32 KiB each.
 pub const DATAGRAM: usize = 64 << 10;
@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A request or an answer: its type, and the bytes after the netlink header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct RawMessage {
     /// `nlmsg_type`.
     pub kind: u16,
     /// The bytes.
     pub payload: Vec<u8>,
 }
 
-impl NetlinkSerializable for Message {
+impl NetlinkSerializable for RawMessage {
     fn message_type(&self) -> u16 {
         self.kind
     }
@@ -43,11 +43,11 @@ impl NetlinkSerializable for Message {
     }
 }
 
-impl NetlinkDeserializable for Message {
+impl NetlinkDeserializable for RawMessage {
     type Error = std::convert::Infallible;
 
     fn deserialize(header: &NetlinkHeader, payload: &[u8]) -> Result<Self, Self::Error> {
-        Ok(Message { kind: header.message_type, payload: payload.to_vec() })
+        Ok(RawMessage { kind: header.message_type, payload: payload.to_vec() })
     }
 }
 
@@ -77,7 +77,7 @@ impl Channel {
     ///
     /// # Errors
     /// The system call's, or the kernel's.
-    pub fn ask(&mut self, question: Message, flags: u16, mut take: impl FnMut(Message)) -> io::Result<()> {
+    pub fn ask(&mut self, question: RawMessage, flags: u16, mut take: impl FnMut(RawMessage)) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
@@ -117,7 +117,7 @@ impl Channel {
 }
 
 /// Splits the first message off a datagram; `None` in its place if it cannot be parsed.
-fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<Message>>, &[u8])> {
+fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<RawMessage>>, &[u8])> {
     let length = u32::from_ne_bytes(bytes.first_chunk().copied()?) as usize;
     if length < 16 || length > bytes.len() {
         return None;

@@ -6,7 +6,7 @@ use std::io;
 use netlink_packet_core::{NLA_F_NESTED, NlaBuffer, NlasIterator};
 use netlink_sys::protocols::NETLINK_GENERIC;
 
-use crate::netlink::channel::{Channel, Message};
+use crate::netlink::channel::{Channel, RawMessage};
 
 // linux/genetlink.h
 const GENL_ID_CTRL: u16 = 16;
@@ -40,7 +40,7 @@ impl Ethtool {
         let mut channel = Channel::open(NETLINK_GENERIC)?;
         let mut family = None;
         let name = attribute(CTRL_ATTR_FAMILY_NAME, b"ethtool\0");
-        channel.ask(Message { kind: GENL_ID_CTRL, payload: command(CTRL_CMD_GETFAMILY, &name) }, 0, |answer| {
+        channel.ask(RawMessage { kind: GENL_ID_CTRL, payload: command(CTRL_CMD_GETFAMILY, &name) }, 0, |answer| {
             let id = find(answer.payload.get(GENLMSG..).unwrap_or_default(), CTRL_ATTR_FAMILY_ID);
             family = id.and_then(|id| Some(u16::from_ne_bytes(id.first_chunk().copied()?)));
         })?;
@@ -55,7 +55,7 @@ impl Ethtool {
     pub fn features(&mut self, interface: u32) -> io::Result<BTreeSet<String>> {
         let device = attribute(ETHTOOL_A_HEADER_DEV_INDEX, &interface.to_ne_bytes());
         let header = attribute(ETHTOOL_A_FEATURES_HEADER | NLA_F_NESTED, &device);
-        let question = Message { kind: self.family, payload: command(ETHTOOL_MSG_FEATURES_GET, &header) };
+        let question = RawMessage { kind: self.family, payload: command(ETHTOOL_MSG_FEATURES_GET, &header) };
         let mut names = BTreeSet::new();
         self.channel.ask(question, 0, |answer| names = active(&answer.payload))?;
         Ok(names)

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::netlink::channel::{Channel, Message};
+use crate::netlink::channel::{Channel, RawMessage};
 use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
 use netlink_sys::protocols::NETLINK_XFRM;
 use router_common::maps::mapped;
@@ -37,7 +37,7 @@ const OPTIONAL: usize = 50;
 
 /// Direction of the packets that a policy selects (`XFRM_POLICY_*`). Policies of single sockets have other directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum XfrmDirection {
     /// Packets that arrive.
     In,
     /// Packets that leave.
@@ -70,8 +70,8 @@ impl Selector {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Policy {
-    direction: Direction,
+struct XfrmPolicy {
+    direction: XfrmDirection,
     selector: Selector,
     /// Policies with lower values are evaluated first.
     priority: u32,
@@ -84,7 +84,7 @@ struct Policy {
 /// All policies for TCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
-    policies: Vec<Policy>,
+    policies: Vec<XfrmPolicy>,
     /// True if packets that no policy selects are blocked: arriving ones, leaving ones.
     blocks: [bool; 2],
 }
@@ -100,7 +100,7 @@ impl Policies {
             channel => channel?,
         };
         let mut found = Policies::default();
-        channel.ask(Message { kind: GET_POLICY, payload: vec![0; 64] }, NLM_F_DUMP, |answer| {
+        channel.ask(RawMessage { kind: GET_POLICY, payload: vec![0; 64] }, NLM_F_DUMP, |answer| {
             if answer.kind == NEW_POLICY {
                 found.policies.extend(policy(&answer.payload));
             }
@@ -108,7 +108,7 @@ impl Policies {
         // Stable: among policies of one priority, the first in the list is evaluated first.
         found.policies.sort_by_key(|policy| policy.priority);
         // `struct xfrm_userpolicy_default`: in, forwarded, out.
-        let defaults = channel.ask(Message { kind: GET_DEFAULT, payload: vec![0; 4] }, 0, |answer| {
+        let defaults = channel.ask(RawMessage { kind: GET_DEFAULT, payload: vec![0; 4] }, 0, |answer| {
             if let [coming, _, going, ..] = answer.payload[..] {
                 found.blocks = [coming, going].map(|default| default == DEFAULT_BLOCK);
             }
@@ -126,22 +126,22 @@ impl Policies {
     }
 
     /// True if a policy may select TCP packets from one address to another.
-    pub fn concern(&self, direction: Direction, from: IpAddr, to: IpAddr) -> bool {
+    pub fn concern(&self, direction: XfrmDirection, from: IpAddr, to: IpAddr) -> bool {
         let of = |selector: &&Selector| selector.is_of(to) && covers(selector.source, from);
         self.of(direction).map(|policy| &policy.selector).filter(of).any(|selector| covers(selector.destination, to))
     }
 
     /// True if a policy may select leaving TCP packets with this source address, for any destination.
     pub fn concern_source(&self, from: IpAddr) -> bool {
-        let mut selectors = self.of(Direction::Out).map(|policy| &policy.selector);
+        let mut selectors = self.of(XfrmDirection::Out).map(|policy| &policy.selector);
         selectors.any(|selector| selector.is_of(from) && covers(selector.source, from))
     }
 
     /// True if TCP packets from one address to another certainly do not pass unchanged. Port 0 stands for an unknown
     /// port.
-    pub fn stop(&self, direction: Direction, from: SocketAddr, to: SocketAddr) -> bool {
-        let of = |policy: &&Policy| {
-            let Policy { selector, partial, .. } = policy;
+    pub fn stop(&self, direction: XfrmDirection, from: SocketAddr, to: SocketAddr) -> bool {
+        let of = |policy: &&XfrmPolicy| {
+            let XfrmPolicy { selector, partial, .. } = policy;
             selector.is_of(to.ip())
                 && covers(selector.source, from.ip())
                 && covers(selector.destination, to.ip())
@@ -154,7 +154,7 @@ impl Policies {
         }
     }
 
-    fn of(&self, direction: Direction) -> impl Iterator<Item = &Policy> {
+    fn of(&self, direction: XfrmDirection) -> impl Iterator<Item = &XfrmPolicy> {
         self.policies.iter().filter(move |policy| policy.direction == direction)
     }
 }
@@ -169,13 +169,13 @@ fn covers((network, bits): (u128, u8), address: IpAddr) -> bool {
 }
 
 /// The policy in a `struct xfrm_userpolicy_info` and the attributes behind it, if it concerns TCP.
-fn policy(payload: &[u8]) -> Option<Policy> {
+fn policy(payload: &[u8]) -> Option<XfrmPolicy> {
     let policy = payload.get(..POLICY)?;
     let family = i32::from(u16::from_ne_bytes([policy[40], policy[41]]));
     let (destination_bits, source_bits, protocol) = (policy[42], policy[43], policy[44]);
     let direction = match policy[DIRECTION] {
-        0 => Direction::In,
-        1 => Direction::Out,
+        0 => XfrmDirection::In,
+        1 => XfrmDirection::Out,
         _ => return None,
     };
     if !matches!(protocol, 0 | PROTOCOL_TCP) {
@@ -207,10 +207,10 @@ fn policy(payload: &[u8]) -> Option<Policy> {
     let templates = attributes().find(|attribute| attribute.kind() == TEMPLATES);
     let mut templates = templates.as_ref().map(|found| found.value().chunks_exact(TEMPLATE)).into_iter().flatten();
     let transforms = match direction {
-        Direction::Out => templates.next().is_some(),
-        Direction::In => templates.any(|template| template[OPTIONAL] == 0),
+        XfrmDirection::Out => templates.next().is_some(),
+        XfrmDirection::In => templates.any(|template| template[OPTIONAL] == 0),
     };
-    Some(Policy {
+    Some(XfrmPolicy {
         direction,
         selector,
         priority: u32::from_ne_bytes(*policy.get(PRIORITY..)?.first_chunk()?),
@@ -249,7 +249,7 @@ mod tests {
         let networks = [(v4([10, 98, 0, 0]), 16), (v4([10, 99, 0, 0]), 24)];
         let policies = of(&[bytes_of(libc::AF_INET, networks, 0, 1)]);
         let concern =
-            |from: &str, to: &str| policies.concern(Direction::Out, from.parse().unwrap(), to.parse().unwrap());
+            |from: &str, to: &str| policies.concern(XfrmDirection::Out, from.parse().unwrap(), to.parse().unwrap());
         assert!(concern("10.99.0.7", "10.98.255.1"));
         assert!(!concern("10.99.1.7", "10.98.255.1"));
         assert!(!concern("10.99.0.7", "10.97.0.1"));
@@ -265,9 +265,9 @@ mod tests {
         let all = of(&[bytes_of(libc::AF_INET6, [([0; 16], 0), ([0; 16], 0)], PROTOCOL_TCP, 0)]);
         let concern =
             |direction, from: &str, to: &str| all.concern(direction, from.parse().unwrap(), to.parse().unwrap());
-        assert!(concern(Direction::In, "fd00::1", "fd00::2"));
-        assert!(!concern(Direction::Out, "fd00::1", "fd00::2"));
-        assert!(!concern(Direction::In, "10.99.0.7", "10.98.0.1"));
+        assert!(concern(XfrmDirection::In, "fd00::1", "fd00::2"));
+        assert!(!concern(XfrmDirection::Out, "fd00::1", "fd00::2"));
+        assert!(!concern(XfrmDirection::In, "10.99.0.7", "10.98.0.1"));
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let networks = [(v4([10, 98, 0, 0]), 16), (v4([10, 99, 0, 0]), 24)];
         let stops = |policies: &Policies, port| {
             let [from, to] = [([10, 99, 0, 7], 40_000), ([10, 98, 0, 1], port)].map(SocketAddr::from);
-            policies.stop(Direction::Out, from, to)
+            policies.stop(XfrmDirection::Out, from, to)
         };
         let allows = bytes_of(libc::AF_INET, networks, 0, 1);
         assert!(!stops(&of(std::slice::from_ref(&allows)), 80), "it passes as it is");
@@ -299,7 +299,7 @@ mod tests {
         let coming = |optional| {
             let bytes = bytes_of(libc::AF_INET, networks, 0, 0);
             let [from, to] = [([10, 99, 0, 7], 9000), ([10, 98, 0, 1], 40_000)].map(SocketAddr::from);
-            of(&[[bytes, template(optional)].concat()]).stop(Direction::In, from, to)
+            of(&[[bytes, template(optional)].concat()]).stop(XfrmDirection::In, from, to)
         };
         assert_eq!([coming(0), coming(1)], [true, false]);
         let default = Policies { blocks: [false, true], ..Policies::default() };

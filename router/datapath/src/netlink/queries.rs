@@ -14,13 +14,13 @@ use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, Ro
 use netlink_sys::protocols::NETLINK_ROUTE;
 
 use crate::interfaces::{Interfaces, LeftAlone, Pair};
-use crate::netlink::channel::{Channel, Message};
+use crate::netlink::channel::{Channel, RawMessage};
 
 const PROTOCOL_TCP: u8 = 6;
 
 /// The kernel's route for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct RouteLookup {
     /// The source address that the kernel would choose.
     pub source: IpAddr,
     /// The interface that the packet would leave by.
@@ -35,7 +35,7 @@ pub struct Hop {
 
 /// Properties of a packet, besides its destination, that routing rules may match (ip-rule(8)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum RoutingSelector {
     /// A socket of this process that connects by TCP to a port.
     Socket {
         /// The port.
@@ -95,7 +95,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The system call's. The kernel's answers (unreachable, prohibited, …) are no errors, but `None`.
-    pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<Hop>> {
+    pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<RouteLookup>> {
         self.hop_for(to, None)
     }
 
@@ -103,7 +103,7 @@ impl Netlink {
     ///
     /// # Errors
     /// As of [`Netlink::hop_to`].
-    pub fn hop_for(&mut self, to: IpAddr, asker: Option<Asker>) -> io::Result<Option<Hop>> {
+    pub fn hop_for(&mut self, to: IpAddr, asker: Option<RoutingSelector>) -> io::Result<Option<RouteLookup>> {
         let mut question = RouteMessage::default();
         (question.header.address_family, question.header.destination_prefix_length) = match to {
             IpAddr::V4(_) => (netlink_packet_route::AddressFamily::Inet, 32),
@@ -111,10 +111,10 @@ impl Netlink {
         };
         question.attributes.push(RouteAttribute::Destination(to.into()));
         match asker {
-            Some(Asker::Socket { port }) => {
+            Some(RoutingSelector::Socket { port }) => {
                 question.attributes.extend([RouteAttribute::IpProto(PROTOCOL_TCP), RouteAttribute::Dport(port)])
             }
-            Some(Asker::Program { source, interface, mark }) => {
+            Some(RoutingSelector::Program { source, interface, mark }) => {
                 question.header.source_prefix_length = question.header.destination_prefix_length;
                 question.attributes.extend([
                     RouteAttribute::Source(source.into()),
@@ -147,7 +147,7 @@ impl Netlink {
     ) -> io::Result<()> {
         let mut payload = vec![0; NetlinkSerializable::buffer_len(&question)];
         question.serialize(&mut payload);
-        self.channel.ask(Message { kind: question.message_type(), payload }, flags, |answer| {
+        self.channel.ask(RawMessage { kind: question.message_type(), payload }, flags, |answer| {
             if let Ok(answer) = RouteNetlinkMessage::parse_with_param(&answer.payload, answer.kind) {
                 take(answer);
             }
@@ -238,7 +238,7 @@ fn own_address(message: &AddressMessage) -> Option<IpAddr> {
     })
 }
 
-fn usable_hop(route: &RouteMessage) -> Option<Hop> {
+fn usable_hop(route: &RouteMessage) -> Option<RouteLookup> {
     if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
         return None;
     }
@@ -268,7 +268,7 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
             _ => {}
         }
     }
-    Some(Hop { source: source.or(asked_from)?, interface: interface?, mtu, encapsulated, gateway })
+    Some(RouteLookup { source: source.or(asked_from)?, interface: interface?, mtu, encapsulated, gateway })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
 use router_common::maps::mapped;
 
-use crate::netlink::channel::Message;
+use crate::netlink::channel::RawMessage;
 use crate::netlink::queries::Netlink;
 
 // linux/rtnetlink.h
@@ -29,7 +29,7 @@ const PROTOCOL_TCP: u8 = 6;
 
 /// The matches of a rule that are used here: addresses, ports, and whether it matches marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct RoutingRule {
     v6: bool,
     source: (u128, u8),
     destination: (u128, u8),
@@ -40,7 +40,7 @@ struct Rule {
     marks: bool,
 }
 
-impl Rule {
+impl RoutingRule {
     fn may_be_from(&self, source: SocketAddr) -> bool {
         let in_ports = self.source_ports.is_none_or(|(low, high)| {
             // An unknown port may be any port.
@@ -52,7 +52,7 @@ impl Rule {
 
 /// The rules of this host that match ports, protocols, marks, users, or the interface that a socket is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RoutingRules(Vec<Rule>);
+pub struct RoutingRules(Vec<RoutingRule>);
 
 impl RoutingRules {
     /// True if there are none.
@@ -70,7 +70,8 @@ impl RoutingRules {
     /// True if a rule may route a listener's answers by properties that the kernel programs' look-up does not have:
     /// ports, and the packet's mark, which differs.
     pub fn tell_answers_apart(&self, listener: SocketAddr) -> bool {
-        let of_more = |rule: &&Rule| rule.source_ports.is_some() || rule.destination_ports.is_some() || rule.marks;
+        let of_more =
+            |rule: &&RoutingRule| rule.source_ports.is_some() || rule.destination_ports.is_some() || rule.marks;
         self.0.iter().filter(of_more).any(|rule| rule.may_be_from(listener))
     }
 }
@@ -91,7 +92,7 @@ impl Netlink {
     /// The system call's, or the kernel's.
     pub fn routing_rules(&mut self) -> io::Result<RoutingRules> {
         let mut found = RoutingRules::default();
-        self.channel.ask(Message { kind: RTM_GETRULE, payload: vec![0; HEADER] }, NLM_F_DUMP, |answer| {
+        self.channel.ask(RawMessage { kind: RTM_GETRULE, payload: vec![0; HEADER] }, NLM_F_DUMP, |answer| {
             if answer.kind == RTM_NEWRULE {
                 found.0.extend(rule(&answer.payload));
             }
@@ -101,14 +102,14 @@ impl Netlink {
 }
 
 /// A rule of IPv4 or IPv6 that matches more.
-fn rule(payload: &[u8]) -> Option<Rule> {
+fn rule(payload: &[u8]) -> Option<RoutingRule> {
     let header = payload.get(..HEADER)?;
     let v6 = match i32::from(header[0]) {
         libc::AF_INET => false,
         libc::AF_INET6 => true,
         _ => return None,
     };
-    let mut rule = Rule {
+    let mut rule = RoutingRule {
         v6,
         source: (0, 0),
         destination: (0, 0),

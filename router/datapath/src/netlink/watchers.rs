@@ -11,7 +11,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp, XdpAttache
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use crate::interfaces::Pair;
-use crate::netlink::channel::{Channel, Message};
+use crate::netlink::channel::{Channel, RawMessage};
 use crate::netlink::queries::Netlink;
 
 // linux/rtnetlink.h
@@ -40,7 +40,7 @@ impl Netlink {
     /// The system call's, or the kernel's.
     pub fn disciplines(&mut self) -> io::Result<Disciplines> {
         let mut found = Disciplines::new();
-        let question = Message { kind: RTM_GETQDISC, payload: vec![0; TCMSG] };
+        let question = RawMessage { kind: RTM_GETQDISC, payload: vec![0; TCMSG] };
         self.channel.ask(question, NLM_F_DUMP, |answer| {
             if answer.kind == RTM_NEWQDISC
                 && let Some((interface, name)) = discipline(&answer.payload)
@@ -60,7 +60,7 @@ impl Netlink {
         let mut payload = vec![0; TCMSG];
         payload[4..8].copy_from_slice(&interface.to_ne_bytes());
         payload[12..16].copy_from_slice(&EGRESS.to_ne_bytes());
-        self.channel.ask(Message { kind: RTM_GETTFILTER, payload }, NLM_F_DUMP, |answer| {
+        self.channel.ask(RawMessage { kind: RTM_GETTFILTER, payload }, NLM_F_DUMP, |answer| {
             if answer.kind == RTM_NEWTFILTER {
                 found.push(filter_priority(&answer.payload));
             }
@@ -97,7 +97,7 @@ pub fn interface_chains() -> io::Result<bool> {
     };
     let mut any = false;
     // `struct nfgenmsg`: family, version, resource.
-    let question = Message { kind: GET_CHAIN, payload: vec![NFPROTO_NETDEV, 0, 0, 0] };
+    let question = RawMessage { kind: GET_CHAIN, payload: vec![NFPROTO_NETDEV, 0, 0, 0] };
     match channel.ask(question, NLM_F_DUMP, |_| any = true) {
         // nfnetlink(7) lacks the subsystem.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT)) => Ok(false),

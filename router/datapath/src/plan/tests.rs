@@ -31,7 +31,7 @@ fn label(route: u32) -> RouteLabel {
 
 /// A pool of `version` endpoints. Another version is another pool; `interface` is the interface to each endpoint.
 fn add_pool(image: &mut MapImage, route: u32, version: u32, interface: u32) {
-    let slots: Slots = (0..version)
+    let slots: PoolSlots = (0..version)
         .map(|slot| SlotEntry { endpoint: slot + 1 + route % 2, threshold: u32::MAX, alias: slot })
         .collect();
     for slot in slots.iter() {
@@ -136,7 +136,7 @@ fn a_listener_that_tells_another_size_is_never_away() {
         ..MapImage::default()
     };
     let changes = plan(&image(1460), &image(1360));
-    assert_eq!(changes, [Change::PutListener((Ipv4Addr::LOCALHOST.into(), 443), listener(1360))]);
+    assert_eq!(changes, [MapWrite::PutListener((Ipv4Addr::LOCALHOST.into(), 443), listener(1360))]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn no_wildcard_has_a_name_that_comes_or_goes() {
     let image = MapImage { hosts: hosts.into(), ..MapImage::default() };
     let written = |now: &MapImage, wanted: &MapImage| -> Vec<String> {
         let host = |change| match change {
-            Change::PutHost((.., host), _) | Change::RemoveHost((.., host)) => host,
+            MapWrite::PutHost((.., host), _) | MapWrite::RemoveHost((.., host)) => host,
             other => panic!("{other:?}"),
         };
         plan(now, wanted).into_iter().map(host).collect()
@@ -168,10 +168,10 @@ fn a_listener_that_serves_something_else_waits_for_what_it_serves() {
     };
     for wanted in [image(2, 2), image(1, 1)] {
         let changes = plan(&image(1, 2), &wanted);
-        assert!(matches!(changes.last(), Some(Change::PutListener(..))), "{changes:?}");
+        assert!(matches!(changes.last(), Some(MapWrite::PutListener(..))), "{changes:?}");
     }
     let anew = plan(&MapImage::default(), &image(1, 2));
-    assert!(matches!(anew.as_slice(), [Change::AddRoute(..), Change::PutListener(..)]), "{anew:?}");
+    assert!(matches!(anew.as_slice(), [MapWrite::AddRoute(..), MapWrite::PutListener(..)]), "{anew:?}");
 }
 
 #[test]
@@ -179,5 +179,5 @@ fn slots_go_with_their_number() {
     let mut image = MapImage::default();
     add_pool(&mut image, 1, 3, 1);
     let changes = plan(&image, &MapImage::default());
-    assert!(changes.contains(&Change::RemoveSlots(13, 3)), "{changes:?}");
+    assert!(changes.contains(&MapWrite::RemoveSlots(13, 3)), "{changes:?}");
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use router_listener::{BindState, Protocol};
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
-use router_table::table::{Cluster, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, RouteKind, WeightedService};
 
 use super::*;
 use crate::plan::plan;
@@ -39,7 +39,7 @@ fn all_ways() -> Ways {
 }
 
 fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
-    let services = services.iter().map(|(weight, hosts)| ServiceEndpoints {
+    let services = services.iter().map(|(weight, hosts)| WeightedService {
         service: "web".into(),
         port: None,
         weight: u32::from(*weight),
@@ -112,7 +112,7 @@ fn a_route_with_an_endpoint_that_the_relay_alone_reaches_is_relayed() {
         put(&mut pools, id, &route(&[(1, &[1]), (1, &[2])]));
     }
     let endpoint = (Ipv4Addr::new(10, 0, 0, 2), 8443).into();
-    let why = Relayed { endpoint, obstacle: Obstacle::SmallMtu };
+    let why = RelayReason { endpoint, obstacle: Obstacle::SmallMtu };
     assert_eq!(**pools.relayed(), BTreeMap::from([(1, why.clone()), (2, why)]));
     let relayed = image(&mut pools);
     assert_eq!((relayed.pools[&1].slots, relayed.endpoints.len()), (0, 0), "its share is not the other endpoint's");
@@ -233,7 +233,7 @@ proptest! {
         let ways = all_ways();
         let mut pools = pools(&ways);
         let mut image = MapImage::default();
-        let mut ever: BTreeMap<u32, Slots> = BTreeMap::new();
+        let mut ever: BTreeMap<u32, PoolSlots> = BTreeMap::new();
         for ((route_id, hosts), (host, way)) in steps.into_iter().zip(lost) {
             match way {
                 Some(segment) => drop(ways.borrow_mut().insert(host, segment)),

@@ -15,7 +15,7 @@ use crate::redirect_peer::PeerRedirect;
 
 /// Inputs of the data path.
 #[derive(Clone)]
-pub struct Inputs {
+pub struct DataPathInputs {
     /// The routing table.
     pub tables: watch::Receiver<Arc<RoutingTable>>,
     /// Listening addresses.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::flow_log::Relayed;
+use crate::flow_log::RelayedCounts;
 use crate::image::MapImage;
 
 /// State of the kernel data path: what was written, and what failed.
@@ -37,7 +37,7 @@ pub struct Programmed {
     /// Another agent writes the maps now.
     pub superseded: bool,
     /// Relayed connections, by route and reason.
-    pub relayed: Relayed,
+    pub relayed: RelayedCounts,
     pub(super) wanted: Arc<Mutex<MapImage>>,
 }
 

@@ -15,22 +15,22 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::egress_routes::{KernelPaths, PathCache};
 use crate::flow_log::Reporter;
-use crate::host::{Answer, Order, Question, Told, Watch};
+use crate::host::{HostReport, HostWatch, Question, WatchReply, WatchRequest};
 use crate::image::MapImage;
 use crate::interfaces::Interfaces;
-use crate::kernel::Kernel;
+use crate::kernel::KernelPrograms;
 use crate::lower::{RouteIds, forget_gone, lower, lower_changes};
 use crate::maps::write::Maps;
 use crate::maps::{KernelMaps, make_all, reconcile};
 use crate::netlink::queries::Netlink;
 use crate::obstacles::AgentAlone;
-use crate::plan::{Change, plan};
+use crate::plan::{MapWrite, plan};
 use crate::pools::Pools;
 use crate::ports::PortRange;
-use crate::reconciler::inputs::Inputs;
+use crate::reconciler::inputs::DataPathInputs;
 use crate::reconciler::programmed::Programmed;
 use crate::redirect_peer::Peers;
-use crate::taken::Taken;
+use crate::taken::TakenFlows;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ struct Lowered {
     local: Vec<IpAddr>,
 }
 
-pub(super) struct State {
+pub(super) struct ReconcilerState {
     maps: KernelMaps,
     /// Content of the maps.
     now: MapImage,
@@ -54,9 +54,9 @@ pub(super) struct State {
     pools: Pools<PathCache<KernelPaths>>,
     ports: PortRange,
     peers: Peers,
-    taken: Taken,
+    taken: TakenFlows,
     /// The thread that inspects the host.
-    watch: Watch,
+    watch: HostWatch,
     /// The first inspection has completed.
     looked: bool,
     /// Why all connections to a listener are relayed, for the listeners asked about.
@@ -70,18 +70,18 @@ pub(super) struct State {
     pub reporter: Rc<RefCell<Reporter>>,
 }
 
-impl State {
+impl ReconcilerState {
     pub fn new(
         maps: KernelMaps,
         ports: PortRange,
         peers: Peers,
-        taken: Taken,
-        watch: Watch,
-        inputs: &Inputs,
+        taken: TakenFlows,
+        watch: HostWatch,
+        inputs: &DataPathInputs,
     ) -> io::Result<Self> {
         let wanted = Arc::new(Mutex::new(MapImage::default()));
         let paths = PathCache::new(KernelPaths::new(Netlink::open()?));
-        Ok(State {
+        Ok(ReconcilerState {
             maps,
             now: MapImage::default(),
             lowered: None,
@@ -148,7 +148,7 @@ impl State {
 
     /// Attaches to new interfaces, reads addresses, and orders a look-up of the routes to endpoints. `false` if nothing
     /// changed yet.
-    pub fn look(&mut self, kernel: &mut Kernel) -> bool {
+    pub fn look(&mut self, kernel: &mut KernelPrograms) -> bool {
         let paths = &mut self.pools.paths;
         match paths.source.netlink().interfaces() {
             Ok(found) if found != self.interfaces => {
@@ -171,7 +171,7 @@ impl State {
         self.look_at_host(true);
         // Nothing is steered before the host has been inspected.
         if !self.looked
-            && let Some(Told::Looked(answer)) = self.watch.wait()
+            && let Some(WatchReply::Looked(answer)) = self.watch.wait()
         {
             self.follow_host(answer);
         }
@@ -186,7 +186,7 @@ impl State {
         let paths = &self.pools.paths;
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let listeners = wanted.listeners.keys().chain(wanted.unsteered.keys());
-        self.watch.order(Order::Look(Question {
+        self.watch.order(WatchRequest::Look(Question {
             ways: ways || !self.looked,
             local: self.interfaces.addresses.clone(),
             attached: paths.source.attached.clone(),
@@ -198,17 +198,17 @@ impl State {
 
     /// Orders a search for connections that the host's rules stop.
     pub fn look_at_carried(&self) {
-        self.watch.order(Order::Carried);
+        self.watch.order(WatchRequest::Carried);
     }
 
     /// Waits for the next result of an inspection.
-    pub async fn told(&self) -> Told {
+    pub async fn told(&self) -> WatchReply {
         self.watch.told().await
     }
 
     /// Applies the result of an inspection. True if the host treats packets differently than before.
-    pub fn follow_host(&mut self, answer: Answer) -> bool {
-        let Answer { host, ways, mut taken } = answer;
+    pub fn follow_host(&mut self, answer: HostReport) -> bool {
+        let HostReport { host, ways, mut taken } = answer;
         self.looked = true;
         let changed = !Arc::ptr_eq(&host, &self.pools.paths.source.host);
         self.pools.paths.source.follow(Arc::clone(&host));
@@ -240,12 +240,12 @@ impl State {
     }
 
     /// Updates the interfaces that permit `bpf_redirect_peer`. `false` if nothing changed.
-    pub fn look_at_peers(&mut self, kernel: &Kernel) -> bool {
+    pub fn look_at_peers(&mut self, kernel: &KernelPrograms) -> bool {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
     }
 
     /// Interfaces without the programs, and why.
-    pub fn left_alone(&self, kernel: &Kernel) -> Vec<(String, String)> {
+    pub fn left_alone(&self, kernel: &KernelPrograms) -> Vec<(String, String)> {
         let left = self.interfaces.left_alone.iter().map(|(name, why)| (name.clone(), why.text().to_owned()));
         left.chain(kernel.failed().map(|(name, why)| (name.to_owned(), why.to_owned()))).collect()
     }
@@ -296,7 +296,7 @@ impl State {
         wanted: &mut MapImage,
         table: &Arc<RoutingTable>,
         listeners: &Arc<Vec<ListenerState>>,
-    ) -> Option<Vec<Change>> {
+    ) -> Option<Vec<MapWrite>> {
         let from = Lowered { table: Arc::clone(table), listeners: Arc::clone(listeners), local: self.local.clone() };
         if let Some(old) = self.lowered.replace(from)
             && *old.listeners == **listeners
@@ -307,7 +307,7 @@ impl State {
         {
             let changes = plan(&gone, &come);
             let removed = changes.iter().filter_map(|change| match change {
-                Change::RemoveRoute(id) => Some((*id, wanted.routes.get(id)?)),
+                MapWrite::RemoveRoute(id) => Some((*id, wanted.routes.get(id)?)),
                 _ => None,
             });
             self.reporter.borrow_mut().follow(table, removed);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use router_api::defaults::Defaults;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_common::maps::PROTOCOL_HTTP;
 use router_common::verdict::{Reason, Verdict};
@@ -125,7 +125,7 @@ fn table(routes: Vec<Value>, sites: Vec<VirtualHost>) -> Arc<RouterTable> {
         "spec": {"routeAdmission": {"wildcardPolicy": "WildcardsAllowed"}}});
     let mut resources = Resources::default();
     for value in routes.into_iter().chain([controller]) {
-        if let Outcome::Good(object) =
+        if let ParseOutcome::Good(object) =
             parse(value, Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome
         {
             resources.insert(&object);

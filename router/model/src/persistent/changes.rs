@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 
 use super::node::Node;
-use super::same::Same;
+use super::same::Identity;
 
 /// A key at which two versions differ.
 #[derive(Debug)]
-pub struct Changed<'m, K, V> {
+pub struct Difference<'m, K, V> {
     /// The key.
     pub key: &'m K,
     /// Its value in the older version.
@@ -17,10 +17,10 @@ pub struct Changed<'m, K, V> {
 }
 
 /// The differences, in order of key.
-pub fn between<'m, K: Ord, V: Same>(
+pub fn between<'m, K: Ord, V: Identity>(
     old: &'m Node<K, V>,
     new: &'m Node<K, V>,
-) -> impl Iterator<Item = Changed<'m, K, V>> {
+) -> impl Iterator<Item = Difference<'m, K, V>> {
     let mut walk = if old.is(new) { None } else { Some((Cursor::new(old), Cursor::new(new))) };
     std::iter::from_fn(move || {
         let (old, new) = walk.as_mut()?;
@@ -28,7 +28,10 @@ pub fn between<'m, K: Ord, V: Same>(
     })
 }
 
-fn next<'m, K: Ord, V: Same>(old: &mut Cursor<'m, K, V>, new: &mut Cursor<'m, K, V>) -> Option<Changed<'m, K, V>> {
+fn next<'m, K: Ord, V: Identity>(
+    old: &mut Cursor<'m, K, V>,
+    new: &mut Cursor<'m, K, V>,
+) -> Option<Difference<'m, K, V>> {
     loop {
         match (old.peek(), new.peek()) {
             (None, None) => return None,
@@ -62,7 +65,7 @@ fn next<'m, K: Ord, V: Same>(old: &mut Cursor<'m, K, V>, new: &mut Cursor<'m, K,
                     old.skip();
                     new.skip();
                     if !was.same(is) {
-                        return Some(Changed { key: b, old: Some(was), new: Some(is) });
+                        return Some(Difference { key: b, old: Some(was), new: Some(is) });
                     }
                 }
             },
@@ -129,15 +132,15 @@ impl<'m, K, V> Cursor<'m, K, V> {
         }
     }
 
-    fn removed(&mut self) -> Option<Changed<'m, K, V>> {
+    fn removed(&mut self) -> Option<Difference<'m, K, V>> {
         let [(key, value), ..] = self.entries else { return None };
         self.skip();
-        Some(Changed { key, old: Some(value), new: None })
+        Some(Difference { key, old: Some(value), new: None })
     }
 
-    fn added(&mut self) -> Option<Changed<'m, K, V>> {
+    fn added(&mut self) -> Option<Difference<'m, K, V>> {
         let [(key, value), ..] = self.entries else { return None };
         self.skip();
-        Some(Changed { key, old: None, new: Some(value) })
+        Some(Difference { key, old: None, new: Some(value) })
     }
 }

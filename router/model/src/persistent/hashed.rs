@@ -1,5 +1,5 @@
 //! A persistent hash map in which a look-up has one cache miss, on the line that holds both hash and value. The tree of
-//! [`Sorted`](super::Sorted) has one on each of its lower levels.
+//! [`OrderedMap`](super::OrderedMap) has one on each of its lower levels.
 //!
 //! Chunks are tables with linear probing (Knuth, TAOCP 3, 6.4, algorithms L and R). The first bits of a hash select the
 //! chunk, the last bits the slot. A change copies one chunk and the list of chunks.
@@ -13,7 +13,7 @@ const SMALLEST: usize = 4;
 
 /// See the module. Hashes must be uniformly distributed and not under an attacker's control. Values should be cheap to
 /// clone.
-pub struct Hashed<V> {
+pub struct HashedMap<V> {
     /// 2^`bits` chunks.
     chunks: Arc<[Chunk<V>]>,
     bits: u32,
@@ -23,17 +23,17 @@ pub struct Hashed<V> {
 /// Aligned so that no slot of half a cache line crosses lines: the reference counts of the `Arc` precede the slots.
 #[derive(Clone)]
 #[repr(align(32))]
-struct Slot<V>(Option<(u64, V)>);
+struct HashSlot<V>(Option<(u64, V)>);
 
 /// A table of 2^n slots, at least a quarter of them free; or of no slots.
 struct Chunk<V> {
-    slots: Arc<[Slot<V>]>,
+    slots: Arc<[HashSlot<V>]>,
     used: usize,
 }
 
-impl<V> Clone for Hashed<V> {
+impl<V> Clone for HashedMap<V> {
     fn clone(&self) -> Self {
-        Hashed { chunks: Arc::clone(&self.chunks), bits: self.bits, len: self.len }
+        HashedMap { chunks: Arc::clone(&self.chunks), bits: self.bits, len: self.len }
     }
 }
 
@@ -49,13 +49,13 @@ impl<V> Default for Chunk<V> {
     }
 }
 
-impl<V> Default for Hashed<V> {
+impl<V> Default for HashedMap<V> {
     fn default() -> Self {
-        Hashed { chunks: Arc::new([Chunk::default()]), bits: 0, len: 0 }
+        HashedMap { chunks: Arc::new([Chunk::default()]), bits: 0, len: 0 }
     }
 }
 
-impl<V: Clone> Hashed<V> {
+impl<V: Clone> HashedMap<V> {
     /// The value of a hash.
     pub fn get(&self, hash: u64) -> Option<&V> {
         self.chunks.get(self.chunk_of(hash))?.get(hash)
@@ -105,13 +105,13 @@ impl<V: Clone> Hashed<V> {
 
     fn rebuild(&mut self, bits: u32) {
         let chunks: Vec<Chunk<V>> = (0..1_usize << bits).map(|_| Chunk::default()).collect();
-        let old = std::mem::replace(self, Hashed { chunks: chunks.into(), bits, len: 0 });
+        let old = std::mem::replace(self, HashedMap { chunks: chunks.into(), bits, len: 0 });
         let entries = old.chunks.iter().flat_map(Chunk::entries);
         entries.for_each(|(hash, value)| self.insert(*hash, value.clone()));
     }
 }
 
-impl<V: Clone> Extend<(u64, V)> for Hashed<V> {
+impl<V: Clone> Extend<(u64, V)> for HashedMap<V> {
     fn extend<I: IntoIterator<Item = (u64, V)>>(&mut self, entries: I) {
         let entries = entries.into_iter();
         let wanted = (self.len + entries.size_hint().0).div_ceil(LARGE).next_power_of_two().ilog2();
@@ -125,8 +125,8 @@ impl<V: Clone> Extend<(u64, V)> for Hashed<V> {
 impl<V: Clone> Chunk<V> {
     fn get(&self, hash: u64) -> Option<&V> {
         match self.slots.get(position(&self.slots, hash)?)? {
-            Slot(Some((_, value))) => Some(value),
-            Slot(None) => None,
+            HashSlot(Some((_, value))) => Some(value),
+            HashSlot(None) => None,
         }
     }
 
@@ -153,7 +153,7 @@ impl<V: Clone> Chunk<V> {
         let mut at = free;
         loop {
             at = (at + 1) & mask;
-            let Some(Slot(Some((next, _)))) = slots.get(at) else { break };
+            let Some(HashSlot(Some((next, _)))) = slots.get(at) else { break };
             let wanted = *next as usize & mask;
             let may_move = at.wrapping_sub(wanted) & mask >= at.wrapping_sub(free) & mask;
             if may_move {
@@ -167,7 +167,7 @@ impl<V: Clone> Chunk<V> {
     }
 
     fn resize(&mut self, size: usize) {
-        let mut slots: Vec<Slot<V>> = vec![Slot(None); size];
+        let mut slots: Vec<HashSlot<V>> = vec![HashSlot(None); size];
         for (hash, value) in self.entries() {
             put(&mut slots, *hash, value.clone());
         }
@@ -176,15 +176,15 @@ impl<V: Clone> Chunk<V> {
 }
 
 /// The slot of a hash, or the free slot for it.
-fn position<V>(slots: &[Slot<V>], hash: u64) -> Option<usize> {
+fn position<V>(slots: &[HashSlot<V>], hash: u64) -> Option<usize> {
     let mask = slots.len().checked_sub(1)?;
     let mut places = (0..=mask).map(|step| (hash as usize).wrapping_add(step) & mask);
-    let is_it = |slot: &Slot<V>| slot.0.as_ref().is_none_or(|(known, _)| *known == hash);
+    let is_it = |slot: &HashSlot<V>| slot.0.as_ref().is_none_or(|(known, _)| *known == hash);
     places.find(|place| slots.get(*place).is_some_and(is_it))
 }
 
 /// Whether the hash is a new one.
-fn put<V>(slots: &mut [Slot<V>], hash: u64, value: V) -> bool {
+fn put<V>(slots: &mut [HashSlot<V>], hash: u64, value: V) -> bool {
     let slot = position(slots, hash).and_then(|place| slots.get_mut(place));
     slot.is_some_and(|slot| slot.0.replace((hash, value)).is_none())
 }
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    fn check(hashed: &Hashed<u32>, model: &HashMap<u64, u32>) {
+    fn check(hashed: &HashedMap<u32>, model: &HashMap<u64, u32>) {
         assert_eq!(hashed.len(), model.len());
         assert!(model.iter().all(|(hash, value)| hashed.get(*hash) == Some(value)));
         let there = hashed.chunks.iter().flat_map(Chunk::entries);
@@ -212,7 +212,7 @@ mod tests {
         /// Few hashes with adjacent slots, so that they collide, also around the end of the table.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), 0..40_u64, 0..3_u64), 0..300)) {
-            let (mut hashed, mut model) = (Hashed::default(), HashMap::new());
+            let (mut hashed, mut model) = (HashedMap::default(), HashMap::new());
             let mut versions = Vec::new();
             for (number, (insert, low, high)) in steps.into_iter().enumerate() {
                 let hash = high << 62 | low.wrapping_sub(20);
@@ -239,9 +239,9 @@ mod tests {
             number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
         };
         let mut model: HashMap<u64, u32> = (0..20_000).map(|number| (hash(number), number as u32)).collect();
-        let mut built = Hashed::default();
+        let mut built = HashedMap::default();
         built.extend(model.iter().map(|(hash, value)| (*hash, *value)));
-        let mut grown = Hashed::default();
+        let mut grown = HashedMap::default();
         model.iter().for_each(|(hash, value)| grown.insert(*hash, *value));
         check(&built, &model);
         check(&grown, &model);

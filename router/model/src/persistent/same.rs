@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 /// Identity of values. An equal value in a new allocation is a different value.
-pub trait Same {
+pub trait Identity {
     /// Whether both are the same value.
     fn same(&self, other: &Self) -> bool;
 }
 
-impl<T: ?Sized> Same for Arc<T> {
+impl<T: ?Sized> Identity for Arc<T> {
     fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
     }
 }
 
-impl<T: Same> Same for Option<T> {
+impl<T: Identity> Identity for Option<T> {
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Some(one), Some(other)) => one.same(other),
@@ -25,7 +25,7 @@ impl<T: Same> Same for Option<T> {
 }
 
 /// For maps that are sets.
-impl Same for () {
+impl Identity for () {
     fn same(&self, (): &Self) -> bool {
         true
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn sorted(entries: &[(u32, &str)]) -> Sorted<u32, Arc<String>> {
+fn sorted(entries: &[(u32, &str)]) -> OrderedMap<u32, Arc<String>> {
     entries.iter().map(|(key, value)| (*key, Arc::new((*value).to_owned()))).collect()
 }
 
@@ -54,7 +54,7 @@ impl PartialOrd for Counted {
 
 #[test]
 fn what_versions_share_is_not_looked_at() {
-    let older: Sorted<Counted, Arc<u32>> = (0..100_000).map(|i| (Counted(i * 2), Arc::new(i))).collect();
+    let older: OrderedMap<Counted, Arc<u32>> = (0..100_000).map(|i| (Counted(i * 2), Arc::new(i))).collect();
     for (key, what) in [(0, "first"), (77_000, "a value"), (77_001, "a key"), (199_999, "last")] {
         let mut newer = older.clone();
         newer.insert(Counted(key), Arc::new(0));
@@ -75,7 +75,7 @@ proptest! {
         marks in vec(0..900usize, 0..3),
     ) {
         let shared = |(key, value): (u32, u8)| (key, Arc::new(value));
-        let mut map: Sorted<u32, Arc<u8>> = start.iter().copied().map(shared).collect();
+        let mut map: OrderedMap<u32, Arc<u8>> = start.iter().copied().map(shared).collect();
         let mut model: BTreeMap<u32, Arc<u8>> = start.iter().copied().map(shared).collect();
         let mut versions = vec![(map.clone(), model.clone())];
         for (i, (key, value)) in edits.into_iter().enumerate() {

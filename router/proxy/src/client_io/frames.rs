@@ -105,7 +105,7 @@ impl FrameMeter {
         self.last_stream
     }
 
-    fn take(&mut self, frame: &Frame) -> Result<(), TooManyFrames> {
+    fn take(&mut self, frame: &FrameHeader) -> Result<(), TooManyFrames> {
         // DATA, HEADERS and CONTINUATION that carry data or end the stream.
         if matches!(frame.kind, DATA | HEADERS | CONTINUATION) && frame.content > 0 {
             self.earn(FOR_REQUESTS);
@@ -141,7 +141,7 @@ struct Frames {
 }
 
 /// The header of a frame.
-struct Frame {
+struct FrameHeader {
     kind: u8,
     flags: u8,
     stream: u32,
@@ -151,7 +151,7 @@ struct Frame {
 
 impl Frames {
     /// The next frame with a complete header; advances `bytes`.
-    fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHeader> {
         let skipped = self.rest.min(bytes.len() as u64);
         self.rest -= skipped;
         // At most the length of `bytes`.
@@ -175,7 +175,7 @@ impl Frames {
             self.rest = length - u64::from(is_padded);
             let padding = if is_padded { u64::from(padding) } else { 0 };
             let stream = u32::from_be_bytes([a, b, c, d]) & (u32::MAX >> 1);
-            return Some(Frame { kind, flags, stream, content: self.rest.saturating_sub(padding) });
+            return Some(FrameHeader { kind, flags, stream, content: self.rest.saturating_sub(padding) });
         }
         None
     }

@@ -10,14 +10,14 @@ const MIN_RATE: u64 = 512;
 
 /// Progress of a body.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct BodyProgress {
     /// Time spent waiting for the client.
     waited: Duration,
     bytes: u64,
     waits_since: Option<Instant>,
 }
 
-impl Pace {
+impl BodyProgress {
     /// Begins a wait, unless one is in progress.
     pub fn begin_wait(&mut self) {
         self.waits_since.get_or_insert_with(Instant::now);
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_body_may_go_on_as_long_as_it_comes_fast_enough() {
         let grace = Duration::from_secs(30);
-        let pace = |waited, bytes| Pace { waited: Duration::from_secs(waited), bytes, waits_since: None };
+        let pace = |waited, bytes| BodyProgress { waited: Duration::from_secs(waited), bytes, waits_since: None };
         assert_eq!(pace(0, 0).allowance(grace), grace);
         assert_eq!(pace(29, 0).allowance(grace), Duration::from_secs(1));
         assert_eq!(pace(40, 5120).allowance(grace), Duration::ZERO);

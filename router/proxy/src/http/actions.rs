@@ -7,7 +7,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use router_table::policy::header_actions::{HeaderAction, HeaderChange};
-use router_table::policy::header_value::{Converter, Expression, Fetch, HeaderValue as HeaderText, Segment};
+use router_table::policy::header_value::{Converter, Expression, Fetch, HeaderValue as HeaderText, ValuePart};
 
 /// Executes actions in order; each sees the results of earlier ones. `certificate` is the client's, in DER. Framing and
 /// connection-specific fields are not changed.
@@ -38,8 +38,8 @@ fn value(text: &HeaderText, headers: &HeaderMap, certificate: Option<&[u8]>) -> 
     let mut value = Vec::new();
     for segment in text.segments() {
         match segment {
-            Segment::Text(text) => value.extend_from_slice(text.as_bytes()),
-            Segment::Expression(expression) => write(&mut value, expression, headers, certificate),
+            ValuePart::Text(text) => value.extend_from_slice(text.as_bytes()),
+            ValuePart::Expression(expression) => write(&mut value, expression, headers, certificate),
         }
     }
     HeaderValue::from_bytes(&value).ok()
@@ -88,12 +88,12 @@ fn last_item<'h>(headers: &'h HeaderMap, name: &str) -> &'h [u8] {
 
 #[cfg(test)]
 mod tests {
-    use router_table::policy::header_value::Direction;
+    use router_table::policy::header_value::MessageDirection;
 
     use super::*;
 
     fn text(written: &str) -> HeaderText {
-        HeaderText::parse(written, Direction::Request).unwrap()
+        HeaderText::parse(written, MessageDirection::Request).unwrap()
     }
 
     fn set(name: &str, written: &str) -> HeaderAction {

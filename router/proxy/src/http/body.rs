@@ -11,12 +11,12 @@ use router_access_log::Flag;
 use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
-use super::upload::Upload;
+use super::upload::UploadState;
 use crate::connection_state::InFlight;
 use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
 use crate::upstream::failure::AnswerError;
-use crate::upstream::wire::Answer;
+use crate::upstream::wire::IncomingBody;
 use crate::upstream::{cause, wake_suppression};
 
 /// Why a response body is incomplete.
@@ -36,13 +36,13 @@ pub enum BodyError {
 /// A response body, with the access record that is written at its end.
 #[derive(Debug)]
 pub struct ResponseBody {
-    content: Content,
+    content: BodySource,
     ended: bool,
     request: Option<(Box<AccessRecord>, InFlight)>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum BodySource {
     /// The router's own content.
     Own(Option<Bytes>),
     /// Content from an endpoint.
@@ -53,11 +53,11 @@ enum Content {
 #[derive(Debug)]
 pub struct UpstreamBody {
     /// The body.
-    pub body: Answer,
+    pub body: IncomingBody,
     /// The connection, which returns to the pool at the body's end.
     pub lease: Option<Lease>,
     /// The upload, if it is still in progress.
-    pub upload: Option<Arc<Upload>>,
+    pub upload: Option<Arc<UploadState>>,
     /// Inactivity timeout (`serverTimeout`).
     pub limit: Duration,
     /// Deadline (`timeouts` of a rule).
@@ -137,12 +137,12 @@ impl Drop for UpstreamBody {
 impl ResponseBody {
     /// An empty body of a response that switches protocols: the request continues as a tunnel.
     pub fn switching() -> Self {
-        ResponseBody { content: Content::Own(None), ended: true, request: None }
+        ResponseBody { content: BodySource::Own(None), ended: true, request: None }
     }
 
     /// The router's own body.
     pub fn own(content: Bytes, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
-        ResponseBody { content: Content::Own(Some(content)), ended: false, request: Some((record, in_flight)) }
+        ResponseBody { content: BodySource::Own(Some(content)), ended: false, request: Some((record, in_flight)) }
     }
 
     /// A body from an endpoint. `record` has the flag of a complete body.
@@ -150,7 +150,7 @@ impl ResponseBody {
         if body.body.is_end_stream() {
             body.give_back();
         }
-        ResponseBody { content: Content::Upstream(Box::new(body)), ended: false, request: Some((record, in_flight)) }
+        ResponseBody { content: BodySource::Upstream(Box::new(body)), ended: false, request: Some((record, in_flight)) }
     }
 }
 
@@ -185,10 +185,10 @@ impl Body for ResponseBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.content {
-            Content::Own(content) => Poll::Ready(
+            BodySource::Own(content) => Poll::Ready(
                 content.take().filter(|content| !content.is_empty()).map(|content| Ok(Frame::data(content))),
             ),
-            Content::Upstream(body) => body.poll(cx),
+            BodySource::Upstream(body) => body.poll(cx),
         };
         this.note(&polled);
         polled
@@ -196,15 +196,15 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Own(content) => content.as_ref().is_none_or(Bytes::is_empty),
-            Content::Upstream(body) => body.body.is_end_stream(),
+            BodySource::Own(content) => content.as_ref().is_none_or(Bytes::is_empty),
+            BodySource::Upstream(body) => body.body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Own(content) => SizeHint::with_exact(content.as_ref().map_or(0, |c| c.len() as u64)),
-            Content::Upstream(body) => body.body.size_hint(),
+            BodySource::Own(content) => SizeHint::with_exact(content.as_ref().map_or(0, |c| c.len() as u64)),
+            BodySource::Upstream(body) => body.body.size_hint(),
         }
     }
 }

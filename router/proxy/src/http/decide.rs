@@ -13,7 +13,7 @@ use router_table::rule::Rule;
 use router_table::table::ResolvedRoute;
 
 use super::connection::{Connection, ConnectionTls};
-use super::target::{Target, read_target};
+use super::target::{RequestTarget, read_target};
 use crate::http::path_rewrite::rewritten;
 use crate::http::request_view::{RequestPath, RequestView};
 use crate::record::AccessRecord;
@@ -21,7 +21,7 @@ use crate::snapshot::ServedRouter;
 
 /// How a request is handled.
 #[derive(Debug)]
-pub enum Decision {
+pub enum RequestAction {
     /// Forward it to an endpoint of this route.
     Forward {
         /// The route.
@@ -70,11 +70,11 @@ pub fn decide(
     connection: &Connection,
     head: &mut request::Parts,
     record: &mut AccessRecord,
-) -> Decision {
-    let refuse = |status, flag| Decision::Refuse { status, flag, route: None };
+) -> RequestAction {
+    let refuse = |status, flag| RequestAction::Refuse { status, flag, route: None };
     let (host, authority) = match read_target(head, &connection.first_host) {
-        Ok(Target::Resource { host, authority }) => (host, authority),
-        Ok(Target::Router) => return Decision::Router,
+        Ok(RequestTarget::Resource { host, authority }) => (host, authority),
+        Ok(RequestTarget::Router) => return RequestAction::Router,
         Err(error) => return refuse(error.status(), Flag::BadRequest),
     };
     if record.is_wanted() {
@@ -97,26 +97,28 @@ pub fn decide(
         }
     }
     match decision {
-        decide::Decision::Forward { route, rule } => Decision::Forward {
+        decide::RequestDecision::Forward { route, rule } => RequestAction::Forward {
             route: Arc::clone(route),
             rule: rule.map(Arc::clone),
             authority,
             as_sent: rule.is_none() && connection.tls.is_none() && is_steerable(router, route),
         },
-        decide::Decision::RedirectToHttps(route) => match host {
+        decide::RequestDecision::RedirectToHttps(route) => match host {
             Some(host) => {
                 let written = authority.to_str().unwrap_or_default();
                 let https_port = mapped_port(written, connection.listener.port(), router.table.https_port);
-                Decision::Redirect { route: Arc::clone(route), host: host.into_owned(), https_port }
+                RequestAction::Redirect { route: Arc::clone(route), host: host.into_owned(), https_port }
             }
             // No Route has an address as its host.
             None => refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute),
         },
-        decide::Decision::RuleRedirect { rule, .. } => Decision::RuleRedirect { rule: Arc::clone(rule), authority },
-        decide::Decision::Preflight(rule) => Decision::Preflight(Arc::clone(rule)),
-        decide::Decision::Refuse { status, flag, route, .. } => {
+        decide::RequestDecision::RuleRedirect { rule, .. } => {
+            RequestAction::RuleRedirect { rule: Arc::clone(rule), authority }
+        }
+        decide::RequestDecision::Preflight(rule) => RequestAction::Preflight(Arc::clone(rule)),
+        decide::RequestDecision::Refuse { status, flag, route, .. } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            Decision::Refuse { status, flag, route: route.map(Arc::clone) }
+            RequestAction::Refuse { status, flag, route: route.map(Arc::clone) }
         }
     }
 }

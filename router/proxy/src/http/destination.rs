@@ -12,8 +12,8 @@ use super::modify::modify;
 use super::{actions, interim, request_id};
 use crate::http::header_case::HeaderCase;
 use crate::snapshot::ServedRouter;
-use crate::upstream::plan::Plan;
-use crate::upstream::target::Target;
+use crate::upstream::plan::BalancingPlan;
+use crate::upstream::target::EndpointTarget;
 
 /// Where a request is forwarded to.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub struct Destination<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
     /// Its plan.
-    pub plan: &'r Plan,
+    pub plan: &'r BalancingPlan,
     /// State of its router.
     pub served: &'r ServedRouter,
     /// Host and port as sent.
@@ -56,7 +56,7 @@ impl Destination<'_> {
         &self,
         mut answer: Pin<&mut A>,
         connection: &Connection,
-        target: Target<'_>,
+        target: EndpointTarget<'_>,
     ) -> A::Output {
         let act = |headers: &mut HeaderMap| {
             target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));

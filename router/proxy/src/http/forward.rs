@@ -21,21 +21,21 @@ use super::destination::Destination;
 use super::headers::{ClientView, prepare_request};
 use super::mirror::Mirrors;
 use super::modify::modify;
-use super::retry::{Outcome, Retries};
+use super::retry::{AttemptOutcome, Retries};
 use super::upgrade::{self, RequestedUpgrade};
-use super::upload::{RequestBody, Upload, is_unexpected};
+use super::upload::{RequestBody, UploadState, is_unexpected};
 use crate::connection_state::InFlight;
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::http::deadlines::Deadlines;
-use crate::interim::Turn;
+use crate::interim::InterimTurn;
 use crate::limits::TooMany;
 use crate::record::AccessRecord;
 use crate::upstream::attempt::{AttemptError, InactivityTimeouts, attempt, read_off};
 use crate::upstream::choose::{Choice, NoEndpoint, Pick};
 use crate::upstream::connect::ConnectRequest;
-use crate::upstream::hashing::Hashed;
-use crate::upstream::plan::{Plan, Prepared};
-use crate::upstream::target::Target;
+use crate::upstream::hashing::HashInput;
+use crate::upstream::plan::{BalancingPlan, Prepared};
+use crate::upstream::target::EndpointTarget;
 
 use answered::{Answered, answer};
 
@@ -54,12 +54,12 @@ pub struct Failure {
 
 /// A request ready to be sent, with its state until it is answered.
 struct Exchange<'r> {
-    plan: &'r Plan,
+    plan: &'r BalancingPlan,
     choice: Choice<'r>,
     request: Request<RequestBody>,
     /// The fields before a backend's modifiers, if any backend has modifiers.
     unmodified: Option<Box<HeaderMap>>,
-    upload: Option<Arc<Upload>>,
+    upload: Option<Arc<UploadState>>,
     asked: Option<RequestedUpgrade>,
     times: Deadlines,
     /// Remaining time for connecting, shared by all endpoints until the request is sent again.
@@ -70,7 +70,7 @@ struct Exchange<'r> {
     /// Retries of the rule, if any and if the request may be repeated.
     retries: Option<Retries<'r>>,
     /// Passes interim responses to the client.
-    interim: Option<Turn<'r>>,
+    interim: Option<InterimTurn<'r>>,
     /// A new client's affinity cookie.
     set_cookie: Option<HeaderValue>,
 }
@@ -81,7 +81,7 @@ struct Exchange<'r> {
 /// # Errors
 /// The response when no endpoint answered.
 pub fn forward<'r>(
-    shared: &'r Arc<Shared>,
+    shared: &'r Arc<WorkerContext>,
     connection: &'r Connection,
     destination: &'r Destination<'r>,
     request: Request<Incoming>,
@@ -109,7 +109,7 @@ pub fn forward<'r>(
                     last = (status, Flag::InvalidBackend);
                     break;
                 }
-                Err(NoEndpoint::Tried) => match exchange.again(Outcome::Unreachable) {
+                Err(NoEndpoint::Tried) => match exchange.again(AttemptOutcome::Unreachable) {
                     Some(pause) => {
                         pause.await;
                         continue;
@@ -139,7 +139,7 @@ pub fn forward<'r>(
                     break;
                 }
                 Ok((lease, response)) => {
-                    if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
+                    if let Some(pause) = exchange.again(AttemptOutcome::Answered(response.status())) {
                         exchange.record.place = None;
                         // The request has no content.
                         tokio::spawn(read_off(lease, response, waits.server, false));
@@ -194,14 +194,14 @@ pub fn forward<'r>(
 
 impl<'r> Exchange<'r> {
     /// Applies a backend's modifiers to the original fields.
-    fn modify_for(&mut self, target: Target<'_>) {
+    fn modify_for(&mut self, target: EndpointTarget<'_>) {
         let Some(unmodified) = self.unmodified.as_deref() else { return };
         self.request.headers_mut().clone_from(unmodified);
         target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
     }
 
     /// The wait before the rule's next retry after this outcome, if any; boxed, because retries are rare.
-    fn again(&mut self, outcome: Outcome) -> Option<Pin<Box<Sleep>>> {
+    fn again(&mut self, outcome: AttemptOutcome) -> Option<Pin<Box<Sleep>>> {
         let pause = self.retries.as_mut()?.after(outcome)?;
         if self.times.until.is_some_and(|until| Instant::now() + pause >= until) {
             return None;
@@ -226,10 +226,10 @@ impl<'r> Exchange<'r> {
     /// How an attempt that begins now connects, and its timeouts.
     fn way<'w>(
         &self,
-        shared: &'w Shared,
+        shared: &'w WorkerContext,
         connection: &'w Connection,
         route: &'w ResolvedRoute,
-        target: Target<'w>,
+        target: EndpointTarget<'w>,
     ) -> (ConnectRequest<'w>, InactivityTimeouts)
     where
         'r: 'w,
@@ -255,7 +255,7 @@ impl<'r> Exchange<'r> {
 }
 
 fn prepare<'r>(
-    shared: &'r Arc<Shared>,
+    shared: &'r Arc<WorkerContext>,
     connection: &'r Connection,
     destination: &'r Destination<'r>,
     request: Request<Incoming>,
@@ -315,7 +315,7 @@ fn prepare<'r>(
         Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
-    let (key, set_cookie) = plan.key(route, &Hashed { headers: request.headers(), uri: request.uri(), client });
+    let (key, set_cookie) = plan.key(route, &HashInput { headers: request.headers(), uri: request.uri(), client });
     let mut choice = plan.choose(route, &route.cluster, key, sticky);
     choice.bind(connection.private.bound(plan, route));
     let retries = Retries::of(route, &request).filter(|_| asked.is_none());

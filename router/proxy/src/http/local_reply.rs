@@ -9,7 +9,7 @@ use router_table::policy::RouterPolicy;
 
 use super::body::ResponseBody;
 use super::grpc;
-use super::pages::{self, Kind};
+use super::pages::{self, PageFormat};
 use super::reason;
 use super::upload::is_unexpected;
 use crate::connection_state::InFlight;
@@ -18,7 +18,7 @@ use crate::record::AccessRecord;
 /// How to write a response for one request.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalReply {
-    kind: Kind,
+    kind: PageFormat,
     grpc: bool,
     version: Version,
     is_last: bool,
@@ -28,7 +28,7 @@ pub struct LocalReply {
 impl LocalReply {
     /// For a request with this head and content.
     pub fn to(head: &request::Parts, content: Option<&Incoming>, show_cause: bool) -> Self {
-        let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
+        let (kind, grpc) = (PageFormat::wanted(&head.headers), grpc::is_grpc(&head.headers));
         let is_last = content.is_some_and(|content| is_unexpected(&head.method, content));
         LocalReply { kind, grpc, version: head.version, is_last, show_cause }
     }

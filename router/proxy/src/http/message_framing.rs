@@ -5,7 +5,9 @@
 use std::ops::Range;
 
 use http::{StatusCode, Uri};
-use router_common::http::{Content, ContentError, Head, HeadError, HeadParser, Progress, TargetForm, UnreadHost};
+use router_common::http::{
+    ContentError, ContentTracker, HeadError, HeadParser, Progress, RequestHead, TargetForm, UnreadHost,
+};
 
 use super::escape::escaped;
 
@@ -25,7 +27,7 @@ pub struct MessageFraming {
     later_minor: Option<usize>,
     /// The complete head as hyper is to read it, if different.
     rewritten: Option<Vec<u8>>,
-    body: Content,
+    body: ContentTracker,
 }
 
 /// State of a head.
@@ -47,7 +49,7 @@ impl MessageFraming {
             parser: HeadParser::new(),
             later_minor: None,
             rewritten: None,
-            body: Content::default(),
+            body: ContentTracker::default(),
         }
     }
 
@@ -93,7 +95,7 @@ impl MessageFraming {
     }
 
     /// Validates what the parser leaves open about a complete head.
-    fn accept(&mut self, head: &[u8], parsed: &Head) -> Result<(), StatusCode> {
+    fn accept(&mut self, head: &[u8], parsed: &RequestHead) -> Result<(), StatusCode> {
         let body = body_of(head, parsed.http11)?;
         let start = parsed.target_start as usize;
         let target = head.get(start..).and_then(|rest| rest.get(..parsed.target_len.into())).unwrap_or_default();
@@ -161,7 +163,7 @@ impl MessageFraming {
 }
 
 /// The body framing of a complete head (RFC 9112 §6.3), if it is unambiguous.
-fn body_of(head: &[u8], http11: bool) -> Result<Content, StatusCode> {
+fn body_of(head: &[u8], http11: bool) -> Result<ContentTracker, StatusCode> {
     let (mut length, mut coding) = (None, None);
     // After the request line, and after empty lines before it.
     let lines = head.trim_ascii_start().split(|byte| *byte == b'\n').skip(1);
@@ -185,11 +187,11 @@ fn body_of(head: &[u8], http11: bool) -> Result<Content, StatusCode> {
         }
     }
     match (length, coding) {
-        (None, None) => Ok(Content::default()),
-        (Some(value), None) => content_length(value).map(Content::sized).ok_or(StatusCode::BAD_REQUEST),
+        (None, None) => Ok(ContentTracker::default()),
+        (Some(value), None) => content_length(value).map(ContentTracker::sized).ok_or(StatusCode::BAD_REQUEST),
         (None, Some(value)) if http11 => {
             let known = value.eq_ignore_ascii_case(b"chunked");
-            if known { Ok(Content::chunked()) } else { Err(StatusCode::NOT_IMPLEMENTED) }
+            if known { Ok(ContentTracker::chunked()) } else { Err(StatusCode::NOT_IMPLEMENTED) }
         }
         // Both fields, or a transfer coding in HTTP/1.0, which has none.
         _ => Err(StatusCode::BAD_REQUEST),

@@ -17,21 +17,21 @@ use router_table::table::ResolvedRoute;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::modify::modify;
-use super::upload::{RequestBody, Upload};
-use crate::context::Shared;
+use super::upload::{RequestBody, UploadState};
+use crate::context::WorkerContext;
 use crate::upstream::attempt::{InactivityTimeouts, attempt, read_off};
 use crate::upstream::connect::ConnectRequest;
-use crate::upstream::plan::Plan;
+use crate::upstream::plan::BalancingPlan;
 
 /// The mirrors of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Mirrors<'r> {
     /// State of the worker.
-    pub shared: &'r Arc<Shared>,
+    pub shared: &'r Arc<WorkerContext>,
     /// The route, whose rule has mirrors.
     pub route: &'r Arc<ResolvedRoute>,
     /// Plan of the route.
-    pub plan: &'r Plan,
+    pub plan: &'r BalancingPlan,
     /// Counters of the route.
     pub totals: &'r Arc<Totals>,
     /// Connect timeout.
@@ -78,7 +78,7 @@ fn lost(route: &ResolvedRoute, number: usize, totals: &Totals, why: &str) {
 }
 
 struct Copy {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerContext>,
     route: Arc<ResolvedRoute>,
     /// Index of the rule's mirror.
     number: usize,
@@ -89,7 +89,7 @@ struct Copy {
 }
 
 impl Copy {
-    async fn send(&self, mut request: Request<RequestBody>, upload: Option<Arc<Upload>>) {
+    async fn send(&self, mut request: Request<RequestBody>, upload: Option<Arc<UploadState>>) {
         let Copy { shared, route, connect, waits, .. } = self;
         let plan = shared.balancer.plan(route);
         let Some((mirrored, Mirror { cluster, .. })) = self.of(&plan) else { return };
@@ -132,7 +132,7 @@ impl Copy {
         lost(route, self.number, &self.totals, why.cause());
     }
 
-    fn of<'p>(&'p self, plan: &'p Plan) -> Option<(&'p Plan, &'p Mirror)> {
+    fn of<'p>(&'p self, plan: &'p BalancingPlan) -> Option<(&'p BalancingPlan, &'p Mirror)> {
         let mirror = self.route.rule.as_ref()?.mirrors.get(self.number)?;
         Some((&plan.mirrors().get(self.number)?.plan, mirror))
     }

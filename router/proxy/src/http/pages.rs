@@ -37,35 +37,35 @@ const fn text(status: StatusCode) -> (&'static str, &'static str) {
 
 /// Format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PageFormat {
     /// HTML, if the client accepts it or has no `Accept`.
     Html,
     /// Plain text otherwise.
     Text,
 }
 
-impl Kind {
+impl PageFormat {
     /// The format that a request accepts: text if `Accept` is present and does not include HTML.
     pub fn wanted(request: &HeaderMap) -> Self {
         let mut types = request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
         let html = types.peek().is_none()
             || types.any(|value| value.contains("text/html") || value.contains("*/*") || value.contains("text/*"));
-        if html { Kind::Html } else { Kind::Text }
+        if html { PageFormat::Html } else { PageFormat::Text }
     }
 }
 
 /// An error page.
-pub fn error(status: StatusCode, kind: Kind) -> Response<Bytes> {
+pub fn error(status: StatusCode, kind: PageFormat) -> Response<Bytes> {
     let (title, sentence) = text(status);
     let (media_type, body) = match kind {
-        Kind::Html => {
+        PageFormat::Html => {
             let page = format!(
                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
                  <body><h1>{title}</h1><p>{sentence}</p></body>\n</html>\n"
             );
             ("text/html; charset=utf-8", page)
         }
-        Kind::Text => ("text/plain; charset=utf-8", format!("{title}. {sentence}\n")),
+        PageFormat::Text => ("text/plain; charset=utf-8", format!("{title}. {sentence}\n")),
     };
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;

@@ -17,7 +17,7 @@ const MAX_BACKOFF: u32 = 10;
 
 /// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// A response.
     Answered(StatusCode),
     /// Connected, but no response.
@@ -28,15 +28,15 @@ pub enum Outcome {
     Other,
 }
 
-impl From<AttemptError> for Outcome {
+impl From<AttemptError> for AttemptOutcome {
     fn from(trouble: AttemptError) -> Self {
         match trouble.flag {
-            _ if trouble.unseen => Outcome::Unreachable,
+            _ if trouble.unseen => AttemptOutcome::Unreachable,
             Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout | Flag::RuleTimeout => {
-                Outcome::Unanswered
+                AttemptOutcome::Unanswered
             }
-            Flag::UpstreamInvalid | Flag::UpstreamHeadTooLarge | Flag::UpstreamCoding => Outcome::Unanswered,
-            _ => Outcome::Other,
+            Flag::UpstreamInvalid | Flag::UpstreamHeadTooLarge | Flag::UpstreamCoding => AttemptOutcome::Unanswered,
+            _ => AttemptOutcome::Other,
         }
     }
 }
@@ -61,12 +61,14 @@ impl<'r> Retries<'r> {
     }
 
     /// How long to wait before the next retry after this outcome; `None`: no retry.
-    pub fn after(&mut self, outcome: Outcome) -> Option<Duration> {
+    pub fn after(&mut self, outcome: AttemptOutcome) -> Option<Duration> {
         let counts = match outcome {
-            Outcome::Answered(status) => self.policy.statuses.iter().any(|range| range.contains(&status.as_u16())),
-            Outcome::Unanswered => self.policy.unanswered,
-            Outcome::Unreachable => self.policy.unreachable,
-            Outcome::Other => false,
+            AttemptOutcome::Answered(status) => {
+                self.policy.statuses.iter().any(|range| range.contains(&status.as_u16()))
+            }
+            AttemptOutcome::Unanswered => self.policy.unanswered,
+            AttemptOutcome::Unreachable => self.policy.unreachable,
+            AttemptOutcome::Other => false,
         };
         if !counts || !self.are_left() {
             return None;

@@ -17,10 +17,10 @@ use router_table::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::Connection;
-use super::{Served, handle};
+use super::{ConnectionContext, handle};
 use crate::client_io::{ClientIo, ClientLimits};
 use crate::connection_state::ConnectionState;
-use crate::context::{Phase, Shared};
+use crate::context::{Phase, WorkerContext};
 use crate::record::AccessRecord;
 use crate::streams::{InParts, Streams};
 
@@ -41,7 +41,7 @@ const MAX_OWN_RESETS: usize = 100;
 const HTTP1_BUFFER: usize = 2 * MAX_HEAD as usize;
 
 /// Serves HTTP/1 on a stream to its end. `waited`: how long the connection has already waited for its first request.
-pub async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S, waited: Duration)
+pub async fn serve_http1<S>(shared: Arc<WorkerContext>, connection: Connection, stream: S, waited: Duration)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -54,7 +54,7 @@ where
         // `ClientIo` enforces the timeouts.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER);
-    let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
+    let served = Arc::new(ConnectionContext { shared: Arc::clone(&shared), connection });
     let service = service_fn(move |request| handle(Arc::clone(&served), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
     tokio::pin!(serving);
@@ -66,7 +66,7 @@ where
 }
 
 /// Serves HTTP/2 on a stream to its end.
-pub async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+pub async fn serve_http2<S>(shared: Arc<WorkerContext>, connection: Connection, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -84,7 +84,7 @@ where
         .max_header_list_size(policy.limits.head.min(MAX_HEAD))
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_OWN_RESETS);
-    let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
+    let served = Arc::new(ConnectionContext { shared: Arc::clone(&shared), connection });
     let began = Instant::now();
     let serve = |request| handle(Arc::clone(&served), request).map_ok(|response| response.map(InParts::of));
     let serving = builder.serve_connection(io, service_fn(serve));
@@ -111,7 +111,7 @@ fn is_of_flood(error: &hyper::Error) -> bool {
 }
 
 /// The current policy of a connection's router. A connection keeps its limits to its end.
-pub fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
+pub fn policy_of(shared: &WorkerContext, router: &RouterName) -> Arc<RouterPolicy> {
     shared.snapshot.load().routers.get(router).map(|served| Arc::clone(&served.table.policy)).unwrap_or_default()
 }
 
@@ -119,7 +119,7 @@ pub fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
 /// idle: its first request is awaited with the usual timeout, and served. The same holds for the next request of an
 /// idle connection if the router's policy says so (`defers_idle`).
 async fn drive<C, E>(
-    shared: &Shared,
+    shared: &WorkerContext,
     clock: &ConnectionState,
     defers_idle: bool,
     mut serving: Pin<&mut C>,

@@ -14,7 +14,7 @@ use crate::http::message_framing::looks_like_framing;
 
 /// Target of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Target<'f> {
+pub enum RequestTarget<'f> {
     /// A path on a host.
     Resource {
         /// The host; `None` for an IP address, which no route has.
@@ -70,7 +70,7 @@ pub struct FirstHost(OnceLock<(HeaderValue, Option<Hostname>)>);
 ///
 /// # Errors
 /// The first violation.
-pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Target<'f>, TargetError> {
+pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<RequestTarget<'f>, TargetError> {
     if !method_is_routed(head.method.as_str()) && !is_websocket_connect(head) {
         return Err(TargetError::Method);
     }
@@ -110,7 +110,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
     }
     let host = first.host(written)?;
     if head.uri.path() == "*" && head.method == Method::OPTIONS {
-        return Ok(Target::Router);
+        return Ok(RequestTarget::Router);
     }
     if !target_is_valid(head.uri.path(), head.uri.query()) {
         return Err(TargetError::BadPath);
@@ -120,7 +120,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
         Some(field) => field.clone(),
         None => HeaderValue::from_bytes(written).map_err(|_| TargetError::BadHost)?,
     };
-    Ok(Target::Resource { host, authority })
+    Ok(RequestTarget::Resource { host, authority })
 }
 
 impl FirstHost {

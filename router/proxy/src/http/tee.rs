@@ -18,7 +18,7 @@ pub const MAX_WAITING: usize = 256 * 1024;
 const OVERHEAD: usize = 128;
 
 #[derive(Debug)]
-enum Part {
+enum TeePart {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
@@ -26,34 +26,34 @@ enum Part {
 
 /// The copies of a body.
 #[derive(Debug, Default)]
-pub struct Tee(Vec<Writer>);
+pub struct Tee(Vec<TeeWriter>);
 
 /// The writing end of a copy. If it is dropped before the body's end, the copy is incomplete.
 #[derive(Debug)]
-pub struct Writer {
-    parts: mpsc::UnboundedSender<Part>,
+pub struct TeeWriter {
+    parts: mpsc::UnboundedSender<TeePart>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// The reading end of a copy.
 #[derive(Debug)]
 pub struct CopyBody {
-    parts: mpsc::UnboundedReceiver<Part>,
+    parts: mpsc::UnboundedReceiver<TeePart>,
     waiting: Arc<AtomicUsize>,
     ended: bool,
 }
 
 /// Creates both ends of a copy.
-pub fn copy() -> (Writer, CopyBody) {
+pub fn copy() -> (TeeWriter, CopyBody) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::<AtomicUsize>::default();
-    let writer = Writer { parts: sender, waiting: Arc::clone(&waiting) };
+    let writer = TeeWriter { parts: sender, waiting: Arc::clone(&waiting) };
     (writer, CopyBody { parts: receiver, waiting, ended: false })
 }
 
 impl Tee {
     /// Adds a copy that begins with the next frame.
-    pub fn add(&mut self, writer: Writer) {
+    pub fn add(&mut self, writer: TeeWriter) {
         self.0.push(writer);
     }
 
@@ -75,17 +75,17 @@ impl Tee {
     fn end(&mut self) {
         for writer in self.0.drain(..) {
             // An error means that the reader is gone.
-            let _ = writer.parts.send(Part::End);
+            let _ = writer.parts.send(TeePart::End);
         }
     }
 }
 
-impl Writer {
+impl TeeWriter {
     /// False if the copy is to be abandoned: it is read too slowly, or not at all.
     fn write(&self, frame: &Frame<Bytes>) -> bool {
         let part = match (frame.data_ref(), frame.trailers_ref()) {
-            (Some(data), _) => Part::Data(data.clone()),
-            (None, Some(trailers)) => Part::Trailers(trailers.clone()),
+            (Some(data), _) => TeePart::Data(data.clone()),
+            (None, Some(trailers)) => TeePart::Trailers(trailers.clone()),
             (None, None) => return true,
         };
         // A single part may wait, whatever its size.
@@ -94,12 +94,12 @@ impl Writer {
     }
 }
 
-impl Part {
+impl TeePart {
     fn size(&self) -> usize {
         let size = match self {
-            Part::Data(data) => data.len(),
-            Part::Trailers(trailers) => trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum(),
-            Part::End => 0,
+            TeePart::Data(data) => data.len(),
+            TeePart::Trailers(trailers) => trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum(),
+            TeePart::End => 0,
         };
         size + OVERHEAD
     }
@@ -112,17 +112,17 @@ impl CopyBody {
             return Poll::Ready(None);
         }
         self.parts.poll_recv(cx).map(|part| {
-            let size = part.as_ref().map_or(0, Part::size);
+            let size = part.as_ref().map_or(0, TeePart::size);
             match part {
-                Some(Part::Data(data)) => {
+                Some(TeePart::Data(data)) => {
                     self.waiting.fetch_sub(size, Ordering::Relaxed);
                     Some(Ok(Frame::data(data)))
                 }
-                Some(Part::Trailers(trailers)) => {
+                Some(TeePart::Trailers(trailers)) => {
                     self.waiting.fetch_sub(size, Ordering::Relaxed);
                     Some(Ok(Frame::trailers(trailers)))
                 }
-                Some(Part::End) => {
+                Some(TeePart::End) => {
                     self.ended = true;
                     None
                 }

@@ -18,10 +18,10 @@ use tokio::io::AsyncWriteExt;
 use super::body::ResponseBody;
 use super::{headers, reason};
 use crate::connection_state::InFlight;
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::record::AccessRecord;
 use crate::relay::{self, TunnelEnd};
-use crate::upstream::wire::Answer;
+use crate::upstream::wire::IncomingBody;
 
 /// The only protocol supported for extended CONNECT.
 const WEBSOCKET: &str = "websocket";
@@ -39,7 +39,7 @@ pub struct RequestedUpgrade {
 
 impl RequestedUpgrade {
     /// The endpoint did not switch.
-    pub fn declined(self, shared: &Arc<Shared>) {
+    pub fn declined(self, shared: &Arc<WorkerContext>) {
         if self.accept.is_none() {
             declined(self.client, shared);
         }
@@ -65,7 +65,7 @@ pub fn is_fitting<B>(response: &Response<B>, asked: Option<&RequestedUpgrade>) -
 
 /// The client's HTTP/1 connection did not switch. hyper still passes it to the upgrade's holder at its end, which must
 /// close it properly, because TLS needs a close_notify.
-pub fn declined(client: OnUpgrade, shared: &Arc<Shared>) {
+pub fn declined(client: OnUpgrade, shared: &Arc<WorkerContext>) {
     shared.spawn(async move {
         if let Ok(client) = client.await {
             // An error means that the client closed its connection.
@@ -112,8 +112,8 @@ fn accept_for(key: &[u8]) -> String {
 
 /// Passes on a 101 that [is fitting](is_fitting), and starts the tunnel with the inactivity timeout `idle`.
 pub fn switch(
-    shared: &Arc<Shared>,
-    mut response: Response<Answer>,
+    shared: &Arc<WorkerContext>,
+    mut response: Response<IncomingBody>,
     RequestedUpgrade { client, accept }: RequestedUpgrade,
     idle: Duration,
     mut record: Box<AccessRecord>,

@@ -22,7 +22,7 @@ const CONTINUE_WITHIN: Duration = Duration::from_secs(1);
 
 /// State of an upload, for the task that awaits its response.
 #[derive(Debug)]
-pub struct Upload {
+pub struct UploadState {
     start: Instant,
     last_ms: AtomicU64,
     waits_for_client: AtomicBool,
@@ -34,9 +34,9 @@ pub struct Upload {
     body: AtomicWaker,
 }
 
-impl Upload {
+impl UploadState {
     fn new(held: bool, unexpected: bool) -> Self {
-        Upload {
+        UploadState {
             start: Instant::now(),
             last_ms: AtomicU64::new(0),
             waits_for_client: AtomicBool::new(false),
@@ -109,84 +109,84 @@ pub fn is_unexpected(method: &Method, content: &Incoming) -> bool {
 #[derive(Debug, Default)]
 pub struct RequestBody {
     /// `None` for an empty body, or one that is not read any more.
-    inner: Option<Source>,
-    watch: Option<Watch>,
+    inner: Option<UploadSource>,
+    watch: Option<UploadWatch>,
     /// Copies of the body.
     tee: Option<Box<Tee>>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum UploadSource {
     Client(Incoming),
     Copy(CopyBody),
 }
 
-impl Source {
+impl UploadSource {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         match self {
-            Source::Client(body) => {
+            UploadSource::Client(body) => {
                 let mut polled = Pin::new(body).poll_frame(cx).map_err(UploadError::Client);
                 if let Poll::Ready(Some(Ok(frame))) = &mut polled {
                     prepare_request_trailers(frame);
                 }
                 polled
             }
-            Source::Copy(body) => body.poll_frame(cx),
+            UploadSource::Copy(body) => body.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Source::Client(body) => body.is_end_stream(),
-            Source::Copy(body) => body.is_end_stream(),
+            UploadSource::Client(body) => body.is_end_stream(),
+            UploadSource::Copy(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Source::Client(body) => body.size_hint(),
-            Source::Copy(_) => SizeHint::default(),
+            UploadSource::Client(body) => body.size_hint(),
+            UploadSource::Copy(_) => SizeHint::default(),
         }
     }
 }
 
 #[derive(Debug)]
-struct Watch {
-    upload: Arc<Upload>,
+struct UploadWatch {
+    upload: Arc<UploadState>,
     counter: Arc<AtomicU64>,
     hold: Option<Pin<Box<Sleep>>>,
 }
 
 impl RequestBody {
     /// The body, counted in `counter`, and its state; `None` for a request without a body. With `hold` it is not read
-    /// before [`Upload::release`], or before a second has passed. `unexpected`: see [`is_unexpected`].
+    /// before [`UploadState::release`], or before a second has passed. `unexpected`: see [`is_unexpected`].
     pub fn new(
         inner: Incoming,
         counter: &mut Option<Arc<AtomicU64>>,
         hold: bool,
         unexpected: bool,
-    ) -> (Self, Option<Arc<Upload>>) {
+    ) -> (Self, Option<Arc<UploadState>>) {
         if inner.is_end_stream() {
-            return (RequestBody { inner: Some(Source::Client(inner)), watch: None, tee: None }, None);
+            return (RequestBody { inner: Some(UploadSource::Client(inner)), watch: None, tee: None }, None);
         }
         let (body, upload) = Self::watched(
-            Source::Client(inner),
+            UploadSource::Client(inner),
             Arc::clone(counter.get_or_insert_default()),
-            Upload::new(hold, unexpected),
+            UploadState::new(hold, unexpected),
         );
         (body, Some(upload))
     }
 
-    fn watched(inner: Source, counter: Arc<AtomicU64>, upload: Upload) -> (Self, Arc<Upload>) {
+    fn watched(inner: UploadSource, counter: Arc<AtomicU64>, upload: UploadState) -> (Self, Arc<UploadState>) {
         let upload = Arc::new(upload);
-        let watch = Watch { upload: Arc::clone(&upload), counter, hold: None };
+        let watch = UploadWatch { upload: Arc::clone(&upload), counter, hold: None };
         (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
     }
 
     /// A body that is a copy.
     #[cfg(test)]
     pub fn of_copy(copy: CopyBody) -> Self {
-        Self::watched(Source::Copy(copy), Arc::default(), Upload::new(false, false)).0
+        Self::watched(UploadSource::Copy(copy), Arc::default(), UploadState::new(false, false)).0
     }
 
     /// Stops timing the client while data waits for the endpoint.
@@ -197,20 +197,20 @@ impl RequestBody {
     }
 
     /// Creates a copy of a body that was not read yet, and the copy's state.
-    pub fn copy(&mut self) -> (Self, Option<Arc<Upload>>) {
+    pub fn copy(&mut self) -> (Self, Option<Arc<UploadState>>) {
         let Some(watch) = &self.watch else { return (RequestBody::default(), None) };
-        let upload = Upload::new(false, watch.upload.unexpected);
+        let upload = UploadState::new(false, watch.upload.unexpected);
         let (writer, body) = tee::copy();
         self.tee.get_or_insert_default().add(writer);
-        let (body, upload) = Self::watched(Source::Copy(body), Arc::default(), upload);
+        let (body, upload) = Self::watched(UploadSource::Copy(body), Arc::default(), upload);
         (body, Some(upload))
     }
 }
 
-impl Watch {
+impl UploadWatch {
     /// Ready when the body may be read; an error if it never will be. `inner` is then dropped at once, which tells the
     /// client's connection; the endpoint's connection continues until the response has ended.
-    fn poll_hold(&mut self, inner: &mut Option<Source>, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
+    fn poll_hold(&mut self, inner: &mut Option<UploadSource>, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         let upload = &*self.upload;
         if !upload.held.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
@@ -266,7 +266,7 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().map_or(self.watch.is_none(), Source::is_end_stream)
+        self.inner.as_ref().map_or(self.watch.is_none(), UploadSource::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -15,7 +15,7 @@ fn limits(concurrent: u32, connections: u32, requests: u32) -> SourceLimits {
     SourceLimits { concurrent, connections, requests }
 }
 
-struct Stage(Arc<Sources>);
+struct Stage(Arc<ClientTable>);
 
 impl Stage {
     fn new() -> Self {
@@ -69,7 +69,7 @@ fn without_limits_everybody_is_let_through() {
 
 #[test]
 fn memory_is_bounded_and_those_who_are_there_stay_known() {
-    let stage = Stage(Arc::new(Sources::with_capacity(128)));
+    let stage = Stage(Arc::new(ClientTable::with_capacity(128)));
     let one = limits(1, 0, 0);
     let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
     let held: Vec<_> = (0..16).map(|number| stage.admit(&one, address(number), 0.0).unwrap()).collect();
@@ -87,7 +87,7 @@ fn memory_is_bounded_and_those_who_are_there_stay_known() {
 
 #[test]
 fn an_address_that_keeps_retrying_stays_known_among_new_ones() {
-    let stage = Stage(Arc::new(Sources::with_capacity(1_000)));
+    let stage = Stage(Arc::new(ClientTable::with_capacity(1_000)));
     let two = limits(0, 2, 0);
     let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
     assert!((0..2).all(|_| stage.admit(&two, client(1), 0.0).is_ok()));
@@ -102,7 +102,7 @@ fn an_address_that_keeps_retrying_stays_known_among_new_ones() {
 
 #[test]
 fn an_eviction_looks_up_a_bounded_number_of_entries() {
-    let stage = Stage(Arc::new(Sources::with_capacity(1_000)));
+    let stage = Stage(Arc::new(ClientTable::with_capacity(1_000)));
     let one = limits(0, 1, 0);
     let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
     let hand = || stage.0.ring.lock().unwrap().hand;
@@ -124,7 +124,7 @@ fn an_eviction_looks_up_a_bounded_number_of_entries() {
 
 #[test]
 fn threads_that_add_the_same_addresses_keep_map_and_ring_the_same() {
-    let stage = Stage(Arc::new(Sources::with_capacity(100)));
+    let stage = Stage(Arc::new(ClientTable::with_capacity(100)));
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (stage, ten) = (&stage, limits(10, 0, 0));

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::address::plain;
 use crate::capacity::{Capacity, ConnectionPermit, Permits};
 use crate::connection::{Accepted, serve};
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::record::AccessRecord;
 use crate::workers::Workers;
 
@@ -38,7 +38,7 @@ pub struct Acceptor {
     /// Connection limit of the process.
     pub descriptors: Arc<Descriptors>,
     /// State of this worker.
-    pub own: Arc<Shared>,
+    pub own: Arc<WorkerContext>,
     /// All workers.
     pub workers: Arc<Workers>,
 }

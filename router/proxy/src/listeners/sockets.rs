@@ -33,7 +33,7 @@ pub trait SocketKeeper: Debug + Send + Sync {
 
 /// Origin of an inherited socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SocketOrigin {
     /// Opened by an earlier agent: closed when no router needs it.
     Agent,
     /// Socket activation: kept even if no router needs it.
@@ -41,15 +41,15 @@ pub enum Origin {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSocket {
     address: SocketAddr,
     /// A `[::]` socket that also accepts IPv4.
     dual: bool,
-    origin: Origin,
+    origin: SocketOrigin,
     socket: Socket,
 }
 
-impl Held {
+impl HeldSocket {
     fn serves(&self, address: SocketAddr) -> bool {
         let exact = self.address.ip() == address.ip();
         let by_both = self.dual && address.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -59,12 +59,12 @@ impl Held {
 
 /// The inherited sockets of an agent. Without any, all listeners are opened anew.
 #[derive(Clone, Debug, Default)]
-pub struct Sockets(Arc<Mutex<State>>);
+pub struct Sockets(Arc<Mutex<SocketsState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct SocketsState {
     keeper: Option<Arc<dyn SocketKeeper>>,
-    held: Vec<Held>,
+    held: Vec<HeldSocket>,
     /// The first table was applied.
     sorted: bool,
     /// Another process has taken over, or none shall.
@@ -73,19 +73,19 @@ struct State {
 
 impl Sockets {
     /// Takes inherited descriptors. Logs and ignores anything but a listening TCP socket.
-    pub fn new(keeper: Option<Arc<dyn SocketKeeper>>, inherited: Vec<(Origin, OwnedFd)>) -> Self {
+    pub fn new(keeper: Option<Arc<dyn SocketKeeper>>, inherited: Vec<(SocketOrigin, OwnedFd)>) -> Self {
         let mut held = Vec::new();
         for (origin, descriptor) in inherited {
             let socket = Socket::from(descriptor);
             match listening_address(&socket) {
                 Ok(address) => {
                     let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !socket.only_v6().unwrap_or(true);
-                    held.push(Held { address, dual, origin, socket });
+                    held.push(HeldSocket { address, dual, origin, socket });
                 }
                 Err(error) => tracing::warn!(%error, "an inherited descriptor is not a listening TCP socket; ignored"),
             }
         }
-        Sockets(Arc::new(Mutex::new(State { keeper, held, sorted: false, released: false })))
+        Sockets(Arc::new(Mutex::new(SocketsState { keeper, held, sorted: false, released: false })))
     }
 
     /// Applies the first table: closes unneeded sockets of earlier agents, and logs unneeded ones of socket activation.
@@ -99,16 +99,16 @@ impl Sockets {
         state.held.retain(|held| {
             let unwanted = !wanted.iter().any(|address| held.serves(*address));
             match held.origin {
-                Origin::Agent if unwanted => {
+                SocketOrigin::Agent if unwanted => {
                     tracing::info!(address = %held.address, "no router needs this inherited socket; closed");
                     keeper.iter().for_each(|keeper| keeper.closed(&name(held.address)));
                 }
-                Origin::Activation if unwanted => {
+                SocketOrigin::Activation if unwanted => {
                     tracing::warn!(address = %held.address, "no router needs this inherited socket; kept open");
                 }
-                Origin::Agent | Origin::Activation => {}
+                SocketOrigin::Agent | SocketOrigin::Activation => {}
             }
-            held.origin == Origin::Activation || !unwanted
+            held.origin == SocketOrigin::Activation || !unwanted
         });
     }
 
@@ -124,7 +124,7 @@ impl Sockets {
             return Ok(None);
         };
         match state.held.get(index) {
-            Some(held) if held.origin == Origin::Activation || held.dual => held.socket.try_clone().map(Some),
+            Some(held) if held.origin == SocketOrigin::Activation || held.dual => held.socket.try_clone().map(Some),
             _ => Ok(Some(state.held.swap_remove(index).socket)),
         }
     }
@@ -137,7 +137,7 @@ impl Sockets {
     /// Removes a socket that no router needs.
     pub fn closed(&self, address: SocketAddr) {
         let state = self.state();
-        let activation = |held: &Held| held.origin == Origin::Activation && held.serves(address);
+        let activation = |held: &HeldSocket| held.origin == SocketOrigin::Activation && held.serves(address);
         if !state.released && !state.held.iter().any(activation) {
             state.keeper.iter().for_each(|keeper| keeper.closed(&name(address)));
         }
@@ -150,7 +150,7 @@ impl Sockets {
         state.held.clear();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SocketsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn an_agents_socket_is_taken_once_and_an_unwanted_one_is_closed() {
         let (first, second) = (listener("127.0.0.1:0"), listener("127.0.0.1:0"));
-        let inherited = vec![(Origin::Agent, first.1), (Origin::Agent, second.1)];
+        let inherited = vec![(SocketOrigin::Agent, first.1), (SocketOrigin::Agent, second.1)];
         let sockets = Sockets::new(None, inherited);
         sockets.sort(&wanted(&[first.0]));
         assert!(TcpListener::bind(second.0).is_ok(), "nothing listens there any more");
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_activated_socket_can_be_taken_again_and_stays_when_unwanted() {
         let (address, socket) = listener("[::1]:0");
-        let sockets = Sockets::new(None, vec![(Origin::Activation, socket)]);
+        let sockets = Sockets::new(None, vec![(SocketOrigin::Activation, socket)]);
         sockets.sort(&wanted(&[]));
         for _ in 0..2 {
             drop(sockets.take(address).unwrap().unwrap());
@@ -216,7 +216,7 @@ mod tests {
         socket.bind(&SockAddr::from(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))).unwrap();
         socket.listen(1).unwrap();
         let port = socket.local_addr().unwrap().as_socket().unwrap().port();
-        for origin in [Origin::Activation, Origin::Agent] {
+        for origin in [SocketOrigin::Activation, SocketOrigin::Agent] {
             let sockets = Sockets::new(None, vec![(origin, socket.try_clone().unwrap().into())]);
             let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
             sockets.sort(&wanted(&[v4]));
@@ -230,7 +230,7 @@ mod tests {
     fn what_does_not_listen_is_not_used() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = udp.local_addr().unwrap();
-        let sockets = Sockets::new(None, vec![(Origin::Activation, udp.into())]);
+        let sockets = Sockets::new(None, vec![(SocketOrigin::Activation, udp.into())]);
         assert!(sockets.take(address).unwrap().is_none());
     }
 

@@ -18,7 +18,7 @@ thread_local! {
 
 /// Result of a step.
 #[derive(Debug)]
-pub struct Chunk {
+pub struct ChunkResult {
     /// Bytes read; 0 at the end of the stream.
     pub read: usize,
     /// Bytes read that the receiver did not accept.
@@ -27,7 +27,7 @@ pub struct Chunk {
     pub broken: bool,
 }
 
-impl Chunk {
+impl ChunkResult {
     /// Whether it was all that could be read, and was written.
     pub fn is_rest(&self) -> bool {
         (1..CHUNK).contains(&self.read) && self.left.is_empty() && !self.broken
@@ -35,17 +35,17 @@ impl Chunk {
 }
 
 /// Reads once from `from` and writes once to `to`. `is_last`: only the end of the stream follows what can be read. If
-/// all of that was written ([`Chunk::is_rest`]), it is held back for the FIN, which the caller sends now, so that both
-/// leave in one segment.
+/// all of that was written ([`ChunkResult::is_rest`]), it is held back for the FIN, which the caller sends now, so that
+/// both leave in one segment.
 ///
 /// # Errors
-/// Errors of the read, including `WouldBlock`; those of the write are in [`Chunk::broken`].
-pub fn pass_on(from: &TcpStream, to: &TcpStream, is_last: bool) -> io::Result<Chunk> {
+/// Errors of the read, including `WouldBlock`; those of the write are in [`ChunkResult::broken`].
+pub fn pass_on(from: &TcpStream, to: &TcpStream, is_last: bool) -> io::Result<ChunkResult> {
     SCRATCH.with_borrow_mut(|scratch| {
         let read = receive(from, scratch)?;
         let bytes = scratch.get(..read).unwrap_or_default();
         if bytes.is_empty() {
-            return Ok(Chunk { read, left: Vec::new(), broken: false });
+            return Ok(ChunkResult { read, left: Vec::new(), broken: false });
         }
         let flags = if is_last && read < CHUNK { SendFlags::MORE } else { SendFlags::empty() };
         let (written, broken) = match send_with(to, bytes, flags) {
@@ -53,7 +53,7 @@ pub fn pass_on(from: &TcpStream, to: &TcpStream, is_last: bool) -> io::Result<Ch
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, false),
             Err(_) => (0, true),
         };
-        Ok(Chunk { read, left: bytes.get(written..).unwrap_or_default().to_vec(), broken })
+        Ok(ChunkResult { read, left: bytes.get(written..).unwrap_or_default().to_vec(), broken })
     })
 }
 

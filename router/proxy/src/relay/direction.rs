@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::coop;
 
 use super::activity::Activity;
-use super::chunk::{self, CHUNK, Chunk};
+use super::chunk::{self, CHUNK, ChunkResult};
 use super::pipe::SplicePipe;
 
 /// Below this many bytes, a copy is cheaper than the system calls of a pipe.
@@ -21,18 +21,18 @@ const TURN: u64 = 4 * 1024 * 1024;
 
 /// A side of the relay; as an error, the one whose connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum RelaySide {
     /// The client.
     Client,
     /// The endpoint.
     Upstream,
 }
 
-impl Side {
-    fn other(self) -> Side {
+impl RelaySide {
+    fn other(self) -> RelaySide {
         match self {
-            Side::Client => Side::Upstream,
-            Side::Upstream => Side::Client,
+            RelaySide::Client => RelaySide::Upstream,
+            RelaySide::Upstream => RelaySide::Client,
         }
     }
 }
@@ -41,11 +41,11 @@ impl Side {
 ///
 /// A state machine over the sockets' readiness instead of an `async fn`: it is polled for each message, and then checks
 /// one word per socket beside the system calls.
-pub struct Direction<'r> {
+pub struct RelayDirection<'r> {
     from: &'r TcpStream,
     to: &'r TcpStream,
     /// Which side `from` is.
-    source: Side,
+    source: RelaySide,
     /// Bytes written to `to`.
     pub moved: u64,
     /// Time of the connection's last activity.
@@ -55,14 +55,14 @@ pub struct Direction<'r> {
     /// Number of such bytes at present.
     in_full: u64,
     /// The next step.
-    pub step: Step,
+    pub step: RelayStep,
     /// Whether the task's waker is registered for readability.
     pub waits: bool,
 }
 
 /// Next step of a direction.
 #[derive(Debug)]
-pub enum Step {
+pub enum RelayStep {
     /// Copy a chunk through user space.
     Copy,
     /// Write the rest of a chunk: these bytes from the position on.
@@ -83,23 +83,23 @@ pub struct Spliced {
     thin: bool,
 }
 
-impl<'r> Direction<'r> {
+impl<'r> RelayDirection<'r> {
     /// From the connection `source` to the other. Switches to `splice(2)` after `splice_after` bytes in consecutive
     /// full chunks.
     pub fn new(
         from: &'r TcpStream,
         to: &'r TcpStream,
-        source: Side,
+        source: RelaySide,
         activity: &'r Activity,
         splice_after: u64,
     ) -> Self {
-        let step = Step::Copy;
-        Direction { from, to, source, moved: 0, activity, splice_after, in_full: 0, step, waits: false }
+        let step = RelayStep::Copy;
+        RelayDirection { from, to, source, moved: 0, activity, splice_after, in_full: 0, step, waits: false }
     }
 
     /// Moves everything that can be moved now, and finally the end of the stream. `is_last`: the other direction has
     /// ended, so both connections are closed after this one, and the close forwards the end.
-    pub fn poll(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
+    pub fn poll(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
         let before = self.moved;
         loop {
             if self.moved - before >= TURN {
@@ -107,32 +107,32 @@ impl<'r> Direction<'r> {
                 return pin!(tokio::task::yield_now()).poll(cx).map(Ok);
             }
             match self.step {
-                Step::Copy => ready!(self.copy(is_last, cx))?,
-                Step::Write(..) => ready!(self.write(cx))?,
-                Step::Splice(Spliced { held: 0, thin: true, .. }) => self.step = Step::Copy,
-                Step::Splice(Spliced { held: 0, .. }) => ready!(self.fill(is_last, cx))?,
-                Step::Splice(..) => ready!(self.drain(cx))?,
-                Step::Ended => return Poll::Ready(Ok(())),
+                RelayStep::Copy => ready!(self.copy(is_last, cx))?,
+                RelayStep::Write(..) => ready!(self.write(cx))?,
+                RelayStep::Splice(Spliced { held: 0, thin: true, .. }) => self.step = RelayStep::Copy,
+                RelayStep::Splice(Spliced { held: 0, .. }) => ready!(self.fill(is_last, cx))?,
+                RelayStep::Splice(..) => ready!(self.drain(cx))?,
+                RelayStep::Ended => return Poll::Ready(Ok(())),
             }
         }
     }
 
     /// Whether the end of the stream was read.
     pub fn has_ended(&self) -> bool {
-        matches!(self.step, Step::Ended)
+        matches!(self.step, RelayStep::Ended)
     }
 
     /// Whether it waits for data: then it detects a failure of its sender.
     pub fn reads(&self) -> bool {
-        matches!(self.step, Step::Copy | Step::Splice(Spliced { held: 0, .. }))
+        matches!(self.step, RelayStep::Copy | RelayStep::Splice(Spliced { held: 0, .. }))
     }
 
-    fn copy(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
+    fn copy(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
         if self.in_full >= self.splice_after {
             self.in_full = 0;
             match SplicePipe::new() {
                 Ok(pipe) => {
-                    self.step = Step::Splice(Spliced { pipe, held: 0, thin: false });
+                    self.step = RelayStep::Splice(Spliced { pipe, held: 0, thin: false });
                     return Poll::Ready(Ok(()));
                 }
                 // Without a descriptor for a pipe, copying continues.
@@ -150,7 +150,7 @@ impl<'r> Direction<'r> {
         });
         let Some(chunk) = passed.map_err(|_| self.source)? else { return Poll::Ready(Ok(())) };
         let ends = chunk.read == 0 || (closed && chunk.is_rest());
-        let Chunk { read, left, broken } = chunk;
+        let ChunkResult { read, left, broken } = chunk;
         if broken {
             return Poll::Ready(Err(self.source.other()));
         }
@@ -160,16 +160,16 @@ impl<'r> Direction<'r> {
             return Poll::Ready(self.end(is_last));
         }
         if !left.is_empty() {
-            self.step = Step::Write(left, 0);
+            self.step = RelayStep::Write(left, 0);
         }
         Poll::Ready(Ok(()))
     }
 
-    fn write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
-        let Step::Write(bytes, position) = &mut self.step else { return Poll::Ready(Ok(())) };
+    fn write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
+        let RelayStep::Write(bytes, position) = &mut self.step else { return Poll::Ready(Ok(())) };
         let rest = bytes.get(*position..).unwrap_or_default();
         if rest.is_empty() {
-            self.step = Step::Copy;
+            self.step = RelayStep::Copy;
             return Poll::Ready(Ok(()));
         }
         ready!(self.to.poll_write_ready(cx)).map_err(|_| self.source.other())?;
@@ -182,9 +182,9 @@ impl<'r> Direction<'r> {
     }
 
     /// From the socket into the empty pipe: `WouldBlock` can only mean that the socket holds nothing.
-    fn fill(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
+    fn fill(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
         ready!(self.poll_readable(cx))?;
-        let Step::Splice(Spliced { pipe, held, thin }) = &mut self.step else { return Poll::Ready(Ok(())) };
+        let RelayStep::Splice(Spliced { pipe, held, thin }) = &mut self.step else { return Poll::Ready(Ok(())) };
         let filled = self.from.try_io(Interest::READABLE, || pipe.fill(self.from));
         match now(filled).map_err(|_| self.source)? {
             Some(0) => return Poll::Ready(self.end(is_last)),
@@ -195,8 +195,8 @@ impl<'r> Direction<'r> {
     }
 
     /// From the pipe into the socket.
-    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
-        let Step::Splice(Spliced { pipe, held, .. }) = &mut self.step else { return Poll::Ready(Ok(())) };
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
+        let RelayStep::Splice(Spliced { pipe, held, .. }) = &mut self.step else { return Poll::Ready(Ok(())) };
         ready!(self.to.poll_write_ready(cx)).map_err(|_| self.source.other())?;
         let drained = self.to.try_io(Interest::WRITABLE, || pipe.drain(self.to, *held));
         match now(drained).map_err(|_| self.source.other())? {
@@ -211,7 +211,7 @@ impl<'r> Direction<'r> {
     }
 
     /// Ready when there may be data. A waker that is registered is not registered again, because that takes a lock.
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelaySide>> {
         if self.waits && self.from.try_io(Interest::READABLE, || Ok(())).is_err() {
             return Poll::Pending;
         }
@@ -221,8 +221,8 @@ impl<'r> Direction<'r> {
         ready.map_err(|_| self.source)
     }
 
-    fn end(&mut self, is_last: bool) -> Result<(), Side> {
-        self.step = Step::Ended;
+    fn end(&mut self, is_last: bool) -> Result<(), RelaySide> {
+        self.step = RelayStep::Ended;
         if is_last {
             return Ok(());
         }

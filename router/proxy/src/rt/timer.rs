@@ -73,7 +73,7 @@ impl Timers {
     /// A timer, returned when dropped.
     pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        PooledTimer { owner: Owner::All(self), timer }
+        PooledTimer { owner: TimerOwner::All(self), timer }
     }
 }
 
@@ -81,20 +81,20 @@ impl TaskTimer {
     /// The timer, returned when dropped; a new one while it is in use.
     pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.try_lock().map(|mut timer| std::mem::take(&mut *timer)).unwrap_or_default();
-        PooledTimer { owner: Owner::One(self), timer }
+        PooledTimer { owner: TimerOwner::One(self), timer }
     }
 }
 
 /// A timer in use.
 #[derive(Debug)]
 pub struct PooledTimer<'t> {
-    owner: Owner<'t>,
+    owner: TimerOwner<'t>,
     timer: Timer,
 }
 
 /// Where the timer is returned to.
 #[derive(Debug)]
-enum Owner<'t> {
+enum TimerOwner<'t> {
     All(&'t Timers),
     One(&'t TaskTimer),
 }
@@ -120,14 +120,14 @@ impl Drop for PooledTimer<'_> {
             return;
         }
         match self.owner {
-            Owner::All(timers) => {
+            TimerOwner::All(timers) => {
                 self.timer.waiter = None;
                 let mut spare = timers.0.lock().unwrap_or_else(PoisonError::into_inner);
                 if spare.len() < MAX_SPARE {
                     spare.push(std::mem::take(&mut self.timer));
                 }
             }
-            Owner::One(own) => {
+            TimerOwner::One(own) => {
                 if let Some(mut place) = own.0.try_lock() {
                     *place = std::mem::take(&mut self.timer);
                 }

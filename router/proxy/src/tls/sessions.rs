@@ -13,16 +13,16 @@ const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Sessions by ID, for at most 5 minutes. The oldest are removed first.
 #[derive(Default)]
-pub struct Sessions(Mutex<Stored>);
+pub struct Sessions(Mutex<StoredSessions>);
 
 #[derive(Default)]
-struct Stored {
+struct StoredSessions {
     by_id: HashMap<Vec<u8>, (Instant, Vec<u8>)>,
     /// Oldest first. Includes IDs of removed sessions.
     ids: VecDeque<(Instant, Vec<u8>)>,
 }
 
-impl Stored {
+impl StoredSessions {
     fn make_room(&mut self, now: Instant) {
         while self.ids.front().is_some_and(|(put, _)| self.ids.len() >= CAPACITY || is_over(*put, now)) {
             let Some((put, id)) = self.ids.pop_front() else { return };
@@ -39,7 +39,7 @@ fn is_over(put: Instant, now: Instant) -> bool {
 }
 
 impl Sessions {
-    fn kept(&self) -> MutexGuard<'_, Stored> {
+    fn kept(&self) -> MutexGuard<'_, StoredSessions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,8 +12,8 @@ use tokio_rustls::TlsAcceptor;
 use super::client_auth;
 use super::client_certificate::ClientCertificate;
 use crate::capacity::Permits;
-use crate::context::Shared;
-use crate::hello::{FirstFlight, turn_away};
+use crate::context::WorkerContext;
+use crate::hello::{ClientHelloBytes, turn_away};
 use crate::http::connection::{Connection, ConnectionTls};
 use crate::http::serve::{serve_http1, serve_http2};
 use crate::passthrough;
@@ -26,10 +26,10 @@ const ALERT_INTERNAL_ERROR: u8 = 80;
 
 /// Terminates TLS. The record is written only if the handshake fails; afterwards each request has its own.
 pub async fn terminate(
-    shared: Arc<Shared>,
+    shared: Arc<WorkerContext>,
     served: Arc<ServedRouter>,
     stream: TcpStream,
-    flight: FirstFlight,
+    flight: ClientHelloBytes,
     mut record: AccessRecord,
     seats: Permits,
 ) {

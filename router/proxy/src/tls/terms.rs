@@ -34,7 +34,7 @@ pub enum TermsError {
 /// The TLS configuration of a router, kept across tables until its policy changes. It owns sessions and ticket keys, so
 /// no session is resumed under another policy, with another router, or after a restart of the agent.
 #[derive(Clone)]
-pub struct Terms {
+pub struct RouterTls {
     profile: TlsProfile,
     /// Client certificate policy; the same `Arc` as long as it does not change.
     pub client_auth: Option<Arc<ClientAuth>>,
@@ -89,7 +89,7 @@ impl Handshakes {
     }
 }
 
-impl Terms {
+impl RouterTls {
     /// The configuration for a policy.
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl Terms {
         let config = config(policy, &offer, &offer.versions)?;
         let newest = self::config(policy, &offer, &[&TLS13])?;
         let client_auth = policy.client_tls.clone();
-        Ok(Terms { profile: policy.tls.clone(), client_auth, handshakes: Arc::default(), config, newest })
+        Ok(RouterTls { profile: policy.tls.clone(), client_auth, handshakes: Arc::default(), config, newest })
     }
 
     /// The same configuration with earlier counters.
     pub fn counted_in(self, handshakes: Arc<Handshakes>) -> Self {
-        Terms { handshakes, ..self }
+        RouterTls { handshakes, ..self }
     }
 
     /// Whether the configuration is that of a policy.
@@ -149,7 +149,7 @@ fn config(
     Ok(config)
 }
 
-impl fmt::Debug for Terms {
+impl fmt::Debug for RouterTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Terms").field("profile", &self.profile).field("client_auth", &self.client_auth).finish()
     }

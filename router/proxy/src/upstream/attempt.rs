@@ -23,8 +23,8 @@ use super::connect::ConnectRequest;
 use super::failure::{Processing, Unanswered};
 use super::http2;
 use super::replay::SavedRequest;
-use super::wire::{Answer, Sender};
-use crate::http::upload::{RequestBody, Upload};
+use super::wire::{IncomingBody, RequestSender};
+use crate::http::upload::{RequestBody, UploadState};
 use crate::rt::timer::{PooledTimer, TaskTimer};
 use crate::upstream::bucket::{FRESH, Lease};
 
@@ -82,9 +82,9 @@ pub fn is_repeatable(request: &Request<RequestBody>) -> bool {
 pub async fn attempt(
     way: &ConnectRequest<'_>,
     request: &mut Request<RequestBody>,
-    upload: Option<&Upload>,
+    upload: Option<&UploadState>,
     waits: InactivityTimeouts,
-) -> Result<(Lease, Response<Answer>), AttemptError> {
+) -> Result<(Lease, Response<IncomingBody>), AttemptError> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
     let kept_for = bucket.key.keep;
@@ -97,7 +97,7 @@ pub async fn attempt(
             let unseen = !sent_before && way.may_leave(&bucket, flag);
             AttemptError { status, flag, unseen, connecting }
         })?;
-        let is_http2 = matches!(lease.sender, Sender::Http2(_));
+        let is_http2 = matches!(lease.sender, RequestSender::Http2(_));
         if is_http2 {
             for_http2(request, bucket.key.wire.scheme(), upload)?;
             if !takes_fields(&lease, request) {
@@ -148,7 +148,7 @@ pub async fn attempt(
             sent_before = true;
             idle = Duration::ZERO;
         } else {
-            let failed = upload.is_some_and(Upload::failed);
+            let failed = upload.is_some_and(UploadState::failed);
             let (status, flag) =
                 if failed { (StatusCode::BAD_REQUEST, Flag::BadRequest) } else { (StatusCode::BAD_GATEWAY, flag) };
             let unseen = was_unsent && !sent_before;
@@ -160,7 +160,7 @@ pub async fn attempt(
 /// Whether hyper determines the response's end and content correctly: its only transfer coding is `chunked`, or it has
 /// none. hyper would decode a final `chunked` alone, and pass on everything else undecoded up to the connection's end
 /// (RFC 9112 §6.1, §6.3).
-fn is_framed(response: &Response<Answer>) -> bool {
+fn is_framed(response: &Response<IncomingBody>) -> bool {
     let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     codings.next().is_none_or(is_chunked) && codings.next().is_none()
@@ -171,7 +171,7 @@ fn is_framed(response: &Response<Answer>) -> bool {
 async fn wait<A: Future>(
     mut timer: PooledTimer<'_>,
     mut answer: Pin<&mut A>,
-    upload: Option<&Upload>,
+    upload: Option<&UploadState>,
     waits: InactivityTimeouts,
 ) -> Option<A::Output> {
     let begun = Instant::now();
@@ -197,11 +197,11 @@ async fn wait<A: Future>(
     .await
 }
 
-fn too_late(lease: &Lease, upload: Option<&Upload>, waits: InactivityTimeouts) -> AttemptError {
-    if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
+fn too_late(lease: &Lease, upload: Option<&UploadState>, waits: InactivityTimeouts) -> AttemptError {
+    if !waits.are_over() && upload.is_some_and(UploadState::waits_for_client) {
         return AttemptError::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
     }
-    if let Sender::Http2(stream) = &lease.sender {
+    if let RequestSender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
     let flag = if waits.are_over() { Flag::RuleTimeout } else { Flag::UpstreamTimeout };
@@ -212,13 +212,15 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: InactivityTimeouts) -
 /// request exceeds it, with all other requests on it.
 fn takes_fields(lease: &Lease, request: &Request<RequestBody>) -> bool {
     match &lease.sender {
-        Sender::Http1(_) => true,
-        Sender::Http2(stream) => stream.max_fields().is_none_or(|most| http2::request::size(request) <= most as usize),
+        RequestSender::Http1(_) => true,
+        RequestSender::Http2(stream) => {
+            stream.max_fields().is_none_or(|most| http2::request::size(request) <= most as usize)
+        }
     }
 }
 
 /// Reads a response to its end, so that its connection can carry the next request, unless `is_last`.
-pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration, is_last: bool) {
+pub async fn read_off(lease: Lease, response: Response<IncomingBody>, within: Duration, is_last: bool) {
     let mut body = response.into_body();
     let end = async {
         while let Some(frame) = body.frame().await {
@@ -265,7 +267,7 @@ pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unrepr
 pub(super) fn for_http2(
     request: &mut Request<RequestBody>,
     scheme: Scheme,
-    upload: Option<&Upload>,
+    upload: Option<&UploadState>,
 ) -> Result<(), Unrepresentable> {
     *request.version_mut() = Version::HTTP_2;
     if !request.body().is_end_stream() {

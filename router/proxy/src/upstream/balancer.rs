@@ -7,7 +7,7 @@ use router_model::names::RouteId;
 use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
 use super::health::Health;
-use super::plan::{Plan, Prepared, RouteState};
+use super::plan::{BalancingPlan, Prepared, RouteState};
 
 /// State that outlives routing tables.
 #[derive(Debug, Default)]
@@ -17,17 +17,17 @@ pub struct Balancer {
     /// State of routes that need counters. Read when a plan of such a route is made. Routers that serve the same route
     /// share it, because a limit of an endpoint holds for all its clients.
     routes: DashMap<RouteId, Arc<RouteState>>,
-    bound: Mutex<Bound>,
+    bound: Mutex<EndpointVersions>,
 }
 
 /// The endpoints of the newest table, and of the one before.
 #[derive(Debug, Default)]
-struct Bound {
+struct EndpointVersions {
     now: Endpoints,
     before: Endpoints,
 }
 
-impl Bound {
+impl EndpointVersions {
     /// The table with the route's endpoints. A request may still use a route that the newest table lacks.
     fn endpoints_of(&self, route: &ResolvedRoute) -> &Endpoints {
         let mut keys = route.services().filter_map(|service| service.key.as_ref());
@@ -37,21 +37,21 @@ impl Bound {
 
 impl Balancer {
     /// The plan of a route, with the endpoints of the newest table.
-    pub fn plan(&self, route: &ResolvedRoute) -> Arc<Plan> {
+    pub fn plan(&self, route: &ResolvedRoute) -> Arc<BalancingPlan> {
         match Prepared::of(route) {
             Some(prepared) => prepared.plan.load_full().unwrap_or_else(|| self.make(route, prepared)),
-            None => Arc::new(Plan::none()),
+            None => Arc::new(BalancingPlan::none()),
         }
     }
 
     #[cold]
-    fn make(&self, route: &ResolvedRoute, prepared: &Prepared) -> Arc<Plan> {
+    fn make(&self, route: &ResolvedRoute, prepared: &Prepared) -> Arc<BalancingPlan> {
         // Locked until the plan is stored, so that `bind` cannot miss a plan of older endpoints.
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = prepared.plan.load_full() {
             return made;
         }
-        let plan = Arc::new(Plan::new(route, bound.endpoints_of(route), || self.state(&route.id)));
+        let plan = Arc::new(BalancingPlan::new(route, bound.endpoints_of(route), || self.state(&route.id)));
         prepared.plan.store(Some(Arc::clone(&plan)));
         plan
     }
@@ -103,7 +103,7 @@ mod tests {
         balancer.bind(&endpoints);
         let after = [&one, &other].map(|route| balancer.plan(route));
         assert!(Arc::ptr_eq(&after[1], &before[1]));
-        let ports = |plan: &Plan| -> Vec<u16> {
+        let ports = |plan: &BalancingPlan| -> Vec<u16> {
             let target = |member| plan.target(member, &one.cluster).unwrap().endpoint.address.port();
             plan.members().map(target).collect()
         };

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::failure::OpenError;
-use super::http2::Shared;
-use super::http2::upload::Upload;
-use super::wire::{Http1Connection, Sender};
+use super::failure::UpstreamError;
+use super::http2::Http2Connection;
+use super::http2::upload::UploadTask;
+use super::wire::{Http1Connection, RequestSender};
 
 pub use key::{MAX_AGE, PoolKey, Wire};
 
@@ -42,18 +42,18 @@ pub struct Bucket {
 
 #[derive(Debug)]
 struct Inner {
-    idle: Vec<Idle>,
-    shared: Vec<(Shared, Instant)>,
+    idle: Vec<IdleConnection>,
+    shared: Vec<(Http2Connection, Instant)>,
     /// Whether connections use HTTP/2; `None` if unknown.
     multiplexed: Option<bool>,
-    opening: Option<watch::Receiver<Option<OpenError>>>,
+    opening: Option<watch::Receiver<Option<UpstreamError>>>,
     retired: bool,
     /// Whether a task removes expired connections.
     is_swept: bool,
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     connection: Http1Connection,
     since: Instant,
 }
@@ -64,7 +64,7 @@ pub enum Acquired {
     /// A connection.
     Ready(Lease),
     /// No connection, but one is being opened that may be shared.
-    Wait(Opening),
+    Wait(PendingConnection),
     /// No connection: the caller opens one.
     Open(Opener),
 }
@@ -131,7 +131,7 @@ impl Bucket {
     }
 
     /// Returns a stream of the first HTTP/2 connection with capacity, else the connection that became idle last, if
-    /// that was at most `idle` ago. `with_content`: see [`Shared::stream`].
+    /// that was at most `idle` ago. `with_content`: see [`Http2Connection::stream`].
     pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Acquired {
         let mut inner = lock(&self.inner);
         let is_short = self.is_short();
@@ -146,7 +146,7 @@ impl Bucket {
             Some(stream)
         });
         if let Some(stream) = stream {
-            return Acquired::Ready(self.lease(Sender::Http2(stream), true));
+            return Acquired::Ready(self.lease(RequestSender::Http2(stream), true));
         }
         while let Some(last) = inner.idle.pop() {
             if last.since.elapsed() > idle {
@@ -155,14 +155,14 @@ impl Bucket {
                 break;
             }
             if last.connection.sender.is_ready() {
-                return Acquired::Ready(self.lease(Sender::Http1(last.connection), true));
+                return Acquired::Ready(self.lease(RequestSender::Http1(last.connection), true));
             }
         }
         if inner.multiplexed == Some(false) {
             return Acquired::Open(Opener { bucket: Arc::clone(self), told: None });
         }
         match &inner.opening {
-            Some(opening) if opening.has_changed().is_ok() => Acquired::Wait(Opening(opening.clone())),
+            Some(opening) if opening.has_changed().is_ok() => Acquired::Wait(PendingConnection(opening.clone())),
             _ => {
                 let (told, opening) = watch::channel(None);
                 inner.opening = Some(opening);
@@ -171,14 +171,14 @@ impl Bucket {
         }
     }
 
-    fn lease(self: &Arc<Self>, sender: Sender, reused: bool) -> Lease {
+    fn lease(self: &Arc<Self>, sender: RequestSender, reused: bool) -> Lease {
         Lease { bucket: Arc::clone(self), sender, reused, turn: None }
     }
 
     fn put(self: &Arc<Self>, connection: Http1Connection) {
         let mut inner = lock(&self.inner);
         if !inner.retired && inner.idle.len() < MAX_IDLE {
-            inner.idle.push(Idle { connection, since: Instant::now() });
+            inner.idle.push(IdleConnection { connection, since: Instant::now() });
             self.sweep_in_time(&mut inner);
         }
     }
@@ -194,14 +194,14 @@ impl Bucket {
 
 /// Waits for a connection that another request opens.
 #[derive(Debug)]
-pub struct Opening(watch::Receiver<Option<OpenError>>);
+pub struct PendingConnection(watch::Receiver<Option<UpstreamError>>);
 
-impl Opening {
+impl PendingConnection {
     /// Returns when a connection exists and its capacity is known, or when the opener has given up.
     ///
     /// # Errors
     /// The opener's error.
-    pub async fn done(mut self) -> Result<(), OpenError> {
+    pub async fn done(mut self) -> Result<(), UpstreamError> {
         // An error means that the sender was dropped: on success, or when the opener gave up.
         let failed = self.0.wait_for(Option::is_some).await;
         failed.map_or(Ok(()), |error| error.map_or(Ok(()), Err))
@@ -212,7 +212,7 @@ impl Opening {
 #[derive(Debug)]
 pub struct Opener {
     bucket: Arc<Bucket>,
-    told: Option<watch::Sender<Option<OpenError>>>,
+    told: Option<watch::Sender<Option<UpstreamError>>>,
 }
 
 impl Opener {
@@ -222,11 +222,11 @@ impl Opener {
         inner.multiplexed = Some(false);
         inner.opening = None;
         drop(inner);
-        self.bucket.lease(Sender::Http1(connection), false)
+        self.bucket.lease(RequestSender::Http1(connection), false)
     }
 
     /// Registers an HTTP/2 connection. `None` if the endpoint has ended it already.
-    pub fn http2(self, shared: Shared) -> Option<Lease> {
+    pub fn http2(self, shared: Http2Connection) -> Option<Lease> {
         let stream = shared.stream(false)?;
         if let Some(told) = self.told {
             shared.until_known(told);
@@ -239,11 +239,11 @@ impl Opener {
             self.bucket.sweep_in_time(&mut inner);
         }
         drop(inner);
-        Some(self.bucket.lease(Sender::Http2(stream), false))
+        Some(self.bucket.lease(RequestSender::Http2(stream), false))
     }
 
     /// Reports that no connection could be opened.
-    pub fn failed(self, error: OpenError) {
+    pub fn failed(self, error: UpstreamError) {
         if let Some(told) = &self.told {
             told.send_replace(Some(error));
         }
@@ -255,7 +255,7 @@ impl Opener {
 pub struct Lease {
     bucket: Arc<Bucket>,
     /// Sends the request.
-    pub sender: Sender,
+    pub sender: RequestSender,
     /// Whether the connection carried requests before.
     pub reused: bool,
     /// Permit of [`Bucket::turns`].
@@ -265,13 +265,13 @@ pub struct Lease {
 impl Lease {
     /// Returns the connection after the response has ended. An HTTP/1.1 connection can carry the next request unless
     /// `is_last`. `upload`: the rest of the request's content, if it is still being sent over HTTP/2.
-    pub fn give_back(self, is_last: bool, upload: Option<Upload>) {
+    pub fn give_back(self, is_last: bool, upload: Option<UploadTask>) {
         // The permit is released after the connection is back in its bucket.
         let Lease { bucket, sender, turn, .. } = self;
         let mut connection = match sender {
-            Sender::Http1(_) if is_last => return,
-            Sender::Http1(connection) => connection,
-            Sender::Http2(stream) => return stream.end(upload),
+            RequestSender::Http1(_) if is_last => return,
+            RequestSender::Http1(connection) => connection,
+            RequestSender::Http2(stream) => return stream.end(upload),
         };
         if connection.sender.is_ready() {
             return bucket.put(connection);
@@ -295,7 +295,7 @@ impl Lease {
     /// Marks the connection, unless it is shared, as possibly authenticated. It becomes the connection of this bucket,
     /// unless the bucket has one; then it is closed after its request.
     pub fn tie_to(&mut self, bucket: Option<Arc<Bucket>>) {
-        if self.bucket.tied || matches!(self.sender, Sender::Http2(_)) {
+        if self.bucket.tied || matches!(self.sender, RequestSender::Http2(_)) {
             return;
         }
         let turn = bucket.as_ref().filter(|bucket| !bucket.is_alive()).and_then(|bucket| bucket.turns.clone());

@@ -41,23 +41,23 @@ pub fn of_head(error: &AnswerError) -> Flag {
         AnswerError::Http1(error) if error.is_parse() => return Flag::UpstreamInvalid,
         _ => {}
     }
-    match Source::of(error) {
-        Source::Malformed => Flag::UpstreamInvalid,
-        Source::Tls => Flag::UpstreamTls,
-        Source::Frame | Source::End => Flag::UpstreamHungUp,
+    match ErrorSource::of(error) {
+        ErrorSource::Malformed => Flag::UpstreamInvalid,
+        ErrorSource::Tls => Flag::UpstreamTls,
+        ErrorSource::Frame | ErrorSource::End => Flag::UpstreamHungUp,
     }
 }
 
 /// Cause of incomplete response content.
 pub fn of_content(error: &AnswerError) -> Flag {
-    match Source::of(error) {
-        Source::Malformed | Source::Frame => Flag::UpstreamInvalidContent,
-        Source::Tls | Source::End => Flag::UpstreamClosed,
+    match ErrorSource::of(error) {
+        ErrorSource::Malformed | ErrorSource::Frame => Flag::UpstreamInvalidContent,
+        ErrorSource::Tls | ErrorSource::End => Flag::UpstreamClosed,
     }
 }
 
 /// Origin of an error of hyper or h2.
-enum Source {
+enum ErrorSource {
     /// The endpoint's HTTP/2 frames are malformed or exceed limits.
     Malformed,
     /// The HTTP/1 framing of the content is invalid.
@@ -68,21 +68,21 @@ enum Source {
     End,
 }
 
-impl Source {
+impl ErrorSource {
     fn of(error: &AnswerError) -> Self {
         let io = match error {
             AnswerError::Http1(error) => error.source().and_then(|source| source.downcast_ref()),
-            AnswerError::Http2(error) if error.is_library() => return Source::Malformed,
+            AnswerError::Http2(error) if error.is_library() => return ErrorSource::Malformed,
             AnswerError::Http2(error) => error.get_io(),
         };
-        io.map_or(Source::End, Source::of_io)
+        io.map_or(ErrorSource::End, ErrorSource::of_io)
     }
 
     fn of_io(error: &io::Error) -> Self {
         match error.kind() {
-            _ if tls(error).is_some() => Source::Tls,
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Source::Frame,
-            _ => Source::End,
+            _ if tls(error).is_some() => ErrorSource::Tls,
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => ErrorSource::Frame,
+            _ => ErrorSource::End,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_table::table::{Endpoint, Endpoints, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
+use router_table::table::{Endpoint, Endpoints, ResolvedRoute, RouterTable, RoutingTable, WeightedService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -190,7 +190,7 @@ fn checked<'r>(
         services.iter().filter(|service| service.weight > 0).map(|service| endpoints.of(service).len()).sum();
     let interval = route.policy.health_check.unwrap_or(interval_of(router)).max(SHORTEST);
     // Backends with their own health check are left to `probes`.
-    let has_own = |service: &&ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+    let has_own = |service: &&WeightedService| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
     let plain = services.iter().filter(move |service| !has_own(service));
     let addresses = plain.flat_map(|service| endpoints.of(service)).map(|endpoint| endpoint.address);
     (active > 1).then_some((interval, addresses))

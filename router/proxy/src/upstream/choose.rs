@@ -24,12 +24,12 @@ use tokio::time::Instant;
 
 use super::balancer::Balancer;
 use super::concurrency_limit::{Permit, WaitQueue};
-use super::hashing::Key;
-use super::health::{Health, View};
-use super::plan::{Member, Plan, Share, Span};
-use super::private::Bound;
+use super::hashing::HashKey;
+use super::health::{Health, HealthView};
+use super::plan::{BalancingPlan, MemberShare, MemberSpan, MemberState};
+use super::private::BoundMember;
 use super::tag::Tag;
-use super::target::Target;
+use super::target::EndpointTarget;
 
 /// Maximum number of endpoints tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
@@ -41,7 +41,7 @@ const LAST_RESORT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Pick<'r> {
     /// The endpoint.
-    pub target: Target<'r>,
+    pub target: EndpointTarget<'r>,
     /// Its permit, if requests are counted; to be kept as long as the endpoint is used.
     pub place: Option<Permit>,
     /// The cookie that binds the client to the endpoint, unless the client sent it.
@@ -70,14 +70,14 @@ pub enum NoEndpoint {
 pub struct Choice<'r> {
     route: &'r ResolvedRoute,
     cluster: &'r Cluster,
-    plan: &'r Plan,
+    plan: &'r BalancingPlan,
     /// The key by which endpoints are scored, for rules that hash.
-    key: Option<Key>,
+    key: Option<HashKey>,
     sticky: Option<Tag>,
     /// The endpoint that the client's connection is bound to.
-    bound: Option<Bound>,
+    bound: Option<BoundMember>,
     /// The service drawn, for rules.
-    share: Option<Share>,
+    share: Option<MemberShare>,
     tried: [usize; MAX_ATTEMPTS],
     attempts: usize,
     /// The endpoint to try last.
@@ -94,15 +94,15 @@ impl<'r> Choice<'r> {
     /// Why there is none.
     pub async fn next(&mut self, balancer: &Balancer, patience: Duration) -> Result<Pick<'r>, NoEndpoint> {
         match self.look(&balancer.health) {
-            Found::Free(index, place) => self.pick(index, place),
-            Found::Nobody(why) => Err(why),
+            Selection::Free(index, place) => self.pick(index, place),
+            Selection::Nobody(why) => Err(why),
             // Boxed because it is rare: otherwise every request would reserve memory for it.
-            Found::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
+            Selection::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
         }
     }
 
     /// Binds the client's connection to this endpoint: it is tried first, also when the request is sent again.
-    pub fn bind(&mut self, bound: Option<Bound>) {
+    pub fn bind(&mut self, bound: Option<BoundMember>) {
         self.bound = bound;
     }
 
@@ -139,9 +139,9 @@ impl<'r> Choice<'r> {
             let place = line.enter().ok_or(NoEndpoint::Busy)?;
             // A permit released before `enter` is not handed to this waiter.
             match self.look(&balancer.health) {
-                Found::Free(index, place) => return self.pick(index, place),
-                Found::Nobody(why) => return Err(why),
-                Found::Full(_) => {}
+                Selection::Free(index, place) => return self.pick(index, place),
+                Selection::Nobody(why) => return Err(why),
+                Selection::Full(_) => {}
             }
             match tokio::time::timeout_at(deadline, place).await {
                 Ok(Ok(place)) => return self.pick_handed(place),
@@ -150,29 +150,29 @@ impl<'r> Choice<'r> {
                 Ok(Err(_)) | Err(_) => return Err(NoEndpoint::Busy),
             }
             match self.look(&balancer.health) {
-                Found::Free(index, place) => return self.pick(index, place),
-                Found::Nobody(why) => return Err(why),
-                Found::Full(next) => line = next,
+                Selection::Free(index, place) => return self.pick(index, place),
+                Selection::Nobody(why) => return Err(why),
+                Selection::Full(next) => line = next,
             }
         }
     }
 
     /// Looks for an endpoint to try now.
-    fn look(&mut self, health: &Health) -> Found<'r> {
+    fn look(&mut self, health: &Health) -> Selection<'r> {
         if self.attempts >= MAX_ATTEMPTS {
-            return Found::Nobody(NoEndpoint::Tried);
+            return Selection::Nobody(NoEndpoint::Tried);
         }
         self.last_resort = false;
         let view = health.view();
-        if let Some(Bound { member, is_alive }) = self.bound.filter(|_| self.attempts == 0)
+        if let Some(BoundMember { member, is_alive }) = self.bound.filter(|_| self.attempts == 0)
             && (is_alive || self.may_connect(view.as_ref(), member))
         {
-            return self.take(member).unwrap_or_else(Found::Full);
+            return self.take(member).unwrap_or_else(Selection::Full);
         }
         if let Some(tag) = self.sticky.filter(|_| self.attempts == 0 && self.avoid.is_none()) {
             let named = self.plan.kept().iter().position(|member| member.tag == tag);
             match named.filter(|index| self.may_connect(view.as_ref(), *index)) {
-                Some(index) => return self.take(index).unwrap_or_else(Found::Full),
+                Some(index) => return self.take(index).unwrap_or_else(Selection::Full),
                 // It was removed or is ejected: the client gets another endpoint and its cookie.
                 None => self.sticky = None,
             }
@@ -180,10 +180,10 @@ impl<'r> Choice<'r> {
         let share = self.share.filter(|_| self.attempts == 0);
         let span = share.and_then(|share| self.plan.span(share));
         if let Some(status) = span.and_then(|span| span.failure) {
-            return Found::Nobody(NoEndpoint::Failing(status));
+            return Selection::Nobody(NoEndpoint::Failing(status));
         }
-        if self.plan.total() == 0 || span.is_some_and(Span::is_empty) {
-            return Found::Nobody(NoEndpoint::NoEndpoints);
+        if self.plan.total() == 0 || span.is_some_and(MemberSpan::is_empty) {
+            return Selection::Nobody(NoEndpoint::NoEndpoints);
         }
         if let Some(span) = span {
             let is_well = |index| span.has(index) && self.avoid != Some(index) && !self.rests(view.as_ref(), index);
@@ -209,34 +209,34 @@ impl<'r> Choice<'r> {
         if self.avoid.take().is_some() {
             return self.look(health);
         }
-        Found::Nobody(if self.attempts == 0 { NoEndpoint::NoEndpoints } else { NoEndpoint::Tried })
+        Selection::Nobody(if self.attempts == 0 { NoEndpoint::NoEndpoints } else { NoEndpoint::Tried })
     }
 
-    fn rests(&self, view: Option<&View>, index: usize) -> bool {
-        let rests = |(view, target): (&View, Target<'_>)| {
+    fn rests(&self, view: Option<&HealthView>, index: usize) -> bool {
+        let rests = |(view, target): (&HealthView, EndpointTarget<'_>)| {
             view.rests(target.endpoint.address, || target.peer_for(self.route)) || view.is_ill(target)
         };
         view.zip(self.target(index)).is_some_and(rests)
     }
 
-    fn may_connect(&self, view: Option<&View>, index: usize) -> bool {
-        let may = |(view, target): (&View, Target<'_>)| {
+    fn may_connect(&self, view: Option<&HealthView>, index: usize) -> bool {
+        let may = |(view, target): (&HealthView, EndpointTarget<'_>)| {
             !view.is_ill(target) && view.may_connect(target.endpoint.address, || target.peer_for(self.route))
         };
         view.zip(self.target(index)).is_none_or(may)
     }
 
-    fn target(&self, index: usize) -> Option<Target<'r>> {
+    fn target(&self, index: usize) -> Option<EndpointTarget<'r>> {
         self.plan.target(index, self.cluster)
     }
 
     /// One of the passing members, by the route's rule, unless all of them are full; `None` if none passes.
     fn take_one(
         &self,
-        share: Option<Share>,
+        share: Option<MemberShare>,
         passes: impl Fn(usize) -> bool,
         may_connect: impl Fn(usize) -> bool,
-    ) -> Option<Found<'r>> {
+    ) -> Option<Selection<'r>> {
         // Another request may take a free member first, or its probe; then it no longer passes.
         for _ in 0..=self.plan.members().len() {
             let drawn = self.plan.draw(self.key, share, |index| passes(index) && !self.plan.is_full(index));
@@ -248,19 +248,19 @@ impl<'r> Choice<'r> {
             }
         }
         let full = self.plan.members().any(passes);
-        full.then_some(self.plan.state()).flatten().map(|state| Found::Full(&state.line))
+        full.then_some(self.plan.state()).flatten().map(|state| Selection::Full(&state.line))
     }
 
-    fn take(&self, index: usize) -> Result<Found<'r>, &'r WaitQueue> {
+    fn take(&self, index: usize) -> Result<Selection<'r>, &'r WaitQueue> {
         match self.plan.occupancy(index) {
-            Some(it) => it.take().map(|place| Found::Free(index, Some(place))).ok_or(it.line()),
-            None => Ok(Found::Free(index, None)),
+            Some(it) => it.take().map(|place| Selection::Free(index, Some(place))).ok_or(it.line()),
+            None => Ok(Selection::Free(index, None)),
         }
     }
 
     /// Picks the member of a permit that another request handed over.
     fn pick_handed(&mut self, place: Permit) -> Result<Pick<'r>, NoEndpoint> {
-        let is_it = |member: &Member| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
+        let is_it = |member: &MemberState| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
         match self.plan.kept().iter().position(is_it).filter(|index| !self.was_tried(*index)) {
             Some(index) => self.pick(index, Some(place)),
             None => Err(NoEndpoint::Busy),
@@ -284,7 +284,7 @@ impl<'r> Choice<'r> {
     }
 }
 
-enum Found<'r> {
+enum Selection<'r> {
     /// Try this member.
     Free(usize, Option<Permit>),
     /// All candidates are at their limit; wait here.
@@ -292,14 +292,14 @@ enum Found<'r> {
     Nobody(NoEndpoint),
 }
 
-impl Plan {
+impl BalancingPlan {
     /// The endpoints to try for the cluster of this plan: the route's or a mirror's. With rules that hash, equal keys
     /// get the same endpoint; `sticky` is the endpoint that the client's cookie names.
     pub fn choose<'r>(
         &'r self,
         route: &'r ResolvedRoute,
         cluster: &'r Cluster,
-        key: Option<Key>,
+        key: Option<HashKey>,
         sticky: Option<Tag>,
     ) -> Choice<'r> {
         let share = self.next_share(key);

@@ -16,18 +16,18 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::failure::OpenError;
-use super::health::Step;
+use super::failure::UpstreamError;
+use super::health::ConnectStage;
 use super::private::Private;
 use super::read_activity::ReadActivity;
 use super::secure::{SecureError, Trusted, secure, trust_policy};
-use super::target::{Peer, Target};
+use super::target::{EndpointTarget, TlsPeer};
 use super::wire::Http1Connection;
 use super::{http2, wake_suppression};
 use crate::coalesced_write::CoalescedWrite;
-use crate::context::Common;
+use crate::context::ProcessContext;
 use crate::dial::{self, DialError};
-use crate::interim::Turn;
+use crate::interim::InterimTurn;
 use crate::rt::timer::TaskTimer;
 use crate::upstream::bucket::{Acquired, Bucket, Lease, Opener, PoolKey, Wire};
 use crate::upstream_tls::{TrustError, service_name};
@@ -38,11 +38,11 @@ const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectRequest<'r> {
     /// State of the proxy.
-    pub shared: &'r crate::context::Shared,
+    pub shared: &'r crate::context::WorkerContext,
     /// Route of the request.
     pub route: &'r ResolvedRoute,
     /// Endpoint.
-    pub target: Target<'r>,
+    pub target: EndpointTarget<'r>,
     /// Whether HTTP/1.1 is required, because the request upgrades the connection.
     pub http1_only: bool,
     /// Timeout of the connection set-up, including TLS.
@@ -52,7 +52,7 @@ pub struct ConnectRequest<'r> {
     /// Whether the request is to be kept for a retry; only one that [`is_repeatable`](super::attempt::is_repeatable).
     pub keep: bool,
     /// Receiver of interim responses.
-    pub interim: Option<Turn<'r>>,
+    pub interim: Option<InterimTurn<'r>>,
     /// Timer for the waits; `None`: a timer of the pool.
     pub timer: Option<&'r TaskTimer>,
     /// Connections reserved for the client's connection; `None` for a request that no client connection owns.
@@ -71,7 +71,7 @@ pub enum Connected {
     /// HTTP/1.1: one request at a time.
     Http1(Http1Connection),
     /// HTTP/2: many requests.
-    Http2(http2::Shared),
+    Http2(http2::Http2Connection),
 }
 
 impl ConnectRequest<'_> {
@@ -80,7 +80,7 @@ impl ConnectRequest<'_> {
     ///
     /// # Errors
     /// Why no connection could be opened, and how long the attempt took.
-    pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, (OpenError, Duration)> {
+    pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, (UpstreamError, Duration)> {
         if let Some(turns) = bucket.turns() {
             return Box::pin(self.lease_in_turn(bucket, Arc::clone(turns))).await;
         }
@@ -92,7 +92,11 @@ impl ConnectRequest<'_> {
     }
 
     /// Waits for the only connection of a tied bucket, however long it has been idle.
-    async fn lease_in_turn(&self, bucket: &Arc<Bucket>, turns: Arc<Semaphore>) -> Result<Lease, (OpenError, Duration)> {
+    async fn lease_in_turn(
+        &self,
+        bucket: &Arc<Bucket>,
+        turns: Arc<Semaphore>,
+    ) -> Result<Lease, (UpstreamError, Duration)> {
         let deadline = Instant::now() + self.turn;
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         let Ok(Ok(turn)) = timeout_at(deadline, turns.acquire_owned()).await else {
@@ -103,7 +107,7 @@ impl ConnectRequest<'_> {
     }
 
     /// If the request's deadline expired first, reports that as the cause.
-    fn in_time(&self, (status, flag): OpenError) -> OpenError {
+    fn in_time(&self, (status, flag): UpstreamError) -> UpstreamError {
         let waited = matches!(flag, Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout);
         let is_over = waited && self.until.is_some_and(|until| Instant::now() >= until);
         (status, if is_over { Flag::RuleTimeout } else { flag })
@@ -114,7 +118,7 @@ impl ConnectRequest<'_> {
         bucket: &Arc<Bucket>,
         idle: Duration,
         taken: Acquired,
-    ) -> Result<Lease, (OpenError, Duration)> {
+    ) -> Result<Lease, (UpstreamError, Duration)> {
         let begun = Instant::now();
         let opened = self.wait_or_open_until(bucket, idle, taken, begun + self.within).await;
         opened.map_err(|error| (self.in_time(error), begun.elapsed()))
@@ -126,7 +130,7 @@ impl ConnectRequest<'_> {
         idle: Duration,
         mut taken: Acquired,
         deadline: Instant,
-    ) -> Result<Lease, OpenError> {
+    ) -> Result<Lease, UpstreamError> {
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         loop {
             match taken {
@@ -147,7 +151,7 @@ impl ConnectRequest<'_> {
         }
     }
 
-    async fn open(&self, key: &PoolKey, opener: Opener, deadline: Instant) -> Result<Lease, OpenError> {
+    async fn open(&self, key: &PoolKey, opener: Opener, deadline: Instant) -> Result<Lease, UpstreamError> {
         let closed = (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp);
         match self.connect(key, deadline).await {
             Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
@@ -162,7 +166,7 @@ impl ConnectRequest<'_> {
         }
     }
 
-    async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, OpenError> {
+    async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, UpstreamError> {
         match (self.connect_as(&key.wire, deadline).await, &key.wire) {
             // Tied connections use HTTP/1.1 where possible.
             (Err(SecureError::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
@@ -179,7 +183,7 @@ impl ConnectRequest<'_> {
     }
 
     /// TLS configuration for the endpoint, and its server name.
-    fn trust(&self, wire: &Wire) -> Result<Option<Trusted>, OpenError> {
+    fn trust(&self, wire: &Wire) -> Result<Option<Trusted>, UpstreamError> {
         let (peer, http1_only) = match wire {
             Wire::Http1 | Wire::Http2 => return Ok(None),
             Wire::Tls(peer) => (peer, false),
@@ -187,11 +191,11 @@ impl ConnectRequest<'_> {
         };
         let made = || -> Result<_, TrustError> {
             let (trust, name) = match peer {
-                Peer::Service { service, namespace, .. } => {
+                TlsPeer::Service { service, namespace, .. } => {
                     let reencrypt = self.route.reencrypt().ok_or(TrustError::NoCa)?;
                     (self.shared.upstream_tls.trust(reencrypt)?, service_name(service, namespace)?)
                 }
-                Peer::Policy(policy) => trust_policy(self.shared, policy)?,
+                TlsPeer::Policy(policy) => trust_policy(self.shared, policy)?,
             };
             let config = if http1_only { trust.config_http1 } else { trust.config };
             Ok(Some((TlsConnector::from(config), name)))
@@ -209,12 +213,12 @@ impl ConnectRequest<'_> {
 /// # Errors
 /// Why the endpoint cannot be reached.
 pub async fn connect_to(
-    common: &Common,
+    common: &ProcessContext,
     endpoint: &Endpoint,
     wire: &Wire,
     policy: &Arc<BackendPolicy>,
     within: Duration,
-) -> Result<Connected, OpenError> {
+) -> Result<Connected, UpstreamError> {
     let tls = match &policy.tls {
         Some(_) => {
             let (trust, name) =
@@ -228,7 +232,7 @@ pub async fn connect_to(
 
 /// Connects and performs the TLS handshake, if any, within `within` in all.
 async fn connect(
-    common: &Common,
+    common: &ProcessContext,
     endpoint: &Endpoint,
     wire: &Wire,
     tls: Option<Trusted>,
@@ -245,13 +249,13 @@ async fn connect(
         let stream = CoalescedWrite(stream);
         return Ok(if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await }?);
     };
-    let step = Step::Tls(endpoint.address, peer.clone());
+    let step = ConnectStage::Tls(endpoint.address, peer.clone());
     let stream = secure(health, &step, (connector, name), CoalescedWrite(stream), deadline).await?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
 }
 
-async fn http1<S>(stream: S) -> Result<Connected, OpenError>
+async fn http1<S>(stream: S) -> Result<Connected, UpstreamError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -264,7 +268,7 @@ where
     Ok(Connected::Http1(Http1Connection::new(sender, heard)))
 }
 
-async fn http2<S>(stream: S) -> Result<Connected, OpenError>
+async fn http2<S>(stream: S) -> Result<Connected, UpstreamError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

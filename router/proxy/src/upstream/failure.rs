@@ -6,7 +6,7 @@ use router_access_log::Flag;
 use crate::http::upload::RequestBody;
 
 /// Why no connection could be opened: status for the client, and cause.
-pub type OpenError = (StatusCode, Flag);
+pub type UpstreamError = (StatusCode, Flag);
 
 /// A request that got no response.
 #[derive(Debug)]

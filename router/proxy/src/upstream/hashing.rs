@@ -12,30 +12,30 @@ use super::tag::{Tag, hash};
 
 /// A key that is hashed with endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key(u64);
+pub struct HashKey(u64);
 
-impl Key {
+impl HashKey {
     /// The key of a client address.
     pub fn of_client(client: IpAddr) -> Self {
-        Key(fold(match client.to_canonical() {
+        HashKey(fold(match client.to_canonical() {
             IpAddr::V4(v4) => u128::from(v4.to_bits()),
             IpAddr::V6(v6) => v6.to_bits(),
         }))
     }
 
     fn of_bytes(bytes: &[u8]) -> Self {
-        Key(fold(hash(bytes)))
+        HashKey(fold(hash(bytes)))
     }
 
     /// Combines two keys; their order matters.
     fn and(self, next: Self) -> Self {
-        Key(self.0.rotate_left(1) ^ next.0)
+        HashKey(self.0.rotate_left(1) ^ next.0)
     }
 }
 
 /// A request about to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Hashed<'r> {
+pub struct HashInput<'r> {
     /// Header fields.
     pub headers: &'r HeaderMap,
     /// Target.
@@ -44,16 +44,16 @@ pub struct Hashed<'r> {
     pub client: IpAddr,
 }
 
-impl Hashed<'_> {
+impl HashInput<'_> {
     /// The key of these parts of the request, `None` if it has none of them; and the cookie that the client needs to
     /// get the same key again.
-    pub fn key(&self, parts: &[HashOf], cookie: Option<&Cookie>) -> (Option<Key>, Option<HeaderValue>) {
-        let (mut key, mut set) = (None::<Key>, None);
+    pub fn key(&self, parts: &[HashOf], cookie: Option<&Cookie>) -> (Option<HashKey>, Option<HeaderValue>) {
+        let (mut key, mut set) = (None::<HashKey>, None);
         for HashOf { part, terminal } in parts {
             let found = match part {
-                HashedPart::Source => Some(Key::of_client(self.client)),
+                HashedPart::Source => Some(HashKey::of_client(self.client)),
                 HashedPart::Header(name) => self.header(name),
-                HashedPart::Query(name) => self.parameter(name).map(|value| Key::of_bytes(value.as_bytes())),
+                HashedPart::Query(name) => self.parameter(name).map(|value| HashKey::of_bytes(value.as_bytes())),
                 HashedPart::Cookie(_) => cookie.and_then(|cookie| {
                     let new;
                     let value = match cookie.find(self.headers) {
@@ -65,7 +65,7 @@ impl Hashed<'_> {
                             new.as_bytes()
                         }
                     };
-                    Some(Key::of_bytes(value))
+                    Some(HashKey::of_bytes(value))
                 }),
             };
             key = match (key, found) {
@@ -80,13 +80,13 @@ impl Hashed<'_> {
     }
 
     /// The order of several values does not matter.
-    fn header(&self, name: &str) -> Option<Key> {
+    fn header(&self, name: &str) -> Option<HashKey> {
         let mut values = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         let first = values.next()?;
-        let Some(second) = values.next() else { return Some(Key::of_bytes(first)) };
+        let Some(second) = values.next() else { return Some(HashKey::of_bytes(first)) };
         let mut all: Vec<&[u8]> = [first, second].into_iter().chain(values).collect();
         all.sort_unstable();
-        Some(Key::of_bytes(&all.join(&0)))
+        Some(HashKey::of_bytes(&all.join(&0)))
     }
 
     fn parameter(&self, name: &str) -> Option<&str> {
@@ -97,7 +97,7 @@ impl Hashed<'_> {
 
 /// ln(u) / weight, where u is a hash in (0, 1]: each member has the highest score with the probability of its share of
 /// all weights (Efraimidis and Spirakis 2006).
-pub fn score(key: Key, tag: Tag, weight: u32) -> f64 {
+pub fn score(key: HashKey, tag: Tag, weight: u32) -> f64 {
     let mixed = mix(mix(key.0) ^ fold(tag.0));
     let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     unit.ln() / f64::from(weight.max(1))

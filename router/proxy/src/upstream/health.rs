@@ -1,7 +1,7 @@
 //! Passive health checks: after several failed connection attempts in a row an address is ejected. Each further
 //! ejection lasts twice as long. When an ejection expires, a single connection probes the address.
 //!
-//! TLS handshakes with an address are tracked separately for each [`Peer`], so that a route with a wrong server name
+//! TLS handshakes with an address are tracked separately for each [`TlsPeer`], so that a route with a wrong server name
 //! cannot eject the address for other routes. A rejected certificate or a TLS alert does not count: it costs no time,
 //! and the route's trust configuration may be wrong.
 //!
@@ -19,7 +19,7 @@ use arc_swap::{ArcSwap, Guard};
 use router_listener::{OwnAddresses, is_local};
 use router_table::rule::HealthCheck;
 
-use super::target::{Peer, Target};
+use super::target::{EndpointTarget, TlsPeer};
 use crate::listeners::returned::Returned;
 use crate::upstream::bucket::{MAX_AGE, PoolKey, Wire};
 
@@ -36,18 +36,18 @@ const FORGET: Duration = Duration::from_secs(300);
 
 /// A step of the connection set-up whose failures are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum ConnectStage {
     /// TCP connection to an address.
     Tcp(SocketAddr),
     /// TLS handshake with a peer at an address.
-    Tls(SocketAddr, Peer),
+    Tls(SocketAddr, TlsPeer),
 }
 
-impl Step {
+impl ConnectStage {
     /// Address of the endpoint.
     pub fn address(&self) -> &SocketAddr {
         match self {
-            Step::Tcp(address) | Step::Tls(address, _) => address,
+            ConnectStage::Tcp(address) | ConnectStage::Tls(address, _) => address,
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct Checked {
 
 impl Checked {
     /// The active health check of an endpoint, if its backend has one.
-    pub fn of(target: Target<'_>) -> Option<Checked> {
+    pub fn of(target: EndpointTarget<'_>) -> Option<Checked> {
         let check = target.policy?.health_check.clone()?;
         let wire = match target.peer() {
             Some(peer) => Wire::Tls(peer),
@@ -75,14 +75,14 @@ impl Checked {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Known {
-    failed: HashMap<Step, Arc<Failures>>,
+struct HealthState {
+    failed: HashMap<ConnectStage, Arc<Failures>>,
     /// Whether an entry is about a TLS handshake.
     has_tls: bool,
     ill: HashSet<Checked>,
 }
 
-impl Known {
+impl HealthState {
     fn is_empty(&self) -> bool {
         self.failed.is_empty() && self.ill.is_empty()
     }
@@ -92,7 +92,7 @@ impl Known {
 #[derive(Debug)]
 pub struct Health {
     start: Instant,
-    known: ArcSwap<Known>,
+    known: ArcSwap<HealthState>,
     /// Locked while entries are added or removed.
     writing: Mutex<()>,
     /// Addresses that the router itself listens on; never used as endpoints.
@@ -130,9 +130,9 @@ impl Default for Health {
 
 impl Health {
     /// A view of the current state; `None` when no entry exists.
-    pub fn view(&self) -> Option<View> {
+    pub fn view(&self) -> Option<HealthView> {
         let known = self.known.load();
-        (!known.is_empty()).then(|| View { known, now: self.ms(Instant::now()) })
+        (!known.is_empty()).then(|| HealthView { known, now: self.ms(Instant::now()) })
     }
 
     /// Whether an address leads to the router itself.
@@ -141,7 +141,7 @@ impl Health {
     }
 
     /// Records that a step failed or timed out.
-    pub fn failed(&self, step: &Step, now: Instant) {
+    pub fn failed(&self, step: &ConnectStage, now: Instant) {
         let (now, failures) = (self.ms(now), self.failures(step));
         failures.last.store(now, Ordering::Relaxed);
         let was_on_trial = failures.on_trial.swap(false, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Health {
 
     /// Extends the ejection of an address to end this long after `now`, so that client connections do not probe it.
     pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
-        if let Some(failures) = self.known.load().failed.get(&Step::Tcp(address))
+        if let Some(failures) = self.known.load().failed.get(&ConnectStage::Tcp(address))
             && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
         {
             failures.on_trial.store(false, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Health {
     }
 
     /// Records that a step succeeded.
-    pub fn succeeded(&self, step: &Step) {
+    pub fn succeeded(&self, step: &ConnectStage) {
         if self.known.load().failed.contains_key(step) {
             self.change(|known| drop(known.failed.remove(step)));
         }
@@ -190,13 +190,14 @@ impl Health {
     pub fn forget(&self, gone: &HashSet<SocketAddr>, now: Instant) {
         let before = self.ms(now).saturating_sub(ms(FORGET));
         let is_old = |failures: &Failures| failures.last.load(Ordering::Relaxed) < before;
-        let is_known = |(step, failures): (&Step, &Arc<Failures>)| !gone.contains(step.address()) && !is_old(failures);
+        let is_known =
+            |(step, failures): (&ConnectStage, &Arc<Failures>)| !gone.contains(step.address()) && !is_old(failures);
         if !self.known.load().failed.iter().all(is_known) {
             self.change(|known| known.failed.retain(|step, failures| is_known((step, failures))));
         }
     }
 
-    fn failures(&self, step: &Step) -> Arc<Failures> {
+    fn failures(&self, step: &ConnectStage) -> Arc<Failures> {
         if let Some(failures) = self.known.load().failed.get(step) {
             return Arc::clone(failures);
         }
@@ -205,11 +206,11 @@ impl Health {
         failures
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) {
+    fn change(&self, change: impl FnOnce(&mut HealthState)) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = Known::clone(&self.known.load());
+        let mut known = HealthState::clone(&self.known.load());
         change(&mut known);
-        known.has_tls = known.failed.keys().any(|step| matches!(step, Step::Tls(..)));
+        known.has_tls = known.failed.keys().any(|step| matches!(step, ConnectStage::Tls(..)));
         self.known.store(Arc::new(known));
     }
 
@@ -219,12 +220,12 @@ impl Health {
 }
 
 /// State of ejections at one moment.
-pub struct View {
-    known: Guard<Arc<Known>>,
+pub struct HealthView {
+    known: Guard<Arc<HealthState>>,
     now: u64,
 }
 
-impl View {
+impl HealthView {
     /// The view at another moment, for tests.
     #[cfg(test)]
     pub fn at(mut self, health: &Health, now: Instant) -> Self {
@@ -233,17 +234,21 @@ impl View {
     }
 
     /// Whether an endpoint is unhealthy according to its backend's active health check.
-    pub fn is_ill(&self, target: Target<'_>) -> bool {
+    pub fn is_ill(&self, target: EndpointTarget<'_>) -> bool {
         !self.known.ill.is_empty() && Checked::of(target).is_some_and(|checked| self.known.ill.contains(&checked))
     }
 
     /// Whether the address, or TLS with it, is ejected. `peer` returns the TLS peer, if any.
-    pub fn rests(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
+    pub fn rests(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> bool {
         self.failures(address, peer).into_iter().flatten().any(|failures| failures.rest(self.now))
     }
 
     /// What is ejected, as text, and for how long.
-    pub fn rest(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> Option<(&'static str, Duration)> {
+    pub fn rest(
+        &self,
+        address: SocketAddr,
+        peer: impl FnOnce() -> Option<TlsPeer>,
+    ) -> Option<(&'static str, Duration)> {
         let [tcp, tls] = self.failures(address, peer);
         let steps = [("connecting", tcp), ("TLS", tls)];
         let (step, failures) = steps.into_iter().find(|(_, failures)| failures.is_some_and(|it| it.rest(self.now)))?;
@@ -253,18 +258,18 @@ impl View {
 
     /// Whether the caller may connect: the endpoint is not ejected, or its ejection has expired and the caller is the
     /// first one since.
-    pub fn may_connect(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
+    pub fn may_connect(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> bool {
         let failures = self.failures(address, peer);
         let failures = || failures.into_iter().flatten();
         // A caller that may not use one step must not claim the probe of the other.
         !failures().any(|failures| failures.rest(self.now)) && failures().all(|failures| self.is_first(failures))
     }
 
-    fn failures(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> [Option<&Arc<Failures>>; 2] {
+    fn failures(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> [Option<&Arc<Failures>>; 2] {
         let known = &self.known;
         let peer = if known.has_tls { peer() } else { None };
-        let tls = peer.and_then(|peer| known.failed.get(&Step::Tls(address, peer)));
-        [known.failed.get(&Step::Tcp(address)), tls]
+        let tls = peer.and_then(|peer| known.failed.get(&ConnectStage::Tls(address, peer)));
+        [known.failed.get(&ConnectStage::Tcp(address)), tls]
     }
 
     fn is_first(&self, failures: &Failures) -> bool {

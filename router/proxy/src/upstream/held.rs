@@ -22,12 +22,12 @@ impl PrivateBuckets {
         Some(bucket)
     }
 
-    /// As [`Pool::sweep`](super::pool::Pool::sweep).
+    /// As [`ConnectionPool::sweep`](super::pool::ConnectionPool::sweep).
     pub fn sweep(&self) {
         self.lock().retain(|bucket| !bucket.sweep() || bucket.is_tied() || Arc::strong_count(bucket) > 1);
     }
 
-    /// As [`Pool::retire`](super::pool::Pool::retire).
+    /// As [`ConnectionPool::retire`](super::pool::ConnectionPool::retire).
     pub fn retire(&self, addresses: &HashSet<SocketAddr>) {
         self.lock().retain(|bucket| {
             let stays = !addresses.contains(&bucket.key.address);

@@ -32,13 +32,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::cause;
-use super::failure::{AnswerError, OpenError, Processing, Unanswered};
+use super::failure::{AnswerError, Processing, Unanswered, UpstreamError};
 use crate::http::upload::RequestBody;
-use answer::{Answer, Waiting, lock};
+use answer::{Http2Body, ReceivedContent, lock};
 pub use load::MAX_BROKEN_OFF;
-use load::{Load, MAX_STREAMS, UNTOLD};
+use load::{ConnectionLoad, MAX_STREAMS, UNTOLD};
 use seen::{MAX_SMALL, Seen};
-use upload::{Sending, Upload};
+use upload::{Sending, UploadTask};
 use watched::Watched;
 
 /// Stream window in bytes: how much of a response may wait for a slow client. Limits a stream to one window per round
@@ -51,9 +51,9 @@ const UPLOAD_BEHIND: Duration = Duration::from_secs(5);
 
 /// A connection.
 #[derive(Debug)]
-pub struct Shared {
+pub struct Http2Connection {
     sender: SendRequest<Bytes>,
-    load: Arc<Load>,
+    load: Arc<ConnectionLoad>,
     all: Arc<Answers>,
 }
 
@@ -61,11 +61,11 @@ pub struct Shared {
 #[derive(Debug, Default)]
 struct Answers {
     seen: Arc<Seen>,
-    waiting: Mutex<Vec<Weak<Mutex<Waiting>>>>,
+    waiting: Mutex<Vec<Weak<Mutex<ReceivedContent>>>>,
 }
 
 impl Answers {
-    fn add(&self, answer: &Answer) {
+    fn add(&self, answer: &Http2Body) {
         let mut waiting = self.lock();
         if waiting.len() >= 2 * MAX_STREAMS as usize {
             waiting.retain(|waiting| waiting.strong_count() > 0);
@@ -80,7 +80,7 @@ impl Answers {
         self.seen.took_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Mutex<Waiting>>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Mutex<ReceivedContent>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,11 +89,11 @@ impl Answers {
 ///
 /// # Errors
 /// When the connection has ended already.
-pub async fn open<S>(stream: S, max_head: u32) -> Result<Shared, h2::Error>
+pub async fn open<S>(stream: S, max_head: u32) -> Result<Http2Connection, h2::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (all, load) = (Arc::<Answers>::default(), Arc::<Load>::default());
+    let (all, load) = (Arc::<Answers>::default(), Arc::<ConnectionLoad>::default());
     let mut builder = Builder::new();
     builder
         .enable_push(false)
@@ -110,11 +110,11 @@ where
     let watched = Watched::new(stream, Arc::clone(&all.seen));
     let (sender, connection) = builder.handshake::<_, Bytes>(watched).await?;
     tokio::spawn(drive(connection, Arc::clone(&load), Arc::clone(&all)));
-    Ok(Shared { sender, load, all })
+    Ok(Http2Connection { sender, load, all })
 }
 
 /// The connection's errors are reported to its requests.
-async fn drive<S>(mut connection: Connection<Watched<S>, Bytes>, load: Arc<Load>, all: Arc<Answers>)
+async fn drive<S>(mut connection: Connection<Watched<S>, Bytes>, load: Arc<ConnectionLoad>, all: Arc<Answers>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -130,9 +130,9 @@ where
     load.end();
 }
 
-impl Shared {
+impl Http2Connection {
     /// Drops `waiting` when the endpoint's limit of streams is known.
-    pub fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
+    pub fn until_known(&self, waiting: watch::Sender<Option<UpstreamError>>) {
         self.load.until_known(waiting);
     }
 
@@ -148,28 +148,28 @@ impl Shared {
 
     /// A stream, unless the connection is full or closing. With content (`with_content`) the connection must not be
     /// starved, because the content could not be sent.
-    pub fn stream(&self, with_content: bool) -> Option<Stream> {
+    pub fn stream(&self, with_content: bool) -> Option<Http2Stream> {
         if !self.is_usable() || (with_content && self.all.seen.is_starved()) {
             return None;
         }
         let answered = self.load.take()?;
         let (sender, load, all) = (self.sender.clone(), Arc::clone(&self.load), Arc::clone(&self.all));
-        Some(Stream { sender, load, all, answered, is_open: false })
+        Some(Http2Stream { sender, load, all, answered, is_open: false })
     }
 }
 
 /// A stream's share of a connection, until it is dropped.
 #[derive(Debug)]
-pub struct Stream {
+pub struct Http2Stream {
     sender: SendRequest<Bytes>,
-    load: Arc<Load>,
+    load: Arc<ConnectionLoad>,
     all: Arc<Answers>,
     answered: u64,
     /// Whether a request was sent and its response has not ended.
     is_open: bool,
 }
 
-impl Stream {
+impl Http2Stream {
     /// The endpoint's limit for request fields in bytes ([`request::size`]), if it has announced one.
     pub fn max_fields(&self) -> Option<u32> {
         self.all.seen.max_fields()
@@ -182,7 +182,7 @@ impl Stream {
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Response<Answer>, Unanswered>> + use<'_> {
+    ) -> impl Future<Output = Result<Response<Http2Body>, Unanswered>> + use<'_> {
         let begun = self.begin(request);
         async move {
             let Begun { mut response, mut sending } = begun?;
@@ -196,7 +196,7 @@ impl Stream {
             });
             let response = answered.await.map_err(|error| unanswered(error, None))?;
             self.load.answered();
-            let response = Answer::of(response, &self.all.seen, sending.map(Sending::spawn));
+            let response = Http2Body::of(response, &self.all.seen, sending.map(Sending::spawn));
             self.all.add(response.body());
             Ok(response)
         }
@@ -227,19 +227,19 @@ impl Stream {
 
     /// Records that the response has ended. The rest of the request's content gets a little time; until then the stream
     /// is not free.
-    pub fn end(mut self, upload: Option<Upload>) {
+    pub fn end(mut self, upload: Option<UploadTask>) {
         match upload {
             Some(upload) => drop(tokio::spawn(self.end_behind(upload))),
             None => self.is_open = false,
         }
     }
 
-    async fn end_behind(mut self, mut upload: Upload) {
+    async fn end_behind(mut self, mut upload: UploadTask) {
         self.is_open = timeout(UPLOAD_BEHIND, upload.end()).await.is_err();
     }
 }
 
-impl Drop for Stream {
+impl Drop for Http2Stream {
     fn drop(&mut self) {
         self.load.give_back(!self.is_open);
     }

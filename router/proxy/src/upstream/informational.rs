@@ -18,7 +18,7 @@ pub struct InterimParser {
     head: Option<Vec<u8>>,
 }
 
-enum Step {
+enum ParseStep {
     /// The head is incomplete.
     Part,
     /// An interim response, with the length of its head in bytes.
@@ -44,12 +44,12 @@ impl InterimParser {
         loop {
             let rest = head.get(read..).unwrap_or_default();
             match step(rest) {
-                Step::Interim(response, length) => {
+                ParseStep::Interim(response, length) => {
                     tell(response);
                     read += length;
                 }
-                Step::Part if rest.len() <= MAX_HEAD => break,
-                Step::Part | Step::Other => {
+                ParseStep::Part if rest.len() <= MAX_HEAD => break,
+                ParseStep::Part | ParseStep::Other => {
                     self.head = None;
                     return;
                 }
@@ -63,16 +63,16 @@ fn may_be_interim(bytes: &[u8]) -> bool {
     bytes.iter().zip(BEGINNING).all(|(byte, expected)| byte == expected)
 }
 
-fn step(bytes: &[u8]) -> Step {
+fn step(bytes: &[u8]) -> ParseStep {
     if !may_be_interim(bytes) {
-        return Step::Other;
+        return ParseStep::Other;
     }
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Step::Part,
-        Err(_) => return Step::Other,
+        Ok(httparse::Status::Partial) => return ParseStep::Part,
+        Err(_) => return ParseStep::Other,
     };
     match response.code.and_then(|code| StatusCode::from_u16(code).ok()) {
         // 101 ends the response and is not interim (RFC 9110 §15.2.2).
@@ -88,9 +88,9 @@ fn step(bytes: &[u8]) -> Step {
             for (name, value) in response.headers.iter().filter_map(field) {
                 interim.headers_mut().append(name, value);
             }
-            Step::Interim(interim, length)
+            ParseStep::Interim(interim, length)
         }
-        _ => Step::Other,
+        _ => ParseStep::Other,
     }
 }
 

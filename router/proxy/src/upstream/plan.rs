@@ -15,23 +15,23 @@ use http::{HeaderMap, HeaderValue};
 use router_access_log::Totals;
 use router_model::one_or_many::OneOrMany;
 use router_table::policy::{Balance, RoutePolicy, SourceLimits};
-use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute, ServiceEndpoints};
+use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute, WeightedService};
 
 use super::affinity::{Cookie, StandsFor};
-use super::hashing::{Hashed, Key, score};
+use super::hashing::{HashInput, HashKey, score};
 use super::tag::Tag;
-use super::target::Target;
+use super::target::EndpointTarget;
 use super::weighted_round_robin::{Portion, Turn, Turns};
 use crate::limits::{TooMany, Visit};
 use extra::Extra;
 
-pub use extra::{Member, Mirrored, RouteState};
+pub use extra::{MemberState, Mirrored, RouteState};
 
 /// State of the proxy for one version of a route.
 #[derive(Debug, Default)]
 pub struct Prepared {
     /// The plan for its current endpoints; empty until it is made.
-    pub plan: ArcSwapOption<Plan>,
+    pub plan: ArcSwapOption<BalancingPlan>,
     /// Traffic totals of the route on its router.
     totals: OnceLock<Arc<Totals>>,
 }
@@ -50,7 +50,7 @@ impl Prepared {
 
 /// Consecutive members of equal weight: the endpoints of one service.
 #[derive(Debug)]
-pub struct Span {
+pub struct MemberSpan {
     endpoints: Arc<[Endpoint]>,
     first: u32,
     members: u32,
@@ -62,7 +62,7 @@ pub struct Span {
     pub failure: Option<u16>,
 }
 
-impl Span {
+impl MemberSpan {
     /// True if it has no members.
     pub fn is_empty(&self) -> bool {
         self.members == 0
@@ -86,7 +86,7 @@ impl Span {
 
 /// The service drawn for a connection or request of a rule.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub struct MemberShare {
     /// Index of the service.
     service: usize,
     /// The member whose turn it is, for balancing rules with turns.
@@ -99,9 +99,9 @@ pub struct Share {
 /// into the cache, and each line of a route that a request reads costs as much as a hundred instructions.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Plan {
+pub struct BalancingPlan {
     /// One for each service.
-    spans: OneOrMany<Span>,
+    spans: OneOrMany<MemberSpan>,
     /// Present if the route needs it.
     extra: Option<Box<Extra>>,
     /// Sum of all weights: the number of tickets.
@@ -115,20 +115,20 @@ pub struct Plan {
     pub modifies_requests: bool,
 }
 
-const _: () = assert!(size_of::<Plan>() == 64);
+const _: () = assert!(size_of::<BalancingPlan>() == 64);
 
-impl Plan {
+impl BalancingPlan {
     /// The plan of a route for the endpoints of its services in this table; `state` returns the state that outlives the
     /// plan.
     pub fn new(route: &ResolvedRoute, endpoints: &Endpoints, state: impl FnOnce() -> Arc<RouteState>) -> Self {
         let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| Mirrored {
-            plan: Plan::of(route, (&mirror.cluster, endpoints), &RoutePolicy::default(), Arc::default),
+            plan: BalancingPlan::of(route, (&mirror.cluster, endpoints), &RoutePolicy::default(), Arc::default),
             portion: Portion::new(mirror.share.0, mirror.share.1),
         });
         let mirrors: Box<[Mirrored]> = mirrors.collect();
         let cookie = Cookie::of(route);
         let state = LazyCell::new(state);
-        let mut plan = Plan::of(route, (&route.cluster, endpoints), &route.policy, || Arc::clone(&state));
+        let mut plan = BalancingPlan::of(route, (&route.cluster, endpoints), &route.policy, || Arc::clone(&state));
         let mirror_turns = mirrors.iter().any(|mirror| !mirror.portion.is_all()).then(|| Arc::clone(&state));
         if cookie.is_some() || !mirrors.is_empty() {
             let cluster = (&route.cluster, endpoints);
@@ -151,7 +151,7 @@ impl Plan {
         let active = shares().filter(|service| service.is_usable(endpoints)).count();
         let default = if active > 1 || by_share { Balance::RoundRobin } else { Balance::Random };
         let balance = policy.balance.unwrap_or(default);
-        let own = |service: &ServiceEndpoints| service.policy.as_ref().and_then(|policy| policy.balance);
+        let own = |service: &WeightedService| service.policy.as_ref().and_then(|policy| policy.balance);
         let balances: Box<[Balance]> = services.iter().map(|service| own(service).unwrap_or(balance)).collect();
         let limit = policy.endpoint_connections;
         let is_counted = limit.is_some() || balances.contains(&Balance::LeastConnections);
@@ -173,14 +173,14 @@ impl Plan {
             let members = endpoints.len() as u32;
             let (share, failure) = (service.weight, service.failure());
             first += members;
-            Span { endpoints, first: first - members, members, weight, share, failure }
+            MemberSpan { endpoints, first: first - members, members, weight, share, failure }
         });
-        let spans: OneOrMany<Span> = spans.collect();
+        let spans: OneOrMany<MemberSpan> = spans.collect();
         let total = spans.iter().map(|span| span.members * span.weight).sum();
         let modifies =
-            |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
+            |service: &WeightedService| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
         // A Route's service without endpoints gets no turn: the others take its share.
-        let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
+        let of_turns = |span: &MemberSpan| if by_share || !span.is_empty() { span.share } else { 0 };
         let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
         let is_scored = balances.iter().any(|balance| matches!(balance, Balance::Source | Balance::Hash));
         let extra = (state.is_some() || is_scored).then(|| {
@@ -188,11 +188,11 @@ impl Plan {
             let balances = balances.iter().any(|own| *own != balance).then_some(balances);
             Box::new(Extra { state, turns, sources, balances, ..Extra::of(route, (cluster, endpoints), &occupancies) })
         });
-        Plan { spans, extra, total, balance, by_share, modifies_requests: services.iter().any(modifies) }
+        BalancingPlan { spans, extra, total, balance, by_share, modifies_requests: services.iter().any(modifies) }
     }
 
     /// The service for the next connection or request, given its key; `None` if only endpoints are chosen.
-    pub fn next_share(&self, key: Option<Key>) -> Option<Share> {
+    pub fn next_share(&self, key: Option<HashKey>) -> Option<MemberShare> {
         if !self.by_share {
             return None;
         }
@@ -200,25 +200,25 @@ impl Plan {
             let services = self.spans.iter().zip(&extra.services).enumerate().filter(|(_, (span, _))| span.share > 0);
             let scored = services.map(|(index, (span, tag))| (index, score(key, *tag, span.share)));
             let (service, _) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
-            return Some(Share { service, member: None });
+            return Some(MemberShare { service, member: None });
         }
         let turn = self.state()?.shares.fetch_add(1, Ordering::Relaxed);
         let Turn { service, endpoint } = self.turns()?.holder(turn)?;
-        let share = Share { service, member: None };
+        let share = MemberShare { service, member: None };
         let in_turn = self.balance_of(Some(share)) == Balance::RoundRobin;
-        Some(Share { member: endpoint.filter(|_| in_turn), ..share })
+        Some(MemberShare { member: endpoint.filter(|_| in_turn), ..share })
     }
 
     /// The balancing rule for the endpoints of a share, or for all endpoints.
-    pub fn balance_of(&self, share: Option<Share>) -> Balance {
+    pub fn balance_of(&self, share: Option<MemberShare>) -> Balance {
         let own = share.and_then(|share| self.extra.as_ref()?.balances.as_ref()?.get(share.service));
         own.copied().unwrap_or(self.balance)
     }
 
     /// The key by which endpoints are scored for a request, if the rule hashes, and the cookie to set for its client.
-    pub fn key(&self, route: &ResolvedRoute, request: &Hashed<'_>) -> (Option<Key>, Option<HeaderValue>) {
+    pub fn key(&self, route: &ResolvedRoute, request: &HashInput<'_>) -> (Option<HashKey>, Option<HeaderValue>) {
         match self.balance {
-            Balance::Source => (Some(Key::of_client(request.client)), None),
+            Balance::Source => (Some(HashKey::of_client(request.client)), None),
             // Avoids reading the route's policy, which may not be in the cache.
             _ if self.extra.is_none() => (None, None),
             _ => request.key(&route.policy.hash, self.cookie()),
@@ -226,13 +226,13 @@ impl Plan {
     }
 
     /// The service of a share.
-    pub fn span(&self, share: Share) -> Option<&Span> {
+    pub fn span(&self, share: MemberShare) -> Option<&MemberSpan> {
         self.spans.get(share.service)
     }
 
     /// A plan without members.
     pub fn none() -> Self {
-        Plan {
+        BalancingPlan {
             spans: OneOrMany::default(),
             extra: None,
             total: 0,
@@ -258,17 +258,17 @@ impl Plan {
     }
 
     /// The endpoint of a member, in the cluster that the plan was made from.
-    pub fn target<'r>(&'r self, member: usize, cluster: &'r Cluster) -> Option<Target<'r>> {
+    pub fn target<'r>(&'r self, member: usize, cluster: &'r Cluster) -> Option<EndpointTarget<'r>> {
         let mut of_services = self.spans.iter().zip(&cluster.services);
-        let of_member = |(span, service): (&'r Span, &'r ServiceEndpoints)| {
+        let of_member = |(span, service): (&'r MemberSpan, &'r WeightedService)| {
             Some((service, span.endpoints.get(span.number_of(member)?)?))
         };
         let (service, endpoint) = of_services.find_map(of_member)?;
-        Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
+        Some(EndpointTarget { service: &service.service, endpoint, policy: service.policy.as_ref() })
     }
 
     /// State of each member; empty if the plan needs none.
-    pub fn kept(&self) -> &[Member] {
+    pub fn kept(&self) -> &[MemberState] {
         self.extra.as_ref().map_or(&[], |extra| &extra.members)
     }
 
@@ -340,7 +340,7 @@ impl Plan {
         member.cookie.get_or_init(|| cookie.value(member.tag)).clone()
     }
 
-    /// Sets the cookie of [`Plan::cookie_for`] or [`Plan::key`] in a response, if there is one.
+    /// Sets the cookie of [`BalancingPlan::cookie_for`] or [`BalancingPlan::key`] in a response, if there is one.
     pub fn set_cookie(&self, headers: &mut HeaderMap, value: Option<HeaderValue>) {
         if let Some(cookie) = self.cookie() {
             cookie.set(headers, value);
@@ -349,7 +349,7 @@ impl Plan {
 }
 
 /// A service's endpoints; none if the service is unusable.
-fn usable(endpoints: &Endpoints, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
+fn usable(endpoints: &Endpoints, service: &WeightedService) -> Arc<[Endpoint]> {
     let key = service.key.as_ref().filter(|_| service.failure().is_none());
     key.and_then(|key| endpoints.list(key)).map(Arc::clone).unwrap_or_default()
 }

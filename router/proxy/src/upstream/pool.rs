@@ -11,17 +11,17 @@ use crate::upstream::held::PrivateBuckets;
 
 /// Connections by key.
 #[derive(Debug, Default)]
-pub struct Pool {
+pub struct ConnectionPool {
     /// By key. Clients cannot choose keys, so a fast hash function is safe.
     pub(super) buckets: Mutex<HashMap<PoolKey, Arc<Bucket>, RandomState>>,
     /// Connections that belong to single client connections.
     private: Mutex<Vec<Weak<PrivateBuckets>>>,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// The bucket of this key. A request may refer to an endpoint that was retired; if `is_there` returns false, the
     /// bucket keeps no connections. The new table must be visible to `is_there` before endpoints are retired: then
-    /// either `is_there` returns false, or [`Pool::retire`] finds the bucket.
+    /// either `is_there` returns false, or [`ConnectionPool::retire`] finds the bucket.
     pub fn bucket(&self, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let mut buckets = lock(&self.buckets);
         if let Some(known) = buckets.get(&key) {

@@ -20,9 +20,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use router_table::table::ResolvedRoute;
 
 use super::held::PrivateBuckets;
-use super::plan::Plan;
+use super::plan::BalancingPlan;
 use crate::upstream::bucket::{Bucket, PoolKey};
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::ConnectionPool;
 
 /// IIS announces with this field that a connection stays authenticated.
 const PERSISTENT_AUTH: HeaderName = HeaderName::from_static("persistent-auth");
@@ -64,7 +64,7 @@ pub struct Private(OnceLock<Arc<PrivateBuckets>>);
 
 /// The endpoint that a client connection is bound to.
 #[derive(Clone, Copy, Debug)]
-pub struct Bound {
+pub struct BoundMember {
     /// Index in the plan.
     pub member: usize,
     /// Whether the connection still exists; if so, the endpoint is used whatever its health.
@@ -77,19 +77,19 @@ impl Private {
         self.0.get()?.find(|bucket| bucket.is_tied() && bucket.key == *key)
     }
 
-    /// The tied connections with this key; creates the bucket if necessary. `is_there`: see [`Pool::bucket`].
-    pub fn tie(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
+    /// The tied connections with this key; creates the bucket if necessary. `is_there`: see [`ConnectionPool::bucket`].
+    pub fn tie(&self, pool: &ConnectionPool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         self.tied(&key).unwrap_or_else(|| self.add(pool, Bucket::tied(key), is_there))
     }
 
     /// Connections with this key that carry no other client's requests, so that this client's resets do not affect
     /// others.
-    pub fn apart(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
+    pub fn apart(&self, pool: &ConnectionPool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let known = self.0.get().and_then(|held| held.find(|bucket| !bucket.is_tied() && bucket.key == key));
         known.unwrap_or_else(|| self.add(pool, Bucket::new(key), is_there))
     }
 
-    fn add(&self, pool: &Pool, bucket: Bucket, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
+    fn add(&self, pool: &ConnectionPool, bucket: Bucket, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let held = self.0.get_or_init(|| {
             let held = Arc::default();
             pool.add(&held);
@@ -111,7 +111,7 @@ impl Private {
     }
 
     /// The endpoint in the plan of this route with a tied connection; the most recently used one of several.
-    pub fn bound(&self, plan: &Plan, route: &ResolvedRoute) -> Option<Bound> {
+    pub fn bound(&self, plan: &BalancingPlan, route: &ResolvedRoute) -> Option<BoundMember> {
         let buckets = self.0.get()?.lock();
         buckets.iter().rev().filter(|bucket| bucket.is_tied()).find_map(|bucket| {
             let is_it = |member: &usize| {
@@ -121,7 +121,7 @@ impl Private {
                 })
             };
             let member = plan.members().find(is_it)?;
-            Some(Bound { member, is_alive: bucket.is_alive() })
+            Some(BoundMember { member, is_alive: bucket.is_alive() })
         })
     }
 }

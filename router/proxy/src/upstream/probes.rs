@@ -21,9 +21,9 @@ use tokio::time::{sleep, timeout};
 use super::attempt::{for_http1, for_http2};
 use super::connect::{Connected, connect_to};
 use super::health::Checked;
-use super::target::Target;
-use super::wire::Sender;
-use crate::context::Common;
+use super::target::EndpointTarget;
+use super::wire::RequestSender;
+use crate::context::ProcessContext;
 use crate::dial;
 use crate::http::upload::RequestBody;
 use crate::relay;
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Probes the endpoints of the newest table; never returns.
-pub async fn run(common: Arc<Common>, mut tables: watch::Receiver<Arc<RoutingTable>>) {
+pub async fn run(common: Arc<ProcessContext>, mut tables: watch::Receiver<Arc<RoutingTable>>) {
     let mut probes = Probes { common, slots: Arc::new(Semaphore::new(MAX_AT_ONCE)), asked: HashMap::new() };
     let mut table = Arc::default();
     loop {
@@ -50,7 +50,7 @@ pub async fn run(common: Arc<Common>, mut tables: watch::Receiver<Arc<RoutingTab
 }
 
 struct Probes {
-    common: Arc<Common>,
+    common: Arc<ProcessContext>,
     slots: Arc<Semaphore>,
     asked: HashMap<Checked, ProbeHandle>,
 }
@@ -113,7 +113,7 @@ fn checked(
     clusters.flat_map(|cluster| cluster.services.iter()).flat_map(|service| {
         endpoints.of(service).iter().filter_map(|endpoint| {
             let policy = service.policy.as_ref()?;
-            let checked = Checked::of(Target { service: &service.service, endpoint, policy: Some(policy) })?;
+            let checked = Checked::of(EndpointTarget { service: &service.service, endpoint, policy: Some(policy) })?;
             Some((checked, endpoint.clone(), Arc::clone(policy)))
         })
     })
@@ -121,7 +121,7 @@ fn checked(
 
 /// Result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum ProbeResult {
     Well,
     /// No response, or an unexpected one.
     Failed,
@@ -138,18 +138,18 @@ struct Streak {
 
 impl Streak {
     /// Whether the endpoint is unhealthy, if this result changes its state.
-    fn after(&mut self, answer: Answer, check: &HealthCheck) -> Option<bool> {
-        let is_good = answer == Answer::Well;
+    fn after(&mut self, answer: ProbeResult, check: &HealthCheck) -> Option<bool> {
+        let is_good = answer == ProbeResult::Well;
         self.length = if self.last == Some(is_good) { self.length.saturating_add(1) } else { 1 };
         self.last = Some(is_good);
         let needed = if is_good { check.healthy } else { check.unhealthy };
-        (self.length >= needed || answer == Answer::Away).then_some(!is_good)
+        (self.length >= needed || answer == ProbeResult::Away).then_some(!is_good)
     }
 }
 
 /// Task that probes an endpoint.
 struct ProbeTask {
-    common: Arc<Common>,
+    common: Arc<ProcessContext>,
     endpoint: Endpoint,
     policy: Arc<BackendPolicy>,
     checked: Checked,
@@ -175,7 +175,7 @@ impl ProbeTask {
             // The semaphore is never closed.
             let slot = slots.acquire().await;
             let within = check.timeout.min(LONGEST);
-            let answer = timeout(within, self.ask(within)).await.unwrap_or(Answer::Failed);
+            let answer = timeout(within, self.ask(within)).await.unwrap_or(ProbeResult::Failed);
             drop(slot);
             if let Some(is_ill) = streak.after(answer, &check) {
                 self.common.balancer.health.checked(&self.checked, is_ill);
@@ -183,38 +183,38 @@ impl ProbeTask {
         }
     }
 
-    async fn ask(&self, within: Duration) -> Answer {
+    async fn ask(&self, within: Duration) -> ProbeResult {
         let Some(question) = &self.checked.check.request else {
             let health = &self.common.balancer.health;
             return match dial::connect(health, &self.endpoint, within).await {
                 // No data was sent, so a reset loses nothing and leaves no port in TIME_WAIT.
                 Ok(stream) => {
                     relay::reset_on_close(&stream);
-                    Answer::Well
+                    ProbeResult::Well
                 }
-                Err(_) => Answer::Failed,
+                Err(_) => ProbeResult::Failed,
             };
         };
         let Ok(connected) =
             connect_to(&self.common, &self.endpoint, &self.checked.key.wire, &self.policy, within).await
         else {
-            return Answer::Failed;
+            return ProbeResult::Failed;
         };
-        let Some(mut request) = get(question) else { return Answer::Failed };
+        let Some(mut request) = get(question) else { return ProbeResult::Failed };
         let mut sender = match connected {
-            Connected::Http1(own) if for_http1(&mut request).is_ok() => Sender::Http1(own),
+            Connected::Http1(own) if for_http1(&mut request).is_ok() => RequestSender::Http1(own),
             Connected::Http2(shared) if for_http2(&mut request, self.checked.key.wire.scheme(), None).is_ok() => {
                 match shared.stream(false) {
-                    Some(stream) => Sender::Http2(stream),
-                    None => return Answer::Failed,
+                    Some(stream) => RequestSender::Http2(stream),
+                    None => return ProbeResult::Failed,
                 }
             }
-            _ => return Answer::Failed,
+            _ => return ProbeResult::Failed,
         };
         match sender.send(request, None).await.map(|response| response.status()) {
-            Ok(status) if is_expected(question, status) => Answer::Well,
-            Ok(StatusCode::SERVICE_UNAVAILABLE) => Answer::Away,
-            _ => Answer::Failed,
+            Ok(status) if is_expected(question, status) => ProbeResult::Well,
+            Ok(StatusCode::SERVICE_UNAVAILABLE) => ProbeResult::Away,
+            _ => ProbeResult::Failed,
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
 use super::informational::InterimParser;
-use crate::interim::Listener;
+use crate::interim::InterimSink;
 
 /// Whether bytes were received since [`ReadActivity::forget`].
 #[derive(Clone, Debug, Default)]
@@ -18,12 +18,12 @@ pub struct ReadActivity(Arc<ReadState>);
 #[derive(Debug, Default)]
 struct ReadState {
     anything: AtomicBool,
-    listener: Mutex<Option<Listener>>,
+    listener: Mutex<Option<InterimSink>>,
 }
 
 impl ReadActivity {
     /// Resets the record and sets the listener for interim responses. Returns whether bytes were received before.
-    pub fn forget(&self, listener: Option<Listener>) -> bool {
+    pub fn forget(&self, listener: Option<InterimSink>) -> bool {
         *self.0.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
         self.0.anything.swap(false, Ordering::AcqRel)
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use router_model::names::RouteId;
 use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::ServingTable;
 
 /// The endpoints that a route had in `before` and lacks in `now`. Cost is proportional to the change. The result may
 /// contain an endpoint that another route still has; that endpoint loses only its idle connections.
@@ -22,7 +22,7 @@ pub fn gone(before: &RoutingTable, now: &RoutingTable) -> HashSet<SocketAddr> {
 }
 
 /// Whether the route has the endpoint on any router.
-pub fn is_there(now: &Snapshot, route: &RouteId, endpoint: SocketAddr) -> bool {
+pub fn is_there(now: &ServingTable, route: &RouteId, endpoint: SocketAddr) -> bool {
     let mut versions = now.routers.values().filter_map(|served| served.table.routes.get(route));
     versions.any(|route| addresses(route, &now.endpoints).any(|address| address == endpoint))
 }
@@ -50,10 +50,10 @@ mod tests {
         testing::table(routers.iter().map(router).collect())
     }
 
-    fn snapshot(table: &RoutingTable) -> Snapshot {
+    fn snapshot(table: &RoutingTable) -> ServingTable {
         let serve = |table: &Arc<_>| Arc::new(ServedRouter { table: Arc::clone(table), tls: None, spelling: None });
         let routers = table.routers.iter().map(|router| (router.name.clone(), serve(router)));
-        Snapshot { routers: routers.collect(), endpoints: table.endpoints.clone() }
+        ServingTable { routers: routers.collect(), endpoints: table.endpoints.clone() }
     }
 
     #[test]

@@ -17,10 +17,10 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use super::cause;
-use super::failure::OpenError;
-use super::health::{Health, Step};
-use super::target::Target;
-use crate::context::Common;
+use super::failure::UpstreamError;
+use super::health::{ConnectStage, Health};
+use super::target::EndpointTarget;
+use crate::context::ProcessContext;
 use crate::upstream_tls::{TrustError, UpstreamTrust};
 
 /// TLS configuration for an endpoint, and its server name.
@@ -34,16 +34,16 @@ pub enum SecureError {
     /// The endpoint's ALPN does not include HTTP/1.1.
     NoHttp1,
     /// Any other failure.
-    Otherwise(OpenError),
+    Otherwise(UpstreamError),
 }
 
-impl From<OpenError> for SecureError {
-    fn from(error: OpenError) -> Self {
+impl From<UpstreamError> for SecureError {
+    fn from(error: UpstreamError) -> Self {
         SecureError::Otherwise(error)
     }
 }
 
-impl From<SecureError> for OpenError {
+impl From<SecureError> for UpstreamError {
     fn from(failed: SecureError) -> Self {
         match failed {
             SecureError::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
@@ -58,7 +58,7 @@ impl From<SecureError> for OpenError {
 /// See [`SecureError`].
 pub async fn secure<S>(
     health: &Health,
-    step: &Step,
+    step: &ConnectStage,
     (connector, name): Trusted,
     stream: S,
     deadline: Instant,
@@ -96,18 +96,18 @@ where
 /// # Errors
 /// Why the handshake failed.
 pub async fn secured(
-    common: &Common,
-    target: Target<'_>,
+    common: &ProcessContext,
+    target: EndpointTarget<'_>,
     stream: TcpStream,
     within: Duration,
-) -> Result<ByteStream, OpenError> {
+) -> Result<ByteStream, UpstreamError> {
     let Some((policy, peer)) = target.policy.zip(target.peer()) else { return Ok(Either::Left(stream)) };
     let (trust, name) = trust_policy(common, policy).map_err(|error| {
         tracing::warn!(service = %target.service, %error, "a backend cannot be connected to");
         (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa)
     })?;
     let trusted = (TlsConnector::from(trust.config_bytes), name);
-    let step = Step::Tls(target.endpoint.address, peer);
+    let step = ConnectStage::Tls(target.endpoint.address, peer);
     let stream = secure(&common.balancer.health, &step, trusted, stream, Instant::now() + within).await?;
     Ok(Either::Right(stream))
 }
@@ -123,7 +123,7 @@ fn is_about_protocols(error: &io::Error) -> bool {
 /// # Errors
 /// When the policy has no usable trust anchors.
 pub fn trust_policy(
-    common: &Common,
+    common: &ProcessContext,
     policy: &Arc<BackendPolicy>,
 ) -> Result<(UpstreamTrust, ServerName<'static>), TrustError> {
     let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;

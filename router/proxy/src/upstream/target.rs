@@ -9,7 +9,7 @@ use rustls::RootCertStore;
 
 /// An endpoint of a route, with its service. The service names the TLS peer.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'r> {
+pub struct EndpointTarget<'r> {
     /// Service name.
     pub service: &'r Arc<str>,
     /// Address and properties.
@@ -18,16 +18,16 @@ pub struct Target<'r> {
     pub policy: Option<&'r Arc<BackendPolicy>>,
 }
 
-impl Target<'_> {
+impl EndpointTarget<'_> {
     /// The TLS peer, if the backend's policy requires TLS.
-    pub fn peer(&self) -> Option<Peer> {
-        self.policy.filter(|policy| policy.tls.is_some()).map(|policy| Peer::Policy(Arc::clone(policy)))
+    pub fn peer(&self) -> Option<TlsPeer> {
+        self.policy.filter(|policy| policy.tls.is_some()).map(|policy| TlsPeer::Policy(Arc::clone(policy)))
     }
 
     /// The TLS peer for a route: by the backend's policy, else by the route's re-encrypt termination.
-    pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
+    pub fn peer_for(&self, route: &ResolvedRoute) -> Option<TlsPeer> {
         let of_route = || {
-            route.reencrypt().map(|reencrypt| Peer::Service {
+            route.reencrypt().map(|reencrypt| TlsPeer::Service {
                 ca: reencrypt.destination_ca.as_deref().cloned(),
                 service: Arc::clone(self.service),
                 namespace: Arc::clone(&route.id.namespace),
@@ -39,7 +39,7 @@ impl Target<'_> {
 
 /// Identity that a TLS connection verifies.
 #[derive(Clone, Debug)]
-pub enum Peer {
+pub enum TlsPeer {
     /// An endpoint of a re-encrypt route.
     Service {
         /// `destinationCACertificate`; `None`: the service CA.
@@ -53,35 +53,35 @@ pub enum Peer {
     Policy(Arc<BackendPolicy>),
 }
 
-impl Peer {
+impl TlsPeer {
     /// Whether two peers are the same. Trust stores of routes are compared by address: the key keeps its store alive,
     /// so its address is not reused. Policies are compared by content, because equal policies are often rebuilt.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {
+            (TlsPeer::Service { ca, service, namespace }, TlsPeer::Service { ca: ca2, service: s2, namespace: n2 }) => {
                 ca.as_ref().map(Arc::as_ptr) == ca2.as_ref().map(Arc::as_ptr) && service == s2 && namespace == n2
             }
-            (Peer::Policy(policy), Peer::Policy(other)) => Arc::ptr_eq(policy, other) || policy.tls == other.tls,
+            (TlsPeer::Policy(policy), TlsPeer::Policy(other)) => Arc::ptr_eq(policy, other) || policy.tls == other.tls,
             _ => false,
         }
     }
 }
 
-impl PartialEq for Peer {
+impl PartialEq for TlsPeer {
     fn eq(&self, other: &Self) -> bool {
         self.is(other)
     }
 }
 
-impl Eq for Peer {}
+impl Eq for TlsPeer {}
 
-impl Hash for Peer {
+impl Hash for TlsPeer {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
-            Peer::Service { ca, service, namespace } => {
+            TlsPeer::Service { ca, service, namespace } => {
                 (ca.as_ref().map(|ca| Arc::as_ptr(ca).addr()), service, namespace).hash(state);
             }
-            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (tls.server_name(), tls.names())).hash(state),
+            TlsPeer::Policy(policy) => policy.tls.as_ref().map(|tls| (tls.server_name(), tls.names())).hash(state),
         }
     }
 }

@@ -9,15 +9,15 @@ use router_table::policy::{RoutePolicy, RouterPolicy, Timeouts};
 use router_table::rule::BackendPolicy;
 use router_table::table::{
     Cluster, Endpoint, Endpoints, EndpointsKey, HttpTls, InsecurePolicy, PortChoice, ResolvedRoute, RouteKind,
-    RouterTable, RoutingTable, ServiceEndpoints,
+    RouterTable, RoutingTable, WeightedService,
 };
 
 use crate::upstream::balancer::Balancer;
-use crate::upstream::plan::Plan;
+use crate::upstream::plan::BalancingPlan;
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
-    let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
+    let services = services.iter().enumerate().map(|(index, (weight, ports))| WeightedService {
         service: format!("service-{index}").into(),
         port: None,
         weight: u32::from(*weight),
@@ -44,7 +44,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
 
 /// The same for a rule; each service may have a status with which it fails.
 pub fn rule(services: &[(u32, &[u16], Option<u16>)], policy: RoutePolicy) -> ResolvedRoute {
-    let services = services.iter().enumerate().map(|(index, (weight, ports, failure))| ServiceEndpoints {
+    let services = services.iter().enumerate().map(|(index, (weight, ports, failure))| WeightedService {
         service: format!("service-{index}").into(),
         port: None,
         weight: *weight,
@@ -98,7 +98,7 @@ pub fn endpoints(route: &ResolvedRoute) -> Endpoints {
 }
 
 /// The plan of a route, whose endpoints are those of the newest table.
-pub fn plan(balancer: &Balancer, route: &ResolvedRoute) -> Arc<Plan> {
+pub fn plan(balancer: &Balancer, route: &ResolvedRoute) -> Arc<BalancingPlan> {
     balancer.bind(&endpoints(route));
     balancer.plan(route)
 }

@@ -18,26 +18,26 @@ const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Order of turns.
 #[derive(Debug, Default)]
 pub struct Turns {
-    order: Order,
-    services: Box<[Service]>,
+    order: PickOrder,
+    services: Box<[ServiceRange]>,
 }
 
 #[derive(Debug)]
-enum Order {
+enum PickOrder {
     /// For each turn of a cycle: the service, and how many turns that service has before it in the cycle.
     Cycle(Box<[(u16, u16)]>),
     /// For each service the end of its part of the interval, in 2⁻⁶⁴.
     Spread(Box<[u128]>),
 }
 
-impl Default for Order {
+impl Default for PickOrder {
     fn default() -> Self {
-        Order::Cycle(Box::default())
+        PickOrder::Cycle(Box::default())
     }
 }
 
 #[derive(Debug)]
-struct Service {
+struct ServiceRange {
     /// Index of its first endpoint among those of all services.
     first: usize,
     endpoints: usize,
@@ -57,10 +57,10 @@ impl Turns {
     /// The order of services, by weight and number of endpoints. A service with weight 0 has no turn.
     pub fn new(services: impl Iterator<Item = (u32, usize)>) -> Self {
         let mut first = 0;
-        let mut services: Vec<Service> = services
+        let mut services: Vec<ServiceRange> = services
             .map(|(weight, endpoints)| {
                 first += endpoints;
-                Service { first: first - endpoints, endpoints, weight: weight as usize }
+                ServiceRange { first: first - endpoints, endpoints, weight: weight as usize }
             })
             .collect();
         let divisor = services.iter().fold(0, |divisor, service| greatest_common_divisor(divisor, service.weight));
@@ -73,7 +73,7 @@ impl Turns {
     /// Service and endpoint of a turn; `None` when all weights are 0.
     pub fn holder(&self, turn: u32) -> Option<Turn> {
         match &self.order {
-            Order::Cycle(cycle) => {
+            PickOrder::Cycle(cycle) => {
                 let turn = turn as usize;
                 let (service, before) = *cycle.get(turn.checked_rem(cycle.len())?)?;
                 let (number, service) = (usize::from(service), self.services.get(usize::from(service))?);
@@ -81,7 +81,7 @@ impl Turns {
                 let endpoint = turns_of_service.checked_rem(service.endpoints).map(|step| service.first + step);
                 Some(Turn { service: number, endpoint })
             }
-            Order::Spread(ends) => {
+            PickOrder::Spread(ends) => {
                 let point = point(u64::from(turn));
                 let number = ends.partition_point(|end| *end <= point);
                 let (service, end) = (self.services.get(number)?, *ends.get(number)?);
@@ -136,7 +136,7 @@ fn point(turn: u64) -> u128 {
     u128::from(turn.wrapping_mul(GOLDEN_STEP))
 }
 
-fn cycle(services: &[Service], total: usize) -> Order {
+fn cycle(services: &[ServiceRange], total: usize) -> PickOrder {
     let mut credit = vec![0_i64; services.len()];
     let mut had = vec![0_u16; services.len()];
     let mut cycle = Vec::with_capacity(total);
@@ -153,16 +153,16 @@ fn cycle(services: &[Service], total: usize) -> Order {
             *had += 1;
         }
     }
-    Order::Cycle(cycle.into())
+    PickOrder::Cycle(cycle.into())
 }
 
-fn spread(services: &[Service], total: usize) -> Order {
+fn spread(services: &[ServiceRange], total: usize) -> PickOrder {
     let mut before = 0_u128;
     let ends = services.iter().map(|service| {
         before += service.weight as u128;
         (before << 64) / total as u128
     });
-    Order::Spread(ends.collect())
+    PickOrder::Spread(ends.collect())
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {

@@ -17,15 +17,15 @@ use super::failure::{AnswerError, Processing, Unanswered};
 use super::http2;
 use super::read_activity::ReadActivity;
 use crate::http::upload::RequestBody;
-use crate::interim::Turn;
+use crate::interim::InterimTurn;
 
 /// Sends requests.
 #[derive(Debug)]
-pub enum Sender {
+pub enum RequestSender {
     /// An HTTP/1.1 connection that this request owns.
     Http1(Http1Connection),
     /// A stream of a shared HTTP/2 connection.
-    Http2(http2::Stream),
+    Http2(http2::Http2Stream),
 }
 
 /// An HTTP/1.1 connection.
@@ -43,7 +43,7 @@ impl Http1Connection {
     }
 }
 
-impl Sender {
+impl RequestSender {
     /// Sends a request and waits for the response's head. Over HTTP/1.1 interim responses go to `interim`. Sending
     /// begins at once, so the future does not hold a second copy of the request.
     ///
@@ -52,10 +52,10 @@ impl Sender {
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
-        interim: Option<Turn<'_>>,
-    ) -> impl Future<Output = Result<Response<Answer>, Unanswered>> + use<'_> {
+        interim: Option<InterimTurn<'_>>,
+    ) -> impl Future<Output = Result<Response<IncomingBody>, Unanswered>> + use<'_> {
         match self {
-            Sender::Http1(Http1Connection { sender, heard }) => {
+            RequestSender::Http1(Http1Connection { sender, heard }) => {
                 // Bytes before the first request come from an endpoint that does not speak HTTP.
                 let is_banner = heard.forget(interim.map(|turn| turn.listener()));
                 let fate = || if heard.anything() { Processing::Begun } else { Processing::Lost };
@@ -65,9 +65,11 @@ impl Sender {
                     }
                     unanswered => unanswered,
                 });
-                Either::Left(sent.map_ok(|response| response.map(Answer::Http1)))
+                Either::Left(sent.map_ok(|response| response.map(IncomingBody::Http1)))
             }
-            Sender::Http2(stream) => Either::Right(stream.send(request).map_ok(|response| response.map(Answer::Http2))),
+            RequestSender::Http2(stream) => {
+                Either::Right(stream.send(request).map_ok(|response| response.map(IncomingBody::Http2)))
+            }
         }
     }
 }
@@ -81,45 +83,45 @@ fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce()
 
 /// Content of a response.
 #[derive(Debug)]
-pub enum Answer {
+pub enum IncomingBody {
     /// Over HTTP/1.1.
     Http1(Incoming),
     /// Over HTTP/2.
-    Http2(http2::answer::Answer),
+    Http2(http2::answer::Http2Body),
 }
 
-impl Answer {
+impl IncomingBody {
     /// The rest of the request's content, if it is still being sent over HTTP/2.
-    pub fn take_upload(&mut self) -> Option<http2::upload::Upload> {
+    pub fn take_upload(&mut self) -> Option<http2::upload::UploadTask> {
         match self {
-            Answer::Http1(_) => None,
-            Answer::Http2(answer) => answer.take_upload(),
+            IncomingBody::Http1(_) => None,
+            IncomingBody::Http2(answer) => answer.take_upload(),
         }
     }
 }
 
-impl Body for Answer {
+impl Body for IncomingBody {
     type Data = Bytes;
     type Error = AnswerError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
         match &mut *self {
-            Answer::Http1(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http1),
-            Answer::Http2(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http2),
+            IncomingBody::Http1(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http1),
+            IncomingBody::Http2(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http2),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Answer::Http1(body) => body.is_end_stream(),
-            Answer::Http2(body) => body.is_end_stream(),
+            IncomingBody::Http1(body) => body.is_end_stream(),
+            IncomingBody::Http2(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Answer::Http1(body) => body.size_hint(),
-            Answer::Http2(body) => body.size_hint(),
+            IncomingBody::Http1(body) => body.size_hint(),
+            IncomingBody::Http2(body) => body.size_hint(),
         }
     }
 }

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn workers(count: usize) -> Workers {
     let counters = Arc::default();
-    let common = Common {
+    let common = ProcessContext {
         config: ProxyConfig::default(),
         upstream_tls: UpstreamTls::new(None, None),
         log: AccessLog::start(AccessLogForm::Off, Arc::clone(&counters)),

@@ -8,10 +8,10 @@ use router_common::verdict::{Reason, Verdict};
 use router_datapath::PinFolder;
 use router_datapath::address::network;
 use router_datapath::dump::{DumpError, dump, host_entry};
-use router_datapath::image::{MapImage, Relayed, RouteMap};
+use router_datapath::image::{MapImage, RelayReason, RouteMap};
 use router_datapath::obstacles::AgentAlone;
-use router_translate::explain::data_path::{DataPath, MapKey, MapNet};
-use router_translate::explain::query::{Protocol, Query};
+use router_translate::explain::data_path::{KernelDecision, MapKey, MapNet};
+use router_translate::explain::query::{Query, QueryProtocol};
 use serde_json::Value;
 
 use crate::admin::views::intended::intended_row;
@@ -20,7 +20,7 @@ use crate::admin::views::intended::intended_row;
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Maps that can be read.
-pub trait Live {
+pub trait MapReader {
     /// The entry of a host, as `sluice bpf dump` shows it.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ pub trait Live {
 /// The kernel's maps.
 pub struct Pins<'p>(pub &'p PinFolder);
 
-impl Live for Pins<'_> {
+impl MapReader for Pins<'_> {
     fn host(&self, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError> {
         host_entry(self.0, map, router, host)
     }
@@ -48,10 +48,10 @@ impl Live for Pins<'_> {
 
 /// The kernel program's decision on the query, the keys that it looks up, and the entries found. Without a client, the
 /// decision is for one that no allow-list contains.
-pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) -> DataPath {
+pub fn kernel(image: &MapImage, live: &impl MapReader, router: u32, query: &Query) -> KernelDecision {
     let protocol = match query.protocol {
-        Protocol::Http => PROTOCOL_HTTP,
-        Protocol::Https => PROTOCOL_TLS,
+        QueryProtocol::Http => PROTOCOL_HTTP,
+        QueryProtocol::Https => PROTOCOL_TLS,
     };
     let decision = image.decide_name(router, protocol, query.from.unwrap_or(SOME_CLIENT), &query.host);
     let what = match decision.verdict() {
@@ -63,8 +63,8 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
     };
     let wildcard = query.hostname().and_then(|host| host.parent().map(|parent| format!("*.{parent}")));
     let maps: &[RouteMap] = match query.protocol {
-        Protocol::Http => &[RouteMap::HttpBe],
-        Protocol::Https => &[RouteMap::SniPassthrough, RouteMap::TcpBe, RouteMap::EdgeReencrypt],
+        QueryProtocol::Http => &[RouteMap::HttpBe],
+        QueryProtocol::Https => &[RouteMap::SniPassthrough, RouteMap::TcpBe, RouteMap::EdgeReencrypt],
     };
     let (mut keys, mut routes) = (Vec::new(), BTreeSet::new());
     for host in std::iter::once(query.host.clone()).chain(wildcard) {
@@ -90,12 +90,12 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
     if keys.iter().any(|key| key.problem.is_some()) || allow.iter().any(|net| net.problem.is_some()) {
         verdict.push_str(", if the maps held what is intended; they do not");
     }
-    DataPath { mode: "kernel".to_owned(), verdict, keys, allow }
+    KernelDecision { mode: "kernel".to_owned(), verdict, keys, allow }
 }
 
 /// Why the program has no endpoint to dial for a route that it might steer.
 fn relayed(image: &MapImage, route: u32) -> Option<String> {
-    if let Some(Relayed { endpoint, obstacle }) = image.relayed.get(&route) {
+    if let Some(RelayReason { endpoint, obstacle }) = image.relayed.get(&route) {
         return Some(format!("{}: endpoint {endpoint}: {}", Reason::NoEndpoint.text(), obstacle.text()));
     }
     let has_slots = image.pools.get(&route).is_some_and(|pool| pool.slots > 0);
@@ -159,7 +159,7 @@ fn words(entry: &Value) -> String {
 }
 
 /// Allow-lists of these routes.
-fn allow_lists(image: &MapImage, live: &impl Live, routes: &BTreeSet<u32>) -> Result<Vec<MapNet>, DumpError> {
+fn allow_lists(image: &MapImage, live: &impl MapReader, routes: &BTreeSet<u32>) -> Result<Vec<MapNet>, DumpError> {
     if routes.is_empty() {
         return Ok(Vec::new());
     }

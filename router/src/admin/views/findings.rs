@@ -8,7 +8,7 @@ use std::path::Path;
 
 use router_access_log::Flag;
 use router_common::verdict::Reason;
-use router_datapath::image::{MapImage, Relayed};
+use router_datapath::image::{MapImage, RelayReason};
 use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::{PinFolder, instances};
 use router_table::table::RoutingTable;
@@ -86,7 +86,7 @@ fn relayed(image: &MapImage) -> Vec<Finding> {
     });
     // An endpoint may belong to many routes.
     let mut endpoints: BTreeMap<&str, (&str, BTreeSet<SocketAddr>)> = BTreeMap::new();
-    for Relayed { endpoint, obstacle } in image.relayed.values() {
+    for RelayReason { endpoint, obstacle } in image.relayed.values() {
         endpoints.entry(obstacle.text()).or_insert((obstacle.remedy(), BTreeSet::new())).1.insert(*endpoint);
     }
     let endpoints = endpoints.into_iter().map(|(why, (remedy, endpoints))| Finding {
@@ -184,7 +184,7 @@ mod tests {
                 .unsteered
                 .insert(([10, 0, 0, host].into(), 443), Unsteered { router: 1, protocol: PROTOCOL_TLS, why });
         }
-        let relayed_by = |endpoint: &str, obstacle| Relayed { endpoint: endpoint.parse().unwrap(), obstacle };
+        let relayed_by = |endpoint: &str, obstacle| RelayReason { endpoint: endpoint.parse().unwrap(), obstacle };
         image.relayed = Arc::new(BTreeMap::from([
             (1, relayed_by("10.0.1.1:80", Obstacle::Encapsulated)),
             (2, relayed_by("10.0.1.2:80", Obstacle::Ipsec)),

@@ -3,9 +3,9 @@
 
 use tokio::time::Instant;
 
-use super::{BEYOND_DRAIN, Keeper, Upgrade, YIELD};
+use super::{BEYOND_DRAIN, Keeper, PendingUpgrade, YIELD};
 use crate::keep::child::Number;
-use crate::keep::control::{Asker, Outcome};
+use crate::keep::control::{UpgradeReply, UpgradeResult};
 use crate::keep::say::say;
 use crate::keep::wire;
 
@@ -16,7 +16,7 @@ impl Keeper {
     }
 
     /// Starts an upgrade; one in progress is not disturbed.
-    pub(super) fn upgrade(&mut self, asker: Option<Asker>) {
+    pub(super) fn upgrade(&mut self, asker: Option<UpgradeReply>) {
         let refusal = if self.stopping {
             Some("the keeper is ending")
         } else {
@@ -33,10 +33,10 @@ impl Keeper {
         let current = self.current.and_then(|number| self.children.get(&number));
         if let Some(child) = current {
             child.tell(wire::YIELD);
-            self.upgrade = Some(Upgrade { new: None, deadline: Instant::now() + YIELD, asker });
+            self.upgrade = Some(PendingUpgrade { new: None, deadline: Instant::now() + YIELD, asker });
         } else {
             let deadline = Instant::now() + self.settings.ready_within;
-            self.upgrade = Some(Upgrade { new: None, deadline, asker });
+            self.upgrade = Some(PendingUpgrade { new: None, deadline, asker });
             self.start_current();
             let new = self.current;
             if let Some(upgrade) = &mut self.upgrade {
@@ -110,7 +110,7 @@ impl Keeper {
     }
 
     /// Reports the result to the client.
-    pub(super) fn end_upgrade(&mut self, outcome: Outcome) {
+    pub(super) fn end_upgrade(&mut self, outcome: UpgradeResult) {
         if let Some(asker) = self.upgrade.take().and_then(|upgrade| upgrade.asker) {
             // The client may have disconnected.
             let _ = asker.send(outcome);

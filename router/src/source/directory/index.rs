@@ -6,22 +6,22 @@ use std::sync::Arc;
 use router_model::object::ObjectRef;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
-use crate::source::entry::Entry;
+use crate::source::entry::ManifestEntry;
 
 /// A file and its entry for an object.
-type Place = (Arc<str>, Arc<Entry>);
+type FileEntry = (Arc<str>, Arc<ManifestEntry>);
 
 /// Every object with its places, in order of file and line.
 #[derive(Debug, Default)]
-pub struct Index {
-    places: BTreeMap<ObjectRef, Vec<Place>>,
+pub struct ObjectIndex {
+    places: BTreeMap<ObjectRef, Vec<FileEntry>>,
     /// Objects with more than one place.
     contested: BTreeSet<ObjectRef>,
 }
 
-impl Index {
+impl ObjectIndex {
     /// The place that counts: the first one.
-    pub fn owner(&self, object: &ObjectRef) -> Option<Place> {
+    pub fn owner(&self, object: &ObjectRef) -> Option<FileEntry> {
         self.places.get(object).and_then(|places| places.first()).cloned()
     }
 
@@ -29,10 +29,10 @@ impl Index {
     pub fn replace<'e>(
         &mut self,
         file: &Arc<str>,
-        old: Option<impl Iterator<Item = &'e Arc<Entry>>>,
-        new: Option<impl Iterator<Item = &'e Arc<Entry>>>,
+        old: Option<impl Iterator<Item = &'e Arc<ManifestEntry>>>,
+        new: Option<impl Iterator<Item = &'e Arc<ManifestEntry>>>,
     ) -> BTreeSet<ObjectRef> {
-        let by_address = |entry: &&Arc<Entry>| Arc::as_ptr(entry);
+        let by_address = |entry: &&Arc<ManifestEntry>| Arc::as_ptr(entry);
         let old: BTreeMap<_, _> = old.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
         let new: BTreeMap<_, _> = new.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
         let mut touched = BTreeSet::new();

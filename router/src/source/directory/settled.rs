@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::source::manifests::Reader;
+use crate::source::manifests::ManifestReader;
 use crate::source::walk::Stamp;
 
 /// Coarsest resolution of file times: a file changed more recently than this may change again with equal times.
@@ -19,7 +19,7 @@ const READ_ATTEMPTS: usize = 3;
 pub struct FileText {
     /// The text.
     pub text: String,
-    /// Its [`Reader::digest`].
+    /// Its [`ManifestReader::digest`].
     pub digest: (u64, usize),
     /// The stamp when it was read.
     pub stamp: Stamp,
@@ -29,7 +29,7 @@ pub struct FileText {
 
 impl FileText {
     /// Reads a file.
-    pub fn read(path: &Path, reader: &Reader) -> io::Result<FileText> {
+    pub fn read(path: &Path, reader: &ManifestReader) -> io::Result<FileText> {
         let (text, stamp, is_settled) = read_settled(path)?;
         Ok(FileText { digest: reader.digest(&text), text, stamp, is_settled })
     }

@@ -20,22 +20,22 @@ fn route(name: &str, host: &str) -> String {
     )
 }
 
-fn open(folder: &Path) -> (Directory, Snapshot) {
+fn open(folder: &Path) -> (Directory, FolderSnapshot) {
     Directory::open(folder, Defaults::default()).unwrap()
 }
 
 /// Hosts of the routes in force, by name; `!` marks routes whose newest version is rejected.
-fn hosts(snapshot: &Snapshot) -> Vec<String> {
-    let slots = snapshot.resources.routes.slots();
-    slots
-        .map(|(key, slot)| {
-            let host = slot.good.as_ref().map_or("-", |route| &route.host);
-            format!("{}={host}{}", key.name, if slot.refused.is_some() { "!" } else { "" })
+fn hosts(snapshot: &FolderSnapshot) -> Vec<String> {
+    let versions = snapshot.resources.routes.versions();
+    versions
+        .map(|(key, versions)| {
+            let host = versions.accepted.as_ref().map_or("-", |route| &route.host);
+            format!("{}={host}{}", key.name, if versions.rejected.is_some() { "!" } else { "" })
         })
         .collect()
 }
 
-fn problems(snapshot: &Snapshot) -> Vec<String> {
+fn problems(snapshot: &FolderSnapshot) -> Vec<String> {
     snapshot.diagnostics.iter().map(ToString::to_string).collect()
 }
 
@@ -151,7 +151,8 @@ fn a_bad_object_rejects_itself_and_its_last_good_version_stays() {
     fs::write(&path, format!("{}---\n{}", route("a", "A.test"), route("b", "b2.test"))).unwrap();
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
     assert_eq!(hosts(&snapshot), ["a=a.test!", "b=b2.test"]);
-    let refused = snapshot.resources.routes.slot(&ObjectKey::new("shop", "a")).unwrap().refused.clone().unwrap();
+    let refused =
+        snapshot.resources.routes.versions_of(&ObjectKey::new("shop", "a")).unwrap().rejected.clone().unwrap();
     assert!(refused.problem.starts_with("a.yaml:7: spec.host: Invalid value: \"A.test\""), "{}", refused.problem);
     assert_eq!(problems(&snapshot).len(), 1);
 
@@ -214,7 +215,7 @@ fn nothing_is_read_twice_without_reason() {
     fs::write(&path, format!("{}---\n{}", route("a", "a.test"), route("b", "b2.test"))).unwrap();
     let after = directory.rescan(&Scope::Files(BTreeSet::from(["a.yaml".into()]))).unwrap();
     let object =
-        |snapshot: &Snapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
+        |snapshot: &FolderSnapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
     assert!(Arc::ptr_eq(&object(&before, "a"), &object(&after, "a")), "an unchanged document is not parsed again");
     assert!(!Arc::ptr_eq(&object(&before, "b"), &object(&after, "b")));
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{Event, Marker, Span};
 
 use super::scalar::{self, Scalar};
-use crate::source::document::tree::{Document, Fault, Mark, Place, children};
+use crate::source::document::tree::{Document, DocumentError, Mark, NodePlace, children};
 
 /// Maximum nesting, with aliases expanded. Objects of Kubernetes stay below 20; callers recurse over trees.
 pub const MAX_DEPTH: usize = 64;
@@ -27,32 +27,32 @@ const MERGE: &str = "<<";
 pub struct Builder<'t> {
     lines_before: u32,
     documents: Vec<Document<'t>>,
-    faults: Vec<Fault>,
-    stack: Vec<Frame<'t>>,
+    faults: Vec<DocumentError>,
+    stack: Vec<OpenNode<'t>>,
     anchors: HashMap<usize, Anchored<'t>>,
     root: Option<Value>,
-    places: Vec<Place<'t>>,
+    places: Vec<NodePlace<'t>>,
     nodes: usize,
     alias_bytes: usize,
 }
 
 /// An open list or mapping.
-struct Frame<'t> {
+struct OpenNode<'t> {
     at: Mark,
     anchor: usize,
     height: usize,
     /// Index of its own place; those of its content follow.
     start: usize,
-    content: Content<'t>,
+    content: NodeContent<'t>,
 }
 
-enum Content<'t> {
+enum NodeContent<'t> {
     List(Vec<Value>),
-    Mapping(Members<'t>),
+    Mapping(MappingMembers<'t>),
 }
 
 #[derive(Default)]
-struct Members<'t> {
+struct MappingMembers<'t> {
     map: Map<String, Value>,
     /// The key of the next value; taken when the value begins.
     key: Option<(Cow<'t, str>, Mark)>,
@@ -61,12 +61,12 @@ struct Members<'t> {
     /// Duplicate keys.
     again: Vec<(String, Mark)>,
     /// Mappings, or lists of them, to merge.
-    merged: Vec<(Value, Vec<Place<'t>>)>,
+    merged: Vec<(Value, Vec<NodePlace<'t>>)>,
 }
 
 struct Anchored<'t> {
     value: Value,
-    places: Vec<Place<'t>>,
+    places: Vec<NodePlace<'t>>,
     height: usize,
     bytes: usize,
 }
@@ -100,7 +100,7 @@ impl<'t> Builder<'t> {
     ///
     /// # Errors
     /// The document exceeds a limit; the entire chunk is unusable.
-    pub fn take(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
+    pub fn take(&mut self, event: Event<'t>, span: &Span) -> Result<(), DocumentError> {
         let at = self.mark(&span.start);
         match event {
             Event::DocumentStart(..) => {
@@ -118,15 +118,15 @@ impl<'t> Builder<'t> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(at, 1)?;
                 let scalar = scalar::resolve(text, style, tag.as_deref()).unwrap_or_else(|message| {
-                    self.faults.push(Fault { at, message });
+                    self.faults.push(DocumentError { at, message });
                     Scalar::Other(Value::Null)
                 });
                 self.scalar(scalar, anchor, at)?;
             }
-            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new()))?,
+            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, NodeContent::List(Vec::new()))?,
             Event::MappingStart(_, anchor, _) => {
                 let map = Map::with_capacity(USUAL_MEMBERS);
-                self.open(at, anchor, Content::Mapping(Members { map, ..Members::default() }))?;
+                self.open(at, anchor, NodeContent::Mapping(MappingMembers { map, ..MappingMembers::default() }))?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close()?,
             Event::Alias(id) => self.alias(id, at)?,
@@ -140,48 +140,51 @@ impl<'t> Builder<'t> {
         self.documents
     }
 
-    fn count(&mut self, at: Mark, nodes: usize) -> Result<(), Fault> {
+    fn count(&mut self, at: Mark, nodes: usize) -> Result<(), DocumentError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
-            return Err(Fault { at, message: format!("the document has more than {MAX_NODES} values; split it") });
+            return Err(DocumentError {
+                at,
+                message: format!("the document has more than {MAX_NODES} values; split it"),
+            });
         }
         Ok(())
     }
 
-    fn open(&mut self, at: Mark, anchor: usize, content: Content<'t>) -> Result<(), Fault> {
+    fn open(&mut self, at: Mark, anchor: usize, content: NodeContent<'t>) -> Result<(), DocumentError> {
         self.count(at, 1)?;
         self.check_depth(at, 1)?;
         let start = self.begin(at, false);
-        self.stack.push(Frame { at, anchor, height: 0, start, content });
+        self.stack.push(OpenNode { at, anchor, height: 0, start, content });
         Ok(())
     }
 
-    fn check_depth(&self, at: Mark, more: usize) -> Result<(), Fault> {
+    fn check_depth(&self, at: Mark, more: usize) -> Result<(), DocumentError> {
         if self.stack.len() + more > MAX_DEPTH {
-            return Err(Fault { at, message: format!("the document nests deeper than {MAX_DEPTH} levels") });
+            return Err(DocumentError { at, message: format!("the document nests deeper than {MAX_DEPTH} levels") });
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), DocumentError> {
         let Some(frame) = self.stack.pop() else { return Ok(()) };
         let value = match frame.content {
-            Content::List(items) => Value::Array(items),
-            Content::Mapping(members) => Value::Object(self.members(members, frame.start)),
+            NodeContent::List(items) => Value::Array(items),
+            NodeContent::Mapping(members) => Value::Object(self.members(members, frame.start)),
         };
         self.end(value, frame.start, frame.anchor, frame.height + 1, frame.at)
     }
 
     /// The members of a completed mapping. Reports duplicate keys; the first of each counts.
-    fn members(&mut self, members: Members<'t>, start: usize) -> Map<String, Value> {
-        let Members { mut map, again, merged, .. } = members;
+    fn members(&mut self, members: MappingMembers<'t>, start: usize) -> Map<String, Value> {
+        let MappingMembers { mut map, again, merged, .. } = members;
         for (key, at) in again {
             let own = self.places.get(start..).unwrap_or_default();
             // The mapping's own place does not have its length yet.
             let first = children(own).filter_map(<[_]>::first).find(|place| place.key == key);
             let line = first.map_or(at.line, |place| place.key_at.line);
             let message = format!("key {key:?} is given twice, first in line {line}; remove one");
-            self.faults.push(Fault { at, message });
+            self.faults.push(DocumentError { at, message });
         }
         for (value, places) in merged {
             match value {
@@ -197,7 +200,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Adds the members of a merged mapping that the mapping under construction does not define itself.
-    fn inherit(&mut self, map: &mut Map<String, Value>, value: Value, places: &[Place<'t>]) {
+    fn inherit(&mut self, map: &mut Map<String, Value>, value: Value, places: &[NodePlace<'t>]) {
         let Value::Object(inherited) = value else { return };
         for ((key, value), places) in inherited.into_iter().zip(children(places)) {
             if let Entry::Vacant(vacant) = map.entry(key) {
@@ -207,9 +210,9 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar<'t>, anchor: usize, at: Mark) -> Result<(), Fault> {
+    fn scalar(&mut self, scalar: Scalar<'t>, anchor: usize, at: Mark) -> Result<(), DocumentError> {
         match self.stack.last_mut() {
-            Some(Frame { content: Content::Mapping(members), .. }) if !members.wants_value && anchor == 0 => {
+            Some(OpenNode { content: NodeContent::Mapping(members), .. }) if !members.wants_value && anchor == 0 => {
                 members.wants_value = true;
                 members.key = Some((scalar.into_key(), at));
                 Ok(())
@@ -221,15 +224,15 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn alias(&mut self, id: usize, at: Mark) -> Result<(), Fault> {
+    fn alias(&mut self, id: usize, at: Mark) -> Result<(), DocumentError> {
         let Some(anchored) = self.anchors.get(&id) else {
-            return Err(Fault { at, message: "the alias stands inside the value it names".to_owned() });
+            return Err(DocumentError { at, message: "the alias stands inside the value it names".to_owned() });
         };
         let (value, places, height) = (anchored.value.clone(), anchored.places.clone(), anchored.height);
         self.alias_bytes = self.alias_bytes.saturating_add(anchored.bytes);
         if self.alias_bytes > MAX_ALIAS_BYTES {
             let message = format!("aliases add more than {MAX_ALIAS_BYTES} bytes; write the values out");
-            return Err(Fault { at, message });
+            return Err(DocumentError { at, message });
         }
         self.count(at, places.len())?;
         self.check_depth(at, height)?;
@@ -242,18 +245,18 @@ impl<'t> Builder<'t> {
     fn begin(&mut self, at: Mark, is_scalar: bool) -> usize {
         let start = self.places.len();
         let key = match self.stack.last_mut() {
-            Some(Frame { content: Content::Mapping(members), .. }) => members.key.take(),
+            Some(OpenNode { content: NodeContent::Mapping(members), .. }) => members.key.take(),
             _ => None,
         };
         self.places.push(match key {
-            Some((key, key_at)) => Place { key, key_at, at: if is_scalar { at } else { key_at }, len: 1 },
-            None => Place { key: Cow::Borrowed(""), key_at: at, at, len: 1 },
+            Some((key, key_at)) => NodePlace { key, key_at, at: if is_scalar { at } else { key_at }, len: 1 },
+            None => NodePlace { key: Cow::Borrowed(""), key_at: at, at, len: 1 },
         });
         start
     }
 
     /// Adds a completed value to its list, mapping or document. Its places begin at `start`.
-    fn end(&mut self, value: Value, start: usize, anchor: usize, height: usize, at: Mark) -> Result<(), Fault> {
+    fn end(&mut self, value: Value, start: usize, anchor: usize, height: usize, at: Mark) -> Result<(), DocumentError> {
         let len = self.places.len() - start;
         let Some(place) = self.places.get_mut(start) else { return Ok(()) };
         place.len = len;
@@ -268,8 +271,8 @@ impl<'t> Builder<'t> {
         };
         frame.height = frame.height.max(height);
         match &mut frame.content {
-            Content::List(items) => items.push(value),
-            Content::Mapping(members) if members.wants_value => {
+            NodeContent::List(items) => items.push(value),
+            NodeContent::Mapping(members) if members.wants_value => {
                 members.wants_value = false;
                 let Some(place) = self.places.get(start) else { return Ok(()) };
                 if place.key == MERGE {
@@ -286,7 +289,7 @@ impl<'t> Builder<'t> {
                     }
                 }
             }
-            Content::Mapping(members) => {
+            NodeContent::Mapping(members) => {
                 self.places.truncate(start);
                 members.wants_value = true;
                 members.key = Some((key_text(value, at)?, at));
@@ -296,9 +299,9 @@ impl<'t> Builder<'t> {
     }
 }
 
-fn key_text(value: Value, at: Mark) -> Result<Cow<'static, str>, Fault> {
+fn key_text(value: Value, at: Mark) -> Result<Cow<'static, str>, DocumentError> {
     match value {
-        Value::Array(_) | Value::Object(_) => Err(Fault { at, message: "a key must be a text".to_owned() }),
+        Value::Array(_) | Value::Object(_) => Err(DocumentError { at, message: "a key must be a text".to_owned() }),
         Value::String(text) => Ok(Scalar::Text(text.into()).into_key()),
         other => Ok(Scalar::Other(other).into_key()),
     }

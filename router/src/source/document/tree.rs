@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use router_model::field::{FieldPath, Step};
+use router_model::field::{FieldPath, PathStep};
 use serde_json::Value;
 
 /// A place in a text: line and column, one-based.
@@ -16,11 +16,11 @@ pub struct Mark {
 
 /// The places of a value and of each value in it, in the value's order, its own first. Never empty for a parsed value.
 /// Values without a place have that of the innermost value around them.
-pub type Places<'t> = [Place<'t>];
+pub type Places<'t> = [NodePlace<'t>];
 
 /// Content of a node.
 #[derive(Clone, Debug)]
-pub struct Place<'t> {
+pub struct NodePlace<'t> {
     /// Its key, if it is a member of a mapping.
     pub key: Cow<'t, str>,
     /// Place of its key; of the value itself if it has no key.
@@ -33,7 +33,7 @@ pub struct Place<'t> {
 
 /// A fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct DocumentError {
     /// The place.
     pub at: Mark,
     /// The message.
@@ -46,16 +46,16 @@ pub struct Document<'t> {
     /// Its value; null if the document is empty.
     pub value: Value,
     /// Places of the value.
-    pub places: Vec<Place<'t>>,
+    pub places: Vec<NodePlace<'t>>,
     /// Faults that make a parsed document unusable, such as a duplicate key.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DocumentError>,
 }
 
 impl Document<'_> {
     /// A value without places: all of it has the place of the text's beginning.
     pub(super) fn of_value(value: Value) -> Self {
         let at = Mark { line: 1, column: 1 };
-        Document { value, places: vec![Place { key: "".into(), key_at: at, at, len: 1 }], faults: Vec::new() }
+        Document { value, places: vec![NodePlace { key: "".into(), key_at: at, at, len: 1 }], faults: Vec::new() }
     }
 }
 
@@ -84,8 +84,8 @@ pub fn locate(places: &Places<'_>, path: &FieldPath) -> Mark {
     let mut places = places;
     for step in path.steps() {
         let inner = match step {
-            Step::Key(key) => member(places, key),
-            Step::Index(index) => children(places).nth(*index),
+            PathStep::Key(key) => member(places, key),
+            PathStep::Index(index) => children(places).nth(*index),
         };
         let Some(inner) = inner else { break };
         places = inner;

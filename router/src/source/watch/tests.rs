@@ -13,7 +13,7 @@ use super::*;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Followed {
-    receiver: watch::Receiver<Snapshot>,
+    receiver: watch::Receiver<FolderSnapshot>,
     task: JoinHandle<()>,
 }
 
@@ -25,15 +25,14 @@ fn follow_folder(folder: &Path) -> Followed {
 
 impl Followed {
     /// Waits until the routes in force have exactly these hosts; `!` marks a rejected newer version.
-    async fn until(&mut self, expected: &[&str]) -> Snapshot {
-        let hosts = |snapshot: &Snapshot| -> Vec<String> {
-            let slots = snapshot.resources.routes.slots();
-            slots
-                .map(|(_, slot)| {
-                    let host = slot.good.as_ref().map_or("-", |route| &route.host);
-                    format!("{host}{}", if slot.refused.is_some() { "!" } else { "" })
-                })
-                .collect()
+    async fn until(&mut self, expected: &[&str]) -> FolderSnapshot {
+        let hosts = |snapshot: &FolderSnapshot| -> Vec<String> {
+            let all = snapshot.resources.routes.versions();
+            all.map(|(_, versions)| {
+                let host = versions.accepted.as_ref().map_or("-", |route| &route.host);
+                format!("{host}{}", if versions.rejected.is_some() { "!" } else { "" })
+            })
+            .collect()
         };
         let mut receiver = self.receiver.clone();
         let found = receiver.wait_for(|snapshot| hosts(snapshot) == expected);

@@ -9,7 +9,7 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 
 use super::request::is_under;
 use super::*;
@@ -118,7 +118,7 @@ fn router(hosts: Vec<Arc<VirtualHost>>) -> RouterTable {
         default_certificate: None,
         policy: Arc::default(),
         hosts: HostIndex::default(),
-        routes: Sorted::default(),
+        routes: OrderedMap::default(),
     };
     router.hosts.extend(hosts);
     router

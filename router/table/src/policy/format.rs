@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Why a format is rejected.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FormatError {
     /// HAProxy rejects it, too.
     Malformed(&'static str),
     /// This field or flag is not supported.
@@ -39,7 +39,7 @@ impl<F> Dialect<F> {
     ///
     /// # Errors
     /// The format is malformed, or uses an unsupported field or flag.
-    pub fn read(&self, format: &str) -> Result<Vec<Piece<F>>, Fault> {
+    pub fn read(&self, format: &str) -> Result<Vec<Piece<F>>, FormatError> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut all_flagged = false;
@@ -50,7 +50,7 @@ impl<F> Dialect<F> {
                 continue;
             }
             if !(self.allows)(c) {
-                return Err(Fault::Malformed(self.text_fault));
+                return Err(FormatError::Malformed(self.text_fault));
             }
             if c != '%' {
                 text.push(c);
@@ -63,7 +63,8 @@ impl<F> Dialect<F> {
             }
             let mut flagged = all_flagged;
             if let Some(after) = rest.strip_prefix('{') {
-                let (flags, after) = after.split_once('}').ok_or(Fault::Malformed("the '{' after '%' has no '}'"))?;
+                let (flags, after) =
+                    after.split_once('}').ok_or(FormatError::Malformed("the '{' after '%' has no '}'"))?;
                 flagged = self.read_flags(flags, flagged)?;
                 rest = after;
             }
@@ -73,7 +74,7 @@ impl<F> Dialect<F> {
                 all_flagged = flagged;
                 continue;
             }
-            let field = (self.field)(name).ok_or_else(|| Fault::Unknown(format!("%{name}")))?;
+            let field = (self.field)(name).ok_or_else(|| FormatError::Unknown(format!("%{name}")))?;
             if !text.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut text).into()));
             }
@@ -87,14 +88,14 @@ impl<F> Dialect<F> {
     }
 
     /// Parses the flags in `{…}`, such as `+Q,-X`. Unsupported flags are never on, so they may be switched off.
-    fn read_flags(&self, flags: &str, mut flagged: bool) -> Result<bool, Fault> {
+    fn read_flags(&self, flags: &str, mut flagged: bool) -> Result<bool, FormatError> {
         for flag in flags.split(',') {
             match flag.split_at_checked(1) {
                 Some(("+", name)) if name == self.flag => flagged = true,
                 Some(("-", name)) if name == self.flag => flagged = false,
                 Some(("-", "Q" | "X" | "E")) => {}
-                Some(("+", "Q" | "X" | "E")) => return Err(Fault::Unknown(format!("%{{{flag}}}"))),
-                _ => return Err(Fault::Malformed(self.flag_fault)),
+                Some(("+", "Q" | "X" | "E")) => return Err(FormatError::Unknown(format!("%{{{flag}}}"))),
+                _ => return Err(FormatError::Malformed(self.flag_fault)),
             }
         }
         Ok(flagged)
@@ -102,14 +103,14 @@ impl<F> Dialect<F> {
 }
 
 /// Splits off a name of letters, or an expression with its brackets.
-fn field_name(rest: &str) -> Result<(&str, &str), Fault> {
+fn field_name(rest: &str) -> Result<(&str, &str), FormatError> {
     if rest.starts_with('[') {
-        let end = rest.find(']').ok_or(Fault::Malformed("the '[' after '%' has no ']'"))?;
+        let end = rest.find(']').ok_or(FormatError::Malformed("the '[' after '%' has no ']'"))?;
         return Ok(rest.split_at(end + 1));
     }
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     if end == 0 {
-        return Err(Fault::Malformed("has a '%' that begins no field; write %% for a percent sign"));
+        return Err(FormatError::Malformed("has a '%' that begins no field; write %% for a percent sign"));
     }
     Ok(rest.split_at(end))
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 /// A well-formed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderValue(Vec<Segment>);
+pub struct HeaderValue(Vec<ValuePart>);
 
 /// A part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum ValuePart {
     /// Literal text; `%%` is already `%`.
     Text(Arc<str>),
     /// Computed for each message.
@@ -54,7 +54,7 @@ pub enum Converter {
 
 impl HeaderValue {
     /// The parts in order.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[ValuePart] {
         &self.0
     }
 
@@ -62,7 +62,7 @@ impl HeaderValue {
     ///
     /// # Errors
     /// What is wrong, and what to write instead.
-    pub fn parse(text: &str, direction: Direction) -> Result<Self, String> {
+    pub fn parse(text: &str, direction: MessageDirection) -> Result<Self, String> {
         if text.chars().any(|c| c.is_ascii_control()) {
             return Err("has a control character, such as a line break; remove it".to_owned());
         }
@@ -78,21 +78,21 @@ impl HeaderValue {
             }
             let (expression, after) = expression(after, direction)?;
             if !literal.is_empty() {
-                segments.push(Segment::Text(std::mem::take(&mut literal).into()));
+                segments.push(ValuePart::Text(std::mem::take(&mut literal).into()));
             }
-            segments.push(Segment::Expression(expression));
+            segments.push(ValuePart::Expression(expression));
             rest = after;
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            segments.push(Segment::Text(literal.into()));
+            segments.push(ValuePart::Text(literal.into()));
         }
         Ok(HeaderValue(segments))
     }
 }
 
 /// Parses an expression after its `%`; also returns the rest of the text.
-fn expression(text: &str, direction: Direction) -> Result<(Expression, &str), String> {
+fn expression(text: &str, direction: MessageDirection) -> Result<(Expression, &str), String> {
     let mut expression = Expression {
         fetch: Fetch::ClientCertificate,
         converters: Vec::new(),
@@ -140,7 +140,7 @@ fn read_flags(flags: &str, expression: &mut Expression) -> Result<(), String> {
     Ok(())
 }
 
-fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
+fn fetch(text: &str, direction: MessageDirection) -> Result<Fetch, String> {
     let fetcher = direction.fetcher();
     if text == "ssl_c_der" {
         return Ok(Fetch::ClientCertificate);
@@ -158,19 +158,19 @@ fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
 
 /// The list that contains an action, which determines the fetches that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum MessageDirection {
     /// `actions.request`: `req.hdr`.
     Request,
     /// `actions.response`: `res.hdr`.
     Response,
 }
 
-impl Direction {
+impl MessageDirection {
     /// The fetcher for headers, as HAProxy names it.
     pub const fn fetcher(self) -> &'static str {
         match self {
-            Direction::Request => "req.hdr",
-            Direction::Response => "res.hdr",
+            MessageDirection::Request => "req.hdr",
+            MessageDirection::Response => "res.hdr",
         }
     }
 }

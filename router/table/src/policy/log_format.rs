@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::format::{Dialect, Fault, Piece};
+use super::format::{Dialect, FormatError, Piece};
 
 /// A supported format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl LogFormat {
     ///
     /// # Errors
     /// The format is malformed, or uses an unsupported field or flag.
-    pub fn read(format: &str) -> Result<LogFormat, Fault> {
+    pub fn read(format: &str) -> Result<LogFormat, FormatError> {
         parts(format).map(|parts| LogFormat(parts.into()))
     }
 }
@@ -119,7 +119,7 @@ const DIALECT: Dialect<LogField> = Dialect {
     field,
 };
 
-fn parts(format: &str) -> Result<Vec<LogPart>, Fault> {
+fn parts(format: &str) -> Result<Vec<LogPart>, FormatError> {
     let part = |piece| match piece {
         Piece::Text(text) => LogPart::Text(text),
         Piece::Field(what, quoted) => LogPart::Field { what, quoted },
@@ -230,10 +230,10 @@ mod tests {
             ("%{+X}ci", "%{+X}"),
             ("%{+Q,+E}r", "%{+E}"),
         ] {
-            assert_eq!(parts(format), Err(Fault::Unknown(unknown.to_owned())), "{format}");
+            assert_eq!(parts(format), Err(FormatError::Unknown(unknown.to_owned())), "{format}");
         }
         for format in ["%", "%ci %-", "%{+Q", "%{Q}r", "%[x", "a\nb"] {
-            assert!(matches!(parts(format), Err(Fault::Malformed(_))), "{format}");
+            assert!(matches!(parts(format), Err(FormatError::Malformed(_))), "{format}");
         }
     }
 }

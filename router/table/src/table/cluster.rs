@@ -16,7 +16,7 @@ pub const NO_ENDPOINTS: u16 = 503;
 pub struct Cluster {
     /// Services with a share. Services of weight 0 serve only clients whose cookie names one of their endpoints; they
     /// are listed only for routes with cookie affinity.
-    pub services: OneOrMany<ServiceEndpoints>,
+    pub services: OneOrMany<WeightedService>,
 }
 
 impl Cluster {
@@ -28,7 +28,7 @@ impl Cluster {
     }
 
     fn scaled_weights(&self, endpoints: &Endpoints, scale: f64) -> Vec<u32> {
-        let share = |s: &ServiceEndpoints| {
+        let share = |s: &WeightedService| {
             let is_active = s.weight > 0 && s.is_usable(endpoints);
             is_active.then(|| f64::from(s.weight) / endpoints.of(s).len() as f64)
         };
@@ -59,7 +59,7 @@ pub(super) const RULE_SHARES: f64 = (1 << 28) as f64;
 
 /// One service of a route; its endpoints are in [`Endpoints`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceEndpoints {
+pub struct WeightedService {
     /// Service name, in the route's namespace.
     pub service: Arc<str>,
     /// The Service's port; `None` for a Route, which may name a port of the endpoints instead.
@@ -72,7 +72,7 @@ pub struct ServiceEndpoints {
     pub policy: Option<Arc<BackendPolicy>>,
 }
 
-impl ServiceEndpoints {
+impl WeightedService {
     /// Status of responses to its share of the requests if it cannot be used at all.
     pub fn failure(&self) -> Option<u16> {
         self.policy.as_ref()?.failure

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_model::names::RouterName;
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 
-use super::{ResolvedRoute, RouterTable, ServiceEndpoints};
+use super::{ResolvedRoute, RouterTable, WeightedService};
 
 /// Target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,8 +55,8 @@ pub enum PortChoice {
 /// Endpoints of all service ports that routes refer to, and the routes that refer to them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
-    lists: Sorted<Arc<EndpointsKey>, Arc<[Endpoint]>>,
-    users: Sorted<User, ()>,
+    lists: OrderedMap<Arc<EndpointsKey>, Arc<[Endpoint]>>,
+    users: OrderedMap<User, ()>,
 }
 
 /// A route that refers to a service port, for itself or for one of its mirrors.
@@ -73,7 +73,7 @@ pub struct User {
 impl Endpoints {
     /// The usable endpoints of a service: the ready ones, or the draining ones if none is ready; each address once, in
     /// order.
-    pub fn of(&self, service: &ServiceEndpoints) -> &[Endpoint] {
+    pub fn of(&self, service: &WeightedService) -> &[Endpoint] {
         service.key.as_ref().and_then(|key| self.list(key)).map_or(&[], |list| &**list)
     }
 
@@ -98,7 +98,7 @@ impl Endpoints {
         if before.len() == now.len() && before.iter().zip(now).all(|(before, now)| Arc::ptr_eq(before, now)) {
             return;
         }
-        let nothing = Sorted::default();
+        let nothing = OrderedMap::default();
         let older: BTreeMap<&RouterName, &Arc<RouterTable>> = before.iter().map(|it| (&it.name, it)).collect();
         let newer: BTreeSet<&RouterName> = now.iter().map(|router| &router.name).collect();
         let gone = before.iter().filter(|router| !newer.contains(&router.name));
@@ -160,7 +160,7 @@ impl Endpoints {
 impl FromIterator<(Arc<EndpointsKey>, Arc<[Endpoint]>)> for Endpoints {
     /// These endpoints, without users.
     fn from_iter<I: IntoIterator<Item = (Arc<EndpointsKey>, Arc<[Endpoint]>)>>(lists: I) -> Self {
-        Endpoints { lists: lists.into_iter().collect(), users: Sorted::default() }
+        Endpoints { lists: lists.into_iter().collect(), users: OrderedMap::default() }
     }
 }
 

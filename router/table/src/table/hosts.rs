@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use router_model::names::{HostMatch, Hostname};
-use router_model::persistent::{Hashed, Sorted};
+use router_model::persistent::{HashedMap, OrderedMap};
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
 use super::{ResolvedRoute, VirtualHost};
@@ -17,19 +17,19 @@ static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 
 /// Virtual hosts of one kind, exact or wildcard. Dereferences to its map by name.
 #[derive(Clone, Default)]
-pub struct Hosts {
-    by_name: Sorted<Hostname, Arc<VirtualHost>>,
+pub struct HostTable {
+    by_name: OrderedMap<Hostname, Arc<VirtualHost>>,
     /// One virtual host for each first half of a name's hash.
-    by_hash: Hashed<Entry>,
+    by_hash: HashedMap<HashedHost>,
     /// First halves that several names share, or have shared.
-    shared: Sorted<u64, ()>,
+    shared: OrderedMap<u64, ()>,
     of_routes: usize,
     of_sites: usize,
 }
 
 /// Result of a look-up, in half a cache line: reading the name or the virtual host would cost another cache miss.
 #[derive(Clone)]
-struct Entry {
+struct HashedHost {
     /// The second half of its name's hash. Names with the same 128 bits are the same, practically certainly: a
     /// collision by chance needs 2⁶⁴ look-ups, and hashes are not visible to clients, who could otherwise construct
     /// one.
@@ -39,9 +39,9 @@ struct Entry {
     plain: Option<Arc<ResolvedRoute>>,
 }
 
-const _: () = assert!(size_of::<(u64, Entry)>() == 32);
+const _: () = assert!(size_of::<(u64, HashedHost)>() == 32);
 
-impl Hosts {
+impl HostTable {
     /// The virtual host of a name.
     pub fn get<N: Borrow<str> + ?Sized>(&self, name: &N) -> Option<&Arc<VirtualHost>> {
         self.get_with_plain(name.borrow()).map(|(host, _)| host)
@@ -80,7 +80,7 @@ impl Hosts {
         let name = name_of(&host).clone();
         match self.by_hash.get(hash.h1) {
             Some(other) if other.check != hash.h2 => self.shared.insert(hash.h1, ()),
-            _ => self.by_hash.insert(hash.h1, Entry::new(hash, &host)),
+            _ => self.by_hash.insert(hash.h1, HashedHost::new(hash, &host)),
         }
         if let Some(replaced) = self.by_name.get(&name).cloned() {
             self.uncount(&replaced);
@@ -111,19 +111,19 @@ impl Hosts {
         if self.shared.get(&own.h1).is_some() && self.by_hash.get(own.h1).is_none() {
             let mut others = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host));
             if let Some((hash, other)) = others.find(|(hash, _)| hash.h1 == own.h1) {
-                self.by_hash.insert(own.h1, Entry::new(hash, other));
+                self.by_hash.insert(own.h1, HashedHost::new(hash, other));
             }
         }
     }
 }
 
-impl Entry {
+impl HashedHost {
     fn new(hash: Hash128, host: &Arc<VirtualHost>) -> Self {
-        Entry { check: hash.h2, host: Arc::clone(host), plain: host.plain_cleartext().cloned() }
+        HashedHost { check: hash.h2, host: Arc::clone(host), plain: host.plain_cleartext().cloned() }
     }
 }
 
-impl Extend<Arc<VirtualHost>> for Hosts {
+impl Extend<Arc<VirtualHost>> for HostTable {
     /// Adds all of these. An empty map is built as a whole.
     fn extend<I: IntoIterator<Item = Arc<VirtualHost>>>(&mut self, hosts: I) {
         if !self.by_name.is_empty() {
@@ -135,7 +135,7 @@ impl Extend<Arc<VirtualHost>> for Hosts {
         self.of_sites = self.by_name.values().filter(|host| host.is_of_site()).count();
         let hashed = self.by_name.entries().map(|(name, host)| {
             let hash = hash(name.as_str());
-            (hash.h1, Entry::new(hash, host))
+            (hash.h1, HashedHost::new(hash, host))
         });
         let hashed: Vec<_> = hashed.collect();
         let mut hashes: Vec<u64> = hashed.iter().map(|(hash, _)| *hash).collect();
@@ -148,15 +148,15 @@ impl Extend<Arc<VirtualHost>> for Hosts {
     }
 }
 
-impl Deref for Hosts {
-    type Target = Sorted<Hostname, Arc<VirtualHost>>;
+impl Deref for HostTable {
+    type Target = OrderedMap<Hostname, Arc<VirtualHost>>;
 
     fn deref(&self) -> &Self::Target {
         &self.by_name
     }
 }
 
-impl fmt::Debug for Hosts {
+impl fmt::Debug for HostTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.by_name.fmt(f)
     }
@@ -165,7 +165,7 @@ impl fmt::Debug for Hosts {
 fn name_of(host: &VirtualHost) -> &Hostname {
     match &host.host {
         HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
-        // There is at most one of these, and it is never in a `Hosts`.
+        // There is at most one of these, and it is never in a `HostTable`.
         HostMatch::Any => &NAMELESS,
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
@@ -120,7 +120,7 @@ fn processor_time() -> Duration {
 fn read(value: Value, file: &Arc<str>, materials: &mut MaterialCache) -> Object {
     let origin = Origin { file: Arc::clone(file), line: 1, column: 1 };
     match parse(value, origin, &Defaults::default(), materials).outcome {
-        Outcome::Good(object) => object,
+        ParseOutcome::Good(object) => object,
         other => panic!("{other:?}"),
     }
 }

@@ -18,12 +18,12 @@ const GATEWAYS: usize = 16;
 /// The inclusion tree: slots of the root, children of each, their slots, children of each of these.
 const TREE: [usize; 4] = [10, 9, 10, 11];
 
-type Objects = Box<dyn Iterator<Item = Value>>;
+type ObjectStream = Box<dyn Iterator<Item = Value>>;
 type Change = Box<dyn Fn(usize) -> Value>;
 
 /// Objects, and versions of single objects by the number of the round.
 pub struct World {
-    pub objects: Objects,
+    pub objects: ObjectStream,
     /// How many routes there are, of whatever kind: what memory is divided by.
     pub counted: usize,
     /// How many routes and rules the table has of them.

@@ -12,14 +12,14 @@ use router_table::host_pattern::HostPattern;
 use router_table::policy::{Affinity, Balance, RoutePolicy};
 use router_table::rule::backend_tls::SubjectName;
 use router_table::rule::{BackendPolicy, BackendTls};
-use router_table::table::ServiceEndpoints;
+use router_table::table::WeightedService;
 
 use super::tls;
 use crate::endpoints::services::Services;
 
 /// Why a service is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum ServiceProblem {
     /// The port number is invalid.
     Port,
     /// The Service, or its port, does not exist.
@@ -32,7 +32,7 @@ pub enum Problem {
     Unverified,
 }
 
-impl Problem {
+impl ServiceProblem {
     /// The violation in the status of an IngressRoute.
     pub fn of_ingress_route(self, route: &str, service: &ServiceSpec) -> Violation {
         let ServiceSpec { name, port, .. } = service;
@@ -41,13 +41,17 @@ impl Problem {
             "ServiceError",
             self.reason(),
             match self {
-                Problem::Port => format!("{place}: port must be in the range 1-65535"),
-                Problem::Missing => format!("Service [{name}:{port}] is invalid or missing"),
-                Problem::Ca => format!("{place}: upstreamValidation requested but secret not found or misconfigured"),
-                Problem::SubjectName => {
+                ServiceProblem::Port => format!("{place}: port must be in the range 1-65535"),
+                ServiceProblem::Missing => format!("Service [{name}:{port}] is invalid or missing"),
+                ServiceProblem::Ca => {
+                    format!("{place}: upstreamValidation requested but secret not found or misconfigured")
+                }
+                ServiceProblem::SubjectName => {
                     format!("{place}: upstreamValidation requested but subject alt name not found or misconfigured")
                 }
-                Problem::Unverified => format!("{place}: TLS without validation is not supported; add {VALIDATION}"),
+                ServiceProblem::Unverified => {
+                    format!("{place}: TLS without validation is not supported; add {VALIDATION}")
+                }
             },
         )
     }
@@ -60,23 +64,23 @@ impl Problem {
             kind,
             self.reason(),
             match self {
-                Problem::Port => format!("service {name:?}: port must be in the range 1-65535"),
-                Problem::Missing => {
+                ServiceProblem::Port => format!("service {name:?}: port must be in the range 1-65535"),
+                ServiceProblem::Missing => {
                     format!(
                         "{place} unresolved service reference: service \"{namespace}/{name}\" has no port {port}, or is \
                          missing"
                     )
                 }
-                Problem::Ca => format!(
+                ServiceProblem::Ca => format!(
                     "Service [{name}:{port}] TLS upstream validation policy error: secret not found or misconfigured"
                 ),
-                Problem::SubjectName => {
+                ServiceProblem::SubjectName => {
                     format!(
                         "Service [{name}:{port}] TLS upstream validation policy error: subject name not found or \
                          misconfigured"
                     )
                 }
-                Problem::Unverified => {
+                ServiceProblem::Unverified => {
                     format!("Service [{name}:{port}] TLS without validation is not supported; add {VALIDATION}")
                 }
             },
@@ -85,10 +89,10 @@ impl Problem {
 
     fn reason(self) -> &'static str {
         match self {
-            Problem::Port => "ServicePortInvalid",
-            Problem::Missing => "ServiceUnresolvedReference",
-            Problem::Ca | Problem::SubjectName => "TLSUpstreamValidation",
-            Problem::Unverified => "UnsupportedField",
+            ServiceProblem::Port => "ServicePortInvalid",
+            ServiceProblem::Missing => "ServiceUnresolvedReference",
+            ServiceProblem::Ca | ServiceProblem::SubjectName => "TLSUpstreamValidation",
+            ServiceProblem::Unverified => "UnsupportedField",
         }
     }
 }
@@ -106,14 +110,14 @@ pub struct Backends<'r> {
 
 impl Backends<'_> {
     /// A service of a proxy, with its weight as written.
-    pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
-        let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(Problem::Port)?;
+    pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<WeightedService, ServiceProblem> {
+        let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(ServiceProblem::Port)?;
         let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
         let protocol = match &*service.protocol {
             "" => self.annotated(&key, port),
             written => Some(written),
         };
-        let endpoints = self.services.key(&key, port, protocol == Some("h2c")).map_err(|_| Problem::Missing)?;
+        let endpoints = self.services.key(&key, port, protocol == Some("h2c")).map_err(|_| ServiceProblem::Missing)?;
         let tls = match protocol {
             Some("tls" | "h2") => Some(self.verification(vertex, service)?),
             _ => None,
@@ -129,7 +133,7 @@ impl Backends<'_> {
             && policy.request_headers.is_empty()
             && policy.response_headers.is_empty()
             && policy.health_check.is_none();
-        Ok(ServiceEndpoints {
+        Ok(WeightedService {
             service: Arc::clone(&service.name),
             port: Some(port),
             weight: service.weight,
@@ -144,21 +148,21 @@ impl Backends<'_> {
         protocols.of(&self.services.port_name(service, port).unwrap_or_default(), port)
     }
 
-    fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, Problem> {
-        let (secret, names) = service.validation.as_ref().ok_or(Problem::Unverified)?;
+    fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, ServiceProblem> {
+        let (secret, names) = service.validation.as_ref().ok_or(ServiceProblem::Unverified)?;
         let found = tls::secret_for(secret, &vertex.meta.key.namespace, self.resources);
-        let (_, secret) = found.map_err(|_| Problem::Ca)?;
-        let roots = secret.and_then(|secret| secret.ca.clone()).ok_or(Problem::Ca)?;
+        let (_, secret) = found.map_err(|_| ServiceProblem::Ca)?;
+        let roots = secret.and_then(|secret| secret.ca.clone()).ok_or(ServiceProblem::Ca)?;
         let names: Option<Vec<Hostname>> = names.iter().map(|name| Hostname::parse(name).ok()).collect();
-        let names = names.ok_or(Problem::SubjectName)?;
-        let server_name = names.first().ok_or(Problem::SubjectName)?;
+        let names = names.ok_or(ServiceProblem::SubjectName)?;
+        let server_name = names.first().ok_or(ServiceProblem::SubjectName)?;
         let subjects: Vec<_> = names.iter().cloned().map(HostPattern::Exact).map(SubjectName::Host).collect();
-        BackendTls::new(server_name, Some(roots), &subjects).map_err(|_| Problem::SubjectName)
+        BackendTls::new(server_name, Some(roots), &subjects).map_err(|_| ServiceProblem::SubjectName)
     }
 }
 
 /// Services with effective weights: those of non-zero weight, or all with equal weight if none has one.
-pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
+pub fn weighted(mut services: Vec<WeightedService>) -> Vec<WeightedService> {
     if services.iter().all(|service| service.weight == 0) {
         services.iter_mut().for_each(|service| service.weight = 1);
     }
@@ -168,7 +172,7 @@ pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
 
 /// The strategy of a route with these services: the common one of all services, or else weighted selection between
 /// services, with each service's own strategy inside. `found` are the resolved services.
-pub fn strategy(services: &[ServiceSpec], found: &mut [ServiceEndpoints]) -> Strategy {
+pub fn strategy(services: &[ServiceSpec], found: &mut [WeightedService]) -> Strategy {
     let strategies = || services.iter().map(|service| &service.strategy);
     let Some(first) = strategies().next() else { return Strategy::default() };
     if strategies().all(|other| other == first) {

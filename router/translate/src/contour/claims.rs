@@ -14,13 +14,13 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::types::{Claim, Claims, Proxies, duplicate, is_domain, root_allowed};
+use crate::contour::claims::types::{Claim, ContourClaims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
-use crate::status::host_conflict::{Held, HostConflict};
+use crate::status::host_conflict::{HostConflict, WinningClaim};
 
 /// Decides on all hosts.
-pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> Claims<'r> {
-    let mut claims = Claims::default();
+pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> ContourClaims<'r> {
+    let mut claims = ContourClaims::default();
     delegated_domains::find(proxies, settings, &mut claims);
     let taken = delegated_domains::delegate(proxies, &mut claims);
     claims.check_lists(settings);
@@ -45,7 +45,7 @@ pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> Claims<'r> {
     claims
 }
 
-fn claims_of_domains<'r>(proxies: &Proxies<'r>, claims: &Claims<'r>) -> Vec<Claim<'r>> {
+fn claims_of_domains<'r>(proxies: &Proxies<'r>, claims: &ContourClaims<'r>) -> Vec<Claim<'r>> {
     let mut candidates = Vec::new();
     for (zone_at, delegated_domain) in claims.delegated_domains.iter().enumerate() {
         let Some(root) = delegated_domain.root else { continue };
@@ -108,7 +108,7 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
     }
 }
 
-impl<'r> Claims<'r> {
+impl<'r> ContourClaims<'r> {
     /// Removes claims on denied names.
     fn check_lists(&mut self, settings: &Settings) {
         for entry in self.delegated_domains.iter_mut().flat_map(|delegated_domain| &mut delegated_domain.entries) {
@@ -153,7 +153,7 @@ impl<'r> Claims<'r> {
                     host: claim.name.to_string(),
                     winner: oldest.object(),
                     loser: claim.root.object(),
-                    held: Held::Host(oldest.meta.seniority(&claim.root.meta)),
+                    held: WinningClaim::Host(oldest.meta.seniority(&claim.root.meta)),
                 };
                 self.refuse(&claim, lost(&conflict, &conflict.loser));
                 self.lost_to_other_kind.push((claim, conflict));

@@ -18,7 +18,7 @@ use router_table::policy::{Balance, RoutePolicy};
 use router_table::rule::{
     Action, BackendPolicy, HostRules, HostRulesTls, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy,
 };
-use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
+use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost, WeightedService};
 
 use super::backends::{self, own};
 use super::tls::HostTls;
@@ -199,9 +199,9 @@ impl Maker {
         route.request_work = false;
         // The kernel does not run health checks.
         let is_checked =
-            |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+            |service: &WeightedService| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
         // The kernel does not count connections to an endpoint.
-        let is_counted = |service: &ServiceEndpoints| {
+        let is_counted = |service: &WeightedService| {
             service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
         };
         route.relay_only |= route.cluster.services.iter().any(|service| is_checked(service) || is_counted(service));

@@ -17,7 +17,7 @@ use router_model::object::ObjectRef;
 use super::claims::lost;
 use super::tls::HostTls;
 use super::walk::{Passed, ProxyVisit};
-use crate::contour::claims::types::{Claim, Claims, Proxies, Winners};
+use crate::contour::claims::types::{Claim, ContourClaims, Proxies, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
 use crate::status::host_conflict::HostConflict;
@@ -45,7 +45,7 @@ pub struct Report {
 
 impl Report {
     /// Starts from the decision on hosts.
-    pub fn new(claims: &Claims<'_>) -> Self {
+    pub fn new(claims: &ContourClaims<'_>) -> Self {
         let domains = claims.delegated_domains.iter().map(|delegated_domain| {
             let entries =
                 delegated_domain.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
@@ -95,7 +95,7 @@ impl Report {
     }
 
     /// Records invalid domains.
-    pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Violation>]) {
+    pub fn domains(&mut self, claims: &ContourClaims<'_>, states: &[Result<HostTls, Violation>]) {
         for (domain, state) in self.domains.iter_mut().zip(states) {
             domain.fault = state.as_ref().err().cloned();
         }
@@ -168,7 +168,7 @@ impl Report {
 
     /// Records a warning about a domain's certificate, for the root that names it; inner domains inherit the
     /// certificate.
-    pub fn warn_domain(&mut self, claims: &Claims<'_>, claim: &Claim<'_>, warning: String) {
+    pub fn warn_domain(&mut self, claims: &ContourClaims<'_>, claim: &Claim<'_>, warning: String) {
         let mut at = claim.entry.map(|(delegated_domain, _)| delegated_domain);
         while let Some(delegated_domain) = at.and_then(|at| claims.delegated_domains.get(at)) {
             let names_it = delegated_domain

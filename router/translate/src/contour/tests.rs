@@ -22,10 +22,10 @@ use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::lookup;
 use router_table::rule::{Action, PathChange, Rule};
-use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints, VirtualHost};
+use router_table::table::{Endpoint, ResolvedRoute, VirtualHost, WeightedService};
 use serde_json::{Value, json};
 
-use super::Model;
+use super::ContourTranslator;
 use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
@@ -119,7 +119,7 @@ impl World {
         let addresses: [IpAddr; 0] = [];
         let surroundings =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
-        let model = Model::new(&surroundings);
+        let model = ContourTranslator::new(&surroundings);
         let claims = model.claims();
         let settled = model.translate(lost);
         for (router, host) in &settled.hosts {
@@ -133,7 +133,7 @@ impl World {
     }
 
     /// The endpoints of a service.
-    fn found(&self, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
+    fn found(&self, service: &WeightedService) -> Arc<[Endpoint]> {
         self.endpoints.find(service.key.as_ref().expect("a key"))
     }
 

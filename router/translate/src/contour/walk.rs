@@ -12,7 +12,7 @@ use router_api::contour::types::{ContourProxy, RouteSpec, Strategy, Violation};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::matchers::RequestMatcher;
 use router_table::rule::Mirror;
-use router_table::table::ServiceEndpoints;
+use router_table::table::WeightedService;
 
 use super::backends::Backends;
 use crate::contour::claims::types::{Claim, Proxies};
@@ -88,7 +88,7 @@ pub enum RuleAction<'r> {
 #[derive(Debug, Default)]
 pub struct RouteTarget {
     /// The services; empty if the route redirects or responds.
-    pub services: Vec<ServiceEndpoints>,
+    pub services: Vec<WeightedService>,
     /// Mirrors.
     pub mirrors: Vec<Mirror>,
     /// Balancing of endpoints.

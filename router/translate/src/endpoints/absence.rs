@@ -39,7 +39,7 @@ pub fn absence(
     }
     let slices = slices.get(&(&*service.namespace, &*service.name)).map_or(&[][..], Vec::as_slice);
     let [first, ..] = slices else {
-        return match resources.services.slot(service) {
+        return match resources.services.versions_of(service) {
             None => format!("Service {service} does not exist; create it, or name another"),
             Some(_) => format!(
                 "Service {service} has no EndpointSlice; one needs the label kubernetes.io/service-name: {}",

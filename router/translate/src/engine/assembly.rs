@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_model::names::{HostMatch, Hostname, RouteId};
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
 /// What changes of a router's Routes.
@@ -23,9 +23,9 @@ pub struct ChangedRoutes {
 #[derive(Clone, Debug, Default)]
 pub struct HostRulesTable {
     /// Their hosts; no Route has one of these.
-    pub hosts: Sorted<HostMatch, Arc<VirtualHost>>,
+    pub hosts: OrderedMap<HostMatch, Arc<VirtualHost>>,
     /// The routes of these hosts.
-    pub routes: Sorted<RouteId, Arc<ResolvedRoute>>,
+    pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
     /// See [`router_table::table::HostIndex::domains`].
     pub domains: Arc<BTreeSet<Hostname>>,
 }

@@ -12,7 +12,7 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 use router_table::rule::HostRules;
 use router_table::table::{HostIndex, RouterTable, VirtualHost};
 
@@ -42,7 +42,7 @@ pub struct HostContests {
     /// Routers of one port that were made for them.
     made: BTreeMap<RouterName, Assembled>,
     /// What objects are told.
-    told: Sorted<ObjectRef, Arc<ObjectStatus>>,
+    told: OrderedMap<ObjectRef, Arc<ObjectStatus>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl HostContests {
     }
 
     /// What objects are told.
-    pub fn told(&self) -> &Sorted<ObjectRef, Arc<ObjectStatus>> {
+    pub fn told(&self) -> &OrderedMap<ObjectRef, Arc<ObjectStatus>> {
         &self.told
     }
 
@@ -215,7 +215,7 @@ impl HostContests {
         for (router, hosts) in hosts {
             let before = before.get(&router).unwrap_or(&nothing);
             let mut kept = Reuse::new(&before.routes);
-            let hosts: Sorted<HostMatch, Arc<VirtualHost>> = hosts
+            let hosts: OrderedMap<HostMatch, Arc<VirtualHost>> = hosts
                 .into_iter()
                 .map(|host| {
                     let at = host.host.clone();
@@ -250,7 +250,7 @@ impl HostContests {
                     default_certificate: None,
                     policy: Arc::default(),
                     hosts: HostIndex::default(),
-                    routes: Sorted::default(),
+                    routes: OrderedMap::default(),
                 })
             });
             router.assemble(None, &self.served(&name));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
-use router_api::resources::{Objects, Refused, Resources};
+use router_api::resources::{Objects, RejectedManifest, Resources};
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -28,10 +28,10 @@ pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, ObjectStatus>)
 }
 
 fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
-    for (key, slot) in objects.slots() {
-        let Some(refused) = &slot.refused else { continue };
+    for (key, versions) in objects.versions() {
+        let Some(refused) = &versions.rejected else { continue };
         let object = ObjectRef { kind, key: key.clone() };
-        if slot.good.is_none() {
+        if versions.accepted.is_none() {
             let manifest = refused.manifest.value();
             if let Some(status) = refused_status(resources, kind, key, &manifest, refused) {
                 let condition = invalid_manifest(refused);
@@ -52,7 +52,7 @@ fn refused_status(
     kind: Kind,
     key: &ObjectKey,
     manifest: &Value,
-    refused: &Refused,
+    refused: &RejectedManifest,
 ) -> Option<Value> {
     let generation = generation(manifest);
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use router_model::names::RouteId;
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{ResolvedRoute, VirtualHost};
 
 /// Replaces new routes by equal earlier ones.
 pub struct Reuse<'o> {
-    before: &'o Sorted<RouteId, Arc<ResolvedRoute>>,
+    before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>,
     /// By address of what came, which is held so that the address stays its own.
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
     rules: HashMap<*const Rule, Replaced<Rule>>,
@@ -23,7 +23,7 @@ type Replaced<T> = (Arc<T>, Arc<T>);
 
 impl<'o> Reuse<'o> {
     /// The routes of the last version.
-    pub fn new(before: &'o Sorted<RouteId, Arc<ResolvedRoute>>) -> Self {
+    pub fn new(before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
         Reuse { before, routes: HashMap::new(), rules: HashMap::new(), lists: HashMap::new() }
     }
 

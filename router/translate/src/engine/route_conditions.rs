@@ -5,7 +5,7 @@ use std::sync::Arc;
 use router_api::openshift::route::Route;
 use router_model::object::{ObjectRef, Seniority};
 
-use crate::openshift::claims::Decision;
+use crate::openshift::claims::AdmissionDecision;
 use crate::openshift::compile::Shadow;
 use crate::status::condition::Condition;
 use crate::status::host_conflict;
@@ -21,7 +21,7 @@ pub struct RouteConditions {
 
 impl RouteConditions {
     /// What there is to say about a decision; `None` for what most get: admitted, and nothing more.
-    pub fn of(decision: Decision, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Self> {
+    pub fn of(decision: AdmissionDecision, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Self> {
         let (condition, winner) = match decision.outcome {
             Err(rejection) => {
                 let condition = Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message);

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use router_api::openshift::ingress_controller::WildcardAdmission;
 use router_api::openshift::route::{Route, WildcardPolicy};
-use router_api::resources::{Refused, Resources};
+use router_api::resources::{RejectedManifest, Resources};
 use router_model::names::{HostMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, Seniority};
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
-use super::members::{Member, has_routes, routes_of};
-use crate::engine::change::RouteChange;
+use super::members::{GroupEntry, has_routes, routes_of};
+use crate::engine::change::RouteRevision;
 use crate::engine::route_conditions::RouteConditions;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::{Admission, admit};
 use crate::openshift::compile;
 use crate::openshift::compile::Shadow;
-use crate::openshift::controllers::Router;
+use crate::openshift::controllers::PlannedRouter;
 use crate::openshift::serve::resolve;
 use crate::status::condition::{Condition, invalid_manifest};
 use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
@@ -28,12 +28,12 @@ use crate::status::report::Conflict;
 
 /// A router with its selected routes.
 #[derive(Debug)]
-pub struct Served {
-    router: Router,
+pub struct RouterState {
+    router: PlannedRouter,
     identity: Arc<RouterIdentity>,
     assembled: Assembled,
     /// Every selected route, by group.
-    members: Sorted<Member, ()>,
+    members: OrderedMap<GroupEntry, ()>,
     /// Selected wildcard routes by domain; empty unless the router admits them.
     wildcards: HashMap<String, usize>,
     /// Whether a namespace is selected, for those of the routes that came; empty when all are.
@@ -46,9 +46,9 @@ pub struct Served {
     won: BTreeMap<Arc<str>, Vec<(HostMatch, ObjectKey)>>,
 }
 
-impl Served {
+impl RouterState {
     /// A router without routes.
-    pub fn new(id: u32, router: Router) -> Self {
+    pub fn new(id: u32, router: PlannedRouter) -> Self {
         let table = RouterTable {
             name: router.name.clone(),
             id,
@@ -60,7 +60,7 @@ impl Served {
             hosts: HostIndex::default(),
             routes: Default::default(),
         };
-        Served {
+        RouterState {
             identity: Arc::new(RouterIdentity {
                 name: router.name.clone(),
                 canonical_hostname: router.canonical_hostname().into(),
@@ -68,7 +68,7 @@ impl Served {
             }),
             router,
             assembled: Assembled::new(table),
-            members: Sorted::default(),
+            members: OrderedMap::default(),
             wildcards: HashMap::new(),
             namespaces: HashMap::new(),
             verdicts: HashMap::new(),
@@ -87,7 +87,7 @@ impl Served {
         self.assembled.table()
     }
 
-    /// Takes over into the table what [`Served::follow`] has decided, and what objects of other kinds serve.
+    /// Takes over into the table what [`RouterState::follow`] has decided, and what objects of other kinds serve.
     pub fn assemble(&mut self, changed: Option<ChangedRoutes>, rules: &HostRulesTable) {
         self.assembled.assemble(changed, rules);
     }
@@ -122,7 +122,12 @@ impl Served {
 
     /// The status entry of a route that cannot be read; `None` if the router does not select it. Where its labels cannot
     /// be read either, every router may be meant.
-    pub fn refused_entry(&self, key: &ObjectKey, refused: &Refused, resources: &Resources) -> Option<IngressEntry> {
+    pub fn refused_entry(
+        &self,
+        key: &ObjectKey,
+        refused: &RejectedManifest,
+        resources: &Resources,
+    ) -> Option<IngressEntry> {
         let (routes, namespaces) = (&self.router.route_selector, &self.router.namespace_selector);
         let is_selected = (routes.is_empty() || refused.labels().is_none_or(|labels| routes.matches(&labels)))
             && (namespaces.is_empty() || namespaces.matches(&resources.namespace_labels(&key.namespace)));
@@ -160,15 +165,15 @@ impl Served {
     /// whose verdict may have changed to `touched`. Returns what changes of the table; `None`: nothing.
     pub fn follow(
         &mut self,
-        changes: &[RouteChange<'_>],
+        changes: &[RouteRevision<'_>],
         foreign: &Arc<OtherApiClaims>,
         resources: &Resources,
         touched: &mut Vec<ObjectKey>,
     ) -> Option<ChangedRoutes> {
         self.meet_namespaces(changes, resources);
-        let selected: Vec<RouteChange<'_>> = changes
+        let selected: Vec<RouteRevision<'_>> = changes
             .iter()
-            .map(|change| RouteChange {
+            .map(|change| RouteRevision {
                 old: change.old.filter(|route| self.selects(route)),
                 new: change.new.filter(|route| self.selects(route)),
             })
@@ -183,7 +188,7 @@ impl Served {
         for domain in &regrouped {
             self.regroup(domain, &mut dirty);
         }
-        let mut joining: Vec<Member> =
+        let mut joining: Vec<GroupEntry> =
             selected.iter().filter_map(|change| change.new).map(|route| self.member(route.clone())).collect();
         joining.sort_unstable();
         dirty.extend(joining.iter().map(|member| member.group.clone()));
@@ -199,7 +204,7 @@ impl Served {
     }
 
     /// Looks at the namespaces of new routes. Namespaces do not change during the life of `self`.
-    fn meet_namespaces(&mut self, changes: &[RouteChange<'_>], resources: &Resources) {
+    fn meet_namespaces(&mut self, changes: &[RouteRevision<'_>], resources: &Resources) {
         let selector = &self.router.namespace_selector;
         if selector.is_empty() {
             return;
@@ -214,7 +219,7 @@ impl Served {
     }
 
     /// Counts selected wildcard routes; the domains that got their first or lost their last one.
-    fn count_wildcards(&mut self, changes: &[RouteChange<'_>]) -> BTreeSet<String> {
+    fn count_wildcards(&mut self, changes: &[RouteRevision<'_>]) -> BTreeSet<String> {
         let mut regrouped = BTreeSet::new();
         if self.router.policy.wildcards != WildcardAdmission::WildcardsAllowed {
             return regrouped;
@@ -252,8 +257,8 @@ impl Served {
         }
     }
 
-    fn member(&self, route: Arc<Route>) -> Member {
-        Member { group: self.group_of(&route), route }
+    fn member(&self, route: Arc<Route>) -> GroupEntry {
+        GroupEntry { group: self.group_of(&route), route }
     }
 
     /// Takes a route out of its group, which is returned. `regrouped` domains have it under the key that they had
@@ -264,15 +269,15 @@ impl Served {
         let domain = domain_of(&host);
         let was_by_domain = self.wildcards.contains_key(domain) != regrouped.contains(domain);
         let group = if was_by_domain { format!("*.{domain}").into() } else { host };
-        let member = Member { group, route: route.clone() };
+        let member = GroupEntry { group, route: route.clone() };
         self.members.remove(&member);
         member.group
     }
 
     /// Moves the routes of a domain to the groups they now belong to.
     fn regroup(&mut self, domain: &str, dirty: &mut Vec<Arc<str>>) {
-        let is_moving = |member: &&Member| domain_of(&member.group) == domain;
-        let moving: Vec<Member> =
+        let is_moving = |member: &&GroupEntry| domain_of(&member.group) == domain;
+        let moving: Vec<GroupEntry> =
             self.members.entries().map(|(member, ())| member).filter(is_moving).cloned().collect();
         for member in moving {
             self.members.remove(&member);

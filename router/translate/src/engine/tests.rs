@@ -486,10 +486,10 @@ fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
 
 #[test]
 fn members_are_in_order_of_group_and_route() {
-    use members::{Member, has_routes, routes_of};
+    use members::{GroupEntry, has_routes, routes_of};
     let member = |group: &str, id: &str, age| {
         let router_api::object::Object::Route(route) = good(route(id, age, json!({}))) else { panic!("a Route") };
-        Member { group: group.into(), route }
+        GroupEntry { group: group.into(), route }
     };
     let all = [member("a", "b/b", 0), member("b", "a/b", 2), member("b", "a/c", 1), member("d", "a/a", 0)];
     for (i, one) in all.iter().enumerate() {
@@ -498,7 +498,7 @@ fn members_are_in_order_of_group_and_route() {
             assert_eq!(one.partial_cmp(other), Some(i.cmp(&k)));
         }
     }
-    let members: Sorted<Member, ()> = all.into_iter().map(|member| (member, ())).collect();
+    let members: OrderedMap<GroupEntry, ()> = all.into_iter().map(|member| (member, ())).collect();
     let names =
         |group: &str| routes_of(&members, group).iter().map(|route| route.meta.key.to_string()).collect::<Vec<_>>();
     assert_eq!([names("a"), names("b"), names("c")], [vec!["b/b"], vec!["a/c", "a/b"], vec![]], "the oldest first");

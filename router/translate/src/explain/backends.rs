@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
-use router_table::table::{Endpoint, EndpointsKey, ResolvedRoute, RoutingTable, ServiceEndpoints};
+use router_table::table::{Endpoint, EndpointsKey, ResolvedRoute, RoutingTable, WeightedService};
 
 use crate::endpoints::absence::{SlicesOf, absence, slices_of};
-use crate::explain::explanation::Service;
+use crate::explain::explanation::ServiceSummary;
 use crate::explain::facts::Facts;
 use crate::status::object_status::faults;
 
 /// The services of a route.
-pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {
-    let of = |service: &ServiceEndpoints| Service {
+pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<ServiceSummary> {
+    let of = |service: &WeightedService| ServiceSummary {
         name: match service.policy.as_ref().and_then(|policy| policy.namespace.as_deref()) {
             Some(namespace) => format!("{namespace}/{}", service.service),
             None => service.service.to_string(),
@@ -26,7 +26,7 @@ pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {
     route.cluster.services.iter().map(of).collect()
 }
 
-fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Vec<String> {
+fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &WeightedService) -> Vec<String> {
     let of = |endpoint: &Endpoint| {
         let trouble = facts.live?.trouble(route, service, endpoint)?;
         Some(format!("{}: {trouble}", endpoint.address))
@@ -35,7 +35,7 @@ fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints)
 }
 
 /// What is wrong with a service of a route, and the fix; `None` if it has usable endpoints.
-fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
+fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &WeightedService) -> Option<String> {
     if let Some(status) = service.failure() {
         let faults =
             facts.report.others.get(&route.id.object()).map(|status| faults(&status.status)).unwrap_or_default();
@@ -51,7 +51,7 @@ fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) 
 pub fn missing<'s>(
     (table, resources): (&RoutingTable, &'s Resources),
     slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
-    service: &ServiceEndpoints,
+    service: &WeightedService,
 ) -> Option<String> {
     let EndpointsKey { namespace, service: name, ports } = &**service.key.as_ref()?;
     let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
@@ -60,7 +60,7 @@ pub fn missing<'s>(
 }
 
 /// Key of the Service.
-fn key(route: &ResolvedRoute, service: &ServiceEndpoints) -> ObjectKey {
+fn key(route: &ResolvedRoute, service: &WeightedService) -> ObjectKey {
     let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_ref());
     ObjectKey { namespace: namespace.unwrap_or(&route.id.namespace).clone(), name: service.service.clone() }
 }

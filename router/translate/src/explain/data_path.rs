@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The kernel's decision and map entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DataPath {
+pub struct KernelDecision {
     /// `kernel` or `userspace`.
     pub mode: String,
     /// The kernel program's verdict with its reason, or why there is no kernel data path.

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::explain::data_path::DataPath;
-use crate::explain::outcome::Outcome;
+use crate::explain::data_path::KernelDecision;
+use crate::explain::outcome::QueryOutcome;
 use crate::explain::query::Query;
-use crate::explain::settings::Setting;
+use crate::explain::settings::RouteSetting;
 
 /// The decisions about one query, in the order in which traffic meets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Explanation {
     /// Name of the router that the port belongs to.
     pub router: Option<String>,
     /// The decisions.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExplanationStep>,
     /// True if a backend of a route serves it, or a redirect that the route configures.
     pub served: bool,
     /// The result, in a sentence.
@@ -27,13 +27,13 @@ pub struct Explanation {
     /// What to change if it is not served.
     pub fix: Option<String>,
     /// Possible outcomes, for programs: several if the router balances, or if the query leaves something open.
-    pub outcome: Vec<Outcome>,
+    pub outcome: Vec<QueryOutcome>,
 }
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "camelCase")]
-pub enum Step {
+pub enum ExplanationStep {
     /// The router with the port.
     Listener {
         /// All routers, the matching one first.
@@ -70,20 +70,20 @@ pub enum Step {
         /// The networks of the route's allow-list; `None` without a list.
         allow: Option<Vec<String>>,
         /// The result for the client of the query.
-        client: Option<Client>,
+        client: Option<ClientAdmission>,
     },
     /// Settings.
     Settings {
         /// Settings of the route on this router.
-        settings: Vec<Setting>,
+        settings: Vec<RouteSetting>,
     },
     /// Backends.
     Backends {
         /// Services of the route; one of weight 0 serves only clients whose cookie names one of its endpoints.
-        services: Vec<Service>,
+        services: Vec<ServiceSummary>,
     },
     /// The data path of the connection; only a running agent knows.
-    DataPath(DataPath),
+    DataPath(KernelDecision),
 }
 
 /// A candidate for a decision.
@@ -152,7 +152,7 @@ pub struct Loser {
 
 /// A client, and the allow-list's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Client {
+pub struct ClientAdmission {
     /// Its address.
     pub address: IpAddr,
     /// True if it may connect.
@@ -163,7 +163,7 @@ pub struct Client {
 
 /// A service of the route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Service {
+pub struct ServiceSummary {
     /// Name, with its namespace in front if that is not the route's.
     pub name: String,
     /// Weight, 0 – 256; of rules, up to 1,000,000.

@@ -1,7 +1,7 @@
 //! Inputs of an explanation.
 
 use router_api::resources::Resources;
-use router_table::live::{Live, Trust};
+use router_table::live::{LiveState, Trust};
 use router_table::table::RoutingTable;
 
 use crate::status::report::StatusReport;
@@ -18,5 +18,5 @@ pub struct Facts<'f> {
     /// Trusted CAs for endpoints.
     pub trust: Trust<'f>,
     /// State of a running agent; `None` without one.
-    pub live: Option<&'f dyn Live>,
+    pub live: Option<&'f dyn LiveState>,
 }

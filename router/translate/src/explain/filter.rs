@@ -4,8 +4,8 @@ use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
 use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 
-use super::outcome::{Outcome, QueryContext};
-use crate::explain::explanation::{Client, Explanation, Step};
+use super::outcome::{QueryContext, QueryOutcome};
+use crate::explain::explanation::{ClientAdmission, Explanation, ExplanationStep};
 use crate::explain::facts::Facts;
 
 /// Adds the allow-list step, if there is a list. Returns `false`, with the verdict set, if it rejects the client of the
@@ -17,12 +17,12 @@ pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRout
     }
     let client = from.map(|address| {
         let by = route.allow.iter().flatten().find(|network| network.contains(&address));
-        Client { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
+        ClientAdmission { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
     });
     let refused = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
-    let answer = Outcome::from(context.refused(403, Flag::SourceNotAllowed));
+    let answer = QueryOutcome::from(context.refused(403, Flag::SourceNotAllowed));
     let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
-    out.steps.push(Step::Filter { allow, client });
+    out.steps.push(ExplanationStep::Filter { allow, client });
     if matches!(route.allow.as_deref(), Some([])) {
         out.verdict =
             format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);

@@ -1,7 +1,7 @@
 //! Follows a query from the router on, as traffic would, and records each decision.
 
 use router_model::kind::Kind;
-use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
+use router_table::decide::{RequestDecision, decide, method_is_routed, target_is_valid};
 use router_table::flag::Flag;
 use router_table::location;
 use router_table::location::RedirectFrom;
@@ -11,50 +11,50 @@ use router_table::rule::{Action, RedirectTo, Rule};
 use router_table::table::{ResolvedRoute, RouterTable};
 use router_table::tls_offer::TlsOffer;
 
-use super::outcome::{Outcome, OutcomeKind, QueryContext};
+use super::outcome::{OutcomeKind, QueryContext, QueryOutcome};
 use super::owners::owner_of;
 use super::request::QueryRequest;
 use super::{backends, filter, host_rules, hosts, settings};
 use crate::contour::status::PARTLY;
-use crate::explain::explanation::{Explanation, Loser, Step};
+use crate::explain::explanation::{Explanation, ExplanationStep, Loser};
 use crate::explain::facts::Facts;
-use crate::explain::found::Found;
-use crate::explain::query::{Protocol, Query};
-use crate::explain::settings::Setting;
+use crate::explain::found::LookupResult;
+use crate::explain::query::{Query, QueryProtocol};
+use crate::explain::settings::RouteSetting;
 use crate::status::object_status::faults;
 
 /// gRPC status if no route serves a call.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
-fn found<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> Found<'t> {
+fn found<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> LookupResult<'t> {
     let query = request.query;
-    if query.protocol == Protocol::Https {
+    if query.protocol == QueryProtocol::Https {
         match router.match_sni(request.sni.as_ref()) {
-            SniMatch::Passthrough(route) => return Found::Passthrough(route),
+            SniMatch::Passthrough(route) => return LookupResult::Passthrough(route),
             SniMatch::Terminate(host) if host_rules::tcp(host, query).is_some() => {
                 if let Some(route) = host_rules::tcp(host, query) {
-                    return Found::Tcp(route);
+                    return LookupResult::Tcp(route);
                 }
             }
-            SniMatch::Terminate(_) if query.path.is_none() => return Found::Handshake(true),
-            SniMatch::Default if query.path.is_none() => return Found::Handshake(false),
+            SniMatch::Terminate(_) if query.path.is_none() => return LookupResult::Handshake(true),
+            SniMatch::Default if query.path.is_none() => return LookupResult::Handshake(false),
             SniMatch::Terminate(_) | SniMatch::Default => {}
         }
     }
     if !method_is_routed(query.method()) {
-        return Found::Invalid(405);
+        return LookupResult::Invalid(405);
     }
     if !target_is_valid(query.path(), query.query.as_deref()) {
-        return Found::Invalid(400);
+        return LookupResult::Invalid(400);
     }
-    Found::Request(decide(router, &request.via(), request.host.as_ref(), request))
+    LookupResult::Request(decide(router, &request.via(), request.host.as_ref(), request))
 }
 
 /// Explains a query on a router.
 pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
     let request = &QueryRequest::of(query);
     let found = found(router, request);
-    let is_stream = matches!(found, Found::Passthrough(_) | Found::Tcp(_));
+    let is_stream = matches!(found, LookupResult::Passthrough(_) | LookupResult::Tcp(_));
     let context = QueryContext { router, request, facts, is_stream };
     out.steps.push(hosts::candidates(router, request));
     out.steps.extend(hosts::paths(router, request, &found));
@@ -67,7 +67,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
         host_rules::unrouted(route, out);
         out.outcome.push(OutcomeKind::close(Flag::NoEndpoints).into());
     } else if let Some(route) = found.route() {
-        out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
+        out.steps.push(ExplanationStep::Route(owner_of(facts, Some(router), &route.id.object())));
         if filter::admits(facts, &context, route, out) {
             explain_served(facts, &context, &found, route, out);
         }
@@ -82,7 +82,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
         hosts::add_unserved(request.name(), &losers, out);
     }
     if !losers.is_empty() {
-        out.steps.push(Step::Losers { routes: losers });
+        out.steps.push(ExplanationStep::Losers { routes: losers });
     }
     handshake(&context, &found, out);
 }
@@ -91,29 +91,29 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
 fn explain_served(
     facts: Facts<'_>,
     context: &QueryContext<'_>,
-    found: &Found<'_>,
+    found: &LookupResult<'_>,
     route: &ResolvedRoute,
     out: &mut Explanation,
 ) {
     let router = context.router;
     match found {
-        Found::Request(Decision::RedirectToHttps(_)) => {
+        LookupResult::Request(RequestDecision::RedirectToHttps(_)) => {
             out.served = true;
             out.verdict = format!("Route {} sends clear-text requests to https://{}", route.id, context.request.name());
             out.outcome.insert(0, to_https(context, router.policy.path_form).into());
         }
-        Found::Request(Decision::Preflight(rule)) => {
+        LookupResult::Request(RequestDecision::Preflight(rule)) => {
             out.served = true;
             out.verdict = format!("204: the CORS filter of {} answers it", rule.route.id.object());
             out.outcome.insert(0, OutcomeKind::answer(204, None).into());
         }
-        Found::Request(Decision::RuleRedirect { rule, to }) => {
+        LookupResult::Request(RequestDecision::RuleRedirect { rule, to }) => {
             push_settings(host_rules::settings(route, Some(&rule.prefix)), out);
             out.served = true;
             out.verdict = format!("{} redirects to {}", route.id.object(), host_rules::target(to, &rule.prefix));
             out.outcome.insert(0, redirect(context, rule, to).into());
         }
-        Found::Request(Decision::Refuse { status, flag, rule, .. }) => {
+        LookupResult::Request(RequestDecision::Refuse { status, flag, rule, .. }) => {
             push_settings(host_rules::settings(route, rule.map(|rule| &*rule.prefix)), out);
             let who = route.id.object();
             out.outcome.insert(0, context.refused(*status, *flag).into());
@@ -140,9 +140,9 @@ fn explain_served(
     }
 }
 
-fn push_settings(settings: Vec<Setting>, out: &mut Explanation) {
+fn push_settings(settings: Vec<RouteSetting>, out: &mut Explanation) {
     if !settings.is_empty() {
-        out.steps.push(Step::Settings { settings });
+        out.steps.push(ExplanationStep::Settings { settings });
     }
 }
 
@@ -150,7 +150,7 @@ fn push_settings(settings: Vec<Setting>, out: &mut Explanation) {
 fn forward(
     facts: Facts<'_>,
     context: &QueryContext<'_>,
-    found: &Found<'_>,
+    found: &LookupResult<'_>,
     route: &ResolvedRoute,
     out: &mut Explanation,
 ) {
@@ -160,14 +160,14 @@ fn forward(
     let services = backends::services(facts, route);
     let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());
     let problem = problem.map(|service| service.problem.clone());
-    out.steps.push(Step::Backends { services });
+    out.steps.push(ExplanationStep::Backends { services });
     let who = route.id.object();
     let outcome = context.forwarded(route);
     match outcome.first().map(|first| &first.kind) {
         Some(OutcomeKind::Endpoints { endpoints }) => {
             let how = match found {
-                Found::Passthrough(_) => "gets the TLS stream as it is",
-                Found::Tcp(_) => "gets what is inside TLS",
+                LookupResult::Passthrough(_) => "gets the TLS stream as it is",
+                LookupResult::Tcp(_) => "gets what is inside TLS",
                 _ => "gets it",
             };
             let endpoints = endpoints.len();
@@ -178,7 +178,7 @@ fn forward(
             out.verdict = format!("{who} {how}, on {endpoints} endpoint{plural}{whom}");
         }
         _ => {
-            let answers = outcome.iter().filter(|it| it.when.is_none()).map(Outcome::answer);
+            let answers = outcome.iter().filter(|it| it.when.is_none()).map(QueryOutcome::answer);
             let answers: Vec<String> =
                 if context.request.is_grpc() { vec![UNAVAILABLE.to_owned()] } else { answers.collect() };
             let untrusted = route.cluster.services.iter().find_map(|service| facts.trust.missing(route, service));
@@ -199,11 +199,11 @@ fn forward(
 }
 
 /// Explains a query that no route serves; further hints on hosts are added elsewhere.
-fn explain_unserved(context: &QueryContext<'_>, found: &Found<'_>, losers: &[Loser], out: &mut Explanation) {
+fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers: &[Loser], out: &mut Explanation) {
     let (router, request) = (context.router, context.request);
     let site = || host_rules::virtual_host(router, request).and_then(|host| Some((host, host.site.as_ref()?)));
     match found {
-        Found::Handshake(is_requested) => {
+        LookupResult::Handshake(is_requested) => {
             out.outcome.push(OutcomeKind::Handshake.into());
             match site().filter(|_| !is_requested) {
                 Some((host, site)) => host_rules::closed(host, site, request, losers, out),
@@ -218,7 +218,7 @@ fn explain_unserved(context: &QueryContext<'_>, found: &Found<'_>, losers: &[Los
                 None => {}
             }
         }
-        Found::Invalid(status) => {
+        LookupResult::Invalid(status) => {
             out.outcome.push(context.refused(*status, Flag::BadRequest).into());
             let (verdict, fix) = match status {
                 405 => {
@@ -230,7 +230,7 @@ fn explain_unserved(context: &QueryContext<'_>, found: &Found<'_>, losers: &[Los
             };
             (out.verdict, out.fix) = (verdict, Some(fix.to_owned()));
         }
-        Found::Request(Decision::Refuse { status, flag, .. }) => {
+        LookupResult::Request(RequestDecision::Refuse { status, flag, .. }) => {
             out.outcome.push(context.refused(*status, *flag).into());
             match (flag, site()) {
                 (Flag::Misdirected, _) => {
@@ -250,8 +250,8 @@ fn explain_unserved(context: &QueryContext<'_>, found: &Found<'_>, losers: &[Los
 }
 
 /// Explains the TLS handshake: whether the router can terminate TLS, and whether it asks for client certificates.
-fn handshake(context: &QueryContext<'_>, found: &Found<'_>, out: &mut Explanation) {
-    if context.request.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
+fn handshake(context: &QueryContext<'_>, found: &LookupResult<'_>, out: &mut Explanation) {
+    if context.request.query.protocol != QueryProtocol::Https || matches!(found, LookupResult::Passthrough(_)) {
         return;
     }
     let (name, policy) = (&context.router.name, &context.router.policy);
@@ -272,7 +272,7 @@ fn handshake(context: &QueryContext<'_>, found: &Found<'_>, out: &mut Explanatio
     let Some(auth) = auth else { return };
     let without = if auth.required {
         Some(OutcomeKind::close(Flag::ClientHandshake))
-    } else if !auth.subjects.is_empty() && !matches!(found, Found::Handshake(_)) {
+    } else if !auth.subjects.is_empty() && !matches!(found, LookupResult::Handshake(_)) {
         Some(context.refused(403, Flag::ClientCertificate))
     } else {
         None
@@ -281,7 +281,8 @@ fn handshake(context: &QueryContext<'_>, found: &Found<'_>, out: &mut Explanatio
     if out.served {
         out.verdict.push_str(", for clients that show a certificate");
     }
-    out.outcome.push(Outcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
+    out.outcome
+        .push(QueryOutcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
 }
 
 /// The redirect of a Route to https.
@@ -298,8 +299,8 @@ fn to_https(context: &QueryContext<'_>, form: PathForm) -> OutcomeKind {
 fn redirect(context: &QueryContext<'_>, rule: &Rule, to: &RedirectTo) -> OutcomeKind {
     let query = context.request.query;
     let (tls, port) = match query.protocol {
-        Protocol::Http => (false, context.router.http_port),
-        Protocol::Https => (true, context.router.https_port),
+        QueryProtocol::Http => (false, context.router.http_port),
+        QueryProtocol::Https => (true, context.router.https_port),
     };
     let from = RedirectFrom {
         tls,

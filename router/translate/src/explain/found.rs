@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use router_table::decide::Decision;
+use router_table::decide::RequestDecision;
 use router_table::rule::Rule;
 use router_table::table::ResolvedRoute;
 
 /// The table's result.
-pub enum Found<'t> {
+pub enum LookupResult<'t> {
     /// Passthrough.
     Passthrough(&'t Arc<ResolvedRoute>),
     /// TLS is terminated, and the content forwarded as TCP.
@@ -15,17 +15,19 @@ pub enum Found<'t> {
     /// Only for a server name: TLS is terminated here. `false`: no route asks for it.
     Handshake(bool),
     /// A decision on a request.
-    Request(Decision<'t>),
+    Request(RequestDecision<'t>),
     /// The request is invalid for every route; the status code.
     Invalid(u16),
 }
 
-impl<'t> Found<'t> {
+impl<'t> LookupResult<'t> {
     /// The matching rule.
     pub fn rule(&self) -> Option<&'t Arc<Rule>> {
         match *self {
-            Found::Request(Decision::Forward { rule, .. } | Decision::Refuse { rule, .. }) => rule,
-            Found::Request(Decision::RuleRedirect { rule, .. } | Decision::Preflight(rule)) => Some(rule),
+            LookupResult::Request(RequestDecision::Forward { rule, .. } | RequestDecision::Refuse { rule, .. }) => rule,
+            LookupResult::Request(RequestDecision::RuleRedirect { rule, .. } | RequestDecision::Preflight(rule)) => {
+                Some(rule)
+            }
             _ => None,
         }
     }
@@ -33,9 +35,11 @@ impl<'t> Found<'t> {
     /// The matching Route, or the resolved route of a rule.
     pub fn route(&self) -> Option<&'t Arc<ResolvedRoute>> {
         match *self {
-            Found::Passthrough(route) | Found::Tcp(route) => Some(route),
-            Found::Request(Decision::Forward { route, .. } | Decision::RedirectToHttps(route)) => Some(route),
-            Found::Request(Decision::Refuse { route, .. }) => route,
+            LookupResult::Passthrough(route) | LookupResult::Tcp(route) => Some(route),
+            LookupResult::Request(RequestDecision::Forward { route, .. } | RequestDecision::RedirectToHttps(route)) => {
+                Some(route)
+            }
+            LookupResult::Request(RequestDecision::Refuse { route, .. }) => route,
             _ => self.rule().map(|rule| &rule.route),
         }
     }

@@ -16,10 +16,10 @@ use super::owners::{object, objects_conditions};
 use super::request::QueryRequest;
 use crate::contour::ROUTER;
 use crate::contour::status::PARTLY;
-use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
+use crate::explain::explanation::{Candidate, Explanation, ExplanationStep, Loser, Owner};
 use crate::explain::facts::Facts;
-use crate::explain::query::{Protocol, Query};
-use crate::explain::settings::Setting;
+use crate::explain::query::{Query, QueryProtocol};
+use crate::explain::settings::RouteSetting;
 use crate::status::object_status::ParentStatus;
 use crate::warning::Unserved;
 
@@ -41,9 +41,11 @@ pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
     let listener = listener(site, query);
     let Some(rules) = rules(site, query) else {
         let what = match query.protocol {
-            Protocol::Http => "serves it over TLS only",
-            Protocol::Https if site.cleartext_listener.as_deref() == Some(listener) => "serves it in clear text only",
-            Protocol::Https => "has no certificate for it",
+            QueryProtocol::Http => "serves it over TLS only",
+            QueryProtocol::Https if site.cleartext_listener.as_deref() == Some(listener) => {
+                "serves it in clear text only"
+            }
+            QueryProtocol::Https => "has no certificate for it",
         };
         return format!("is of {listener}, which {what}");
     };
@@ -63,7 +65,7 @@ pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
 /// The listener of host rules for the query's protocol; if there is none, that of the other protocol.
 fn listener<'s>(site: &'s HostRules, query: &Query) -> &'s str {
     match &site.cleartext_listener {
-        Some(cleartext) if query.protocol == Protocol::Http => cleartext,
+        Some(cleartext) if query.protocol == QueryProtocol::Http => cleartext,
         _ => &site.listener,
     }
 }
@@ -76,21 +78,21 @@ fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
 }
 
 fn has_tcp(site: &HostRules, query: &Query) -> bool {
-    query.protocol == Protocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
+    query.protocol == QueryProtocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
 }
 
 /// The rules for the query's protocol; `None` if the host does not serve it.
 fn rules<'s>(site: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
     match query.protocol {
-        Protocol::Http => site.cleartext.as_deref(),
-        Protocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
+        QueryProtocol::Http => site.cleartext.as_deref(),
+        QueryProtocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
     }
 }
 
 /// The route that forwards terminated TLS as TCP.
 pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedRoute>> {
     let tls = host.site.as_ref()?.tls.as_ref()?;
-    tls.tcp.as_ref().filter(|_| query.protocol == Protocol::Https)
+    tls.tcp.as_ref().filter(|_| query.protocol == QueryProtocol::Https)
 }
 
 /// The virtual host whose rules apply: the most specific one, unless Routes of a more specific host serve the query.
@@ -99,7 +101,7 @@ pub fn virtual_host<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> 
 }
 
 /// The rules of a host, in order.
-pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<ExplanationStep> {
     let query = request.query;
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
     let shown = compared(rules, query);
@@ -129,7 +131,7 @@ pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Ru
         *place = place.saturating_sub(1);
         is_shown.then_some(candidate)
     });
-    Some(Step::Path { candidates: shown.collect() })
+    Some(ExplanationStep::Path { candidates: shown.collect() })
 }
 
 /// The method and header fields that a request lacks for a rule that matches its path, in curl's syntax.
@@ -172,9 +174,13 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
 }
 
 /// Origin and action of a rule.
-pub fn rule(site: &HostRules, rule: &Rule, query: &Query) -> Step {
+pub fn rule(site: &HostRules, rule: &Rule, query: &Query) -> ExplanationStep {
     let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
-    Step::Rule { listener: listener(site, query).to_owned(), path, action: action(&rule.route, &rule.prefix) }
+    ExplanationStep::Rule {
+        listener: listener(site, query).to_owned(),
+        path,
+        action: action(&rule.route, &rule.prefix),
+    }
 }
 
 fn action(route: &ResolvedRoute, prefix: &str) -> String {
@@ -207,7 +213,7 @@ fn change(path: &PathChange, prefix: &str) -> String {
 }
 
 /// Settings of a rule beside its destination.
-pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
+pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<RouteSetting> {
     let Some(policy) = &route.rule else { return Vec::new() };
     let RulePolicy {
         action: _,
@@ -224,7 +230,7 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         retry,
     } = &**policy;
     let mut list = Vec::new();
-    let mut add = |what: &str, value: String| list.push(Setting { what: what.to_owned(), value, asked: true });
+    let mut add = |what: &str, value: String| list.push(RouteSetting { what: what.to_owned(), value, asked: true });
     for (what, modifiers) in [("request headers", request_headers), ("response headers", response_headers)] {
         if !modifiers.is_empty() {
             add(what, modifiers.iter().map(modifier).collect::<Vec<_>>().join(", "));
@@ -302,11 +308,11 @@ pub fn closed(
     let rules = rules(site, query);
     let Some(rules) = rules else {
         let (answer, what, fix) = match query.protocol {
-            Protocol::Http if is_contours => {
+            QueryProtocol::Http if is_contours => {
                 (answer, " on https only", "ask over https, or write spec.routes beside the tcpproxy")
             }
-            Protocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
-            Protocol::Https => {
+            QueryProtocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
+            QueryProtocol::Https => {
                 let answer = if query.path.is_some() { answer } else { "the default certificate, and 404" };
                 if is_contours {
                     (answer, " on http only", "ask over http, or write spec.virtualhost.tls")

@@ -6,7 +6,7 @@ use router_api::openshift::route::traffic::Traffic;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::ObjectKey;
-use router_table::decide::Decision;
+use router_table::decide::RequestDecision;
 use router_table::flag::Flag;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
@@ -14,10 +14,10 @@ use super::host_rules;
 use super::outcome::OutcomeKind;
 use super::owners::{owner, owner_of};
 use super::request::QueryRequest;
-use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
+use crate::explain::explanation::{Candidate, Explanation, ExplanationStep, Loser, Owner};
 use crate::explain::facts::Facts;
-use crate::explain::found::Found;
-use crate::explain::query::{Protocol, Query};
+use crate::explain::found::LookupResult;
+use crate::explain::query::{Query, QueryProtocol};
 use crate::status::ingress::IngressEntry;
 
 /// Maximum number of suggested names for an unknown one.
@@ -34,7 +34,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
     };
     let mut candidates: Vec<Candidate> = routers
         .iter()
-        .flat_map(|router| [(router, Protocol::Http), (router, Protocol::Https)])
+        .flat_map(|router| [(router, QueryProtocol::Http), (router, QueryProtocol::Https)])
         .filter_map(|(router, protocol)| {
             let port = port_of(router, protocol)?;
             let is_taken = protocol == query.protocol && taken.is_some_and(|taken| Arc::ptr_eq(taken, router));
@@ -49,7 +49,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
         })
         .collect();
     candidates.sort_by_key(|candidate| !candidate.taken);
-    out.steps.push(Step::Listener { candidates });
+    out.steps.push(ExplanationStep::Listener { candidates });
     taken.map(|router| &**router)
 }
 
@@ -70,7 +70,7 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     let unserved = query.hostname().map(|host| host_rules::unserved(facts, &host)).unwrap_or_default();
     add_unserved(&query.host, &unserved, out);
     if !unserved.is_empty() {
-        out.steps.push(Step::Losers { routes: unserved });
+        out.steps.push(ExplanationStep::Losers { routes: unserved });
     }
 }
 
@@ -82,15 +82,15 @@ pub fn add_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
     out.fix = Some(fix.clone());
 }
 
-fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
+fn port_of(router: &RouterTable, protocol: QueryProtocol) -> Option<u16> {
     match protocol {
-        Protocol::Http => router.http_port,
-        Protocol::Https => router.https_port,
+        QueryProtocol::Http => router.http_port,
+        QueryProtocol::Https => router.https_port,
     }
 }
 
 /// Names that could match: the exact one, then wildcards.
-pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Step {
+pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> ExplanationStep {
     let host = request.host.as_ref();
     let wildcard =
         host.and_then(Hostname::parent).map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
@@ -114,25 +114,27 @@ pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Step {
             Candidate { what, taken, why }
         })
         .collect();
-    Step::Host { candidates }
+    ExplanationStep::Host { candidates }
 }
 
 /// Whether a host has a route for the query, and why.
 fn judge(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
     let query = request.query;
-    if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
+    if let Some(site) =
+        host.site.as_ref().filter(|_| query.protocol == QueryProtocol::Http || host.passthrough.is_none())
+    {
         return (true, host_rules::judge(site, request));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
-        Protocol::Https if host.passthrough.is_some() => (true, "has a passthrough route".to_owned()),
-        Protocol::Https if host.terminated.is_empty() => (false, "has no TLS route".to_owned()),
-        Protocol::Https if query.path.is_none() => (true, "has TLS routes that end here".to_owned()),
-        Protocol::Https => by_path(&host.terminated, path),
-        Protocol::Http if host.cleartext.is_empty() => {
+        QueryProtocol::Https if host.passthrough.is_some() => (true, "has a passthrough route".to_owned()),
+        QueryProtocol::Https if host.terminated.is_empty() => (false, "has no TLS route".to_owned()),
+        QueryProtocol::Https if query.path.is_none() => (true, "has TLS routes that end here".to_owned()),
+        QueryProtocol::Https => by_path(&host.terminated, path),
+        QueryProtocol::Http if host.cleartext.is_empty() => {
             (false, "has TLS routes only, and none lets clear text in (insecureEdgeTerminationPolicy)".to_owned())
         }
-        Protocol::Http => by_path(&host.cleartext, path),
+        QueryProtocol::Http => by_path(&host.cleartext, path),
     }
 }
 
@@ -152,20 +154,20 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
 }
 
 /// Paths of the most specific host that has routes of this protocol, longest first.
-pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &Found<'_>) -> Option<Step> {
+pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &LookupResult<'_>) -> Option<ExplanationStep> {
     let (query, host) = (request.query, request.host.as_ref());
     let site = || host_rules::virtual_host(router, request)?.site.as_ref();
     let taken = match found {
-        Found::Tcp(_) => return None,
+        LookupResult::Tcp(_) => return None,
         _ if found.rule().is_some() => return host_rules::paths(site()?, request, found.rule()),
-        Found::Request(Decision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
+        LookupResult::Request(RequestDecision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
             return host_rules::paths(site()?, request, None);
         }
         _ => found.route(),
     };
     let of = |host: &VirtualHost| match query.protocol {
-        Protocol::Https => host.terminated.to_vec(),
-        Protocol::Http => host.cleartext.to_vec(),
+        QueryProtocol::Https => host.terminated.to_vec(),
+        QueryProtocol::Http => host.cleartext.to_vec(),
     };
     let lists: Vec<Vec<Arc<ResolvedRoute>>> = router.candidates(host).map(|host| of(host)).collect();
     let has_taken = |routes: &&Vec<Arc<ResolvedRoute>>| {
@@ -190,7 +192,7 @@ pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &Found<'_>
             Candidate { what: format!("{path} of Route {}", route.id), taken: is_taken, why }
         })
         .collect();
-    Some(Step::Path { candidates })
+    Some(ExplanationStep::Path { candidates })
 }
 
 /// Routes that claim the host on this router and were rejected, shadowed or not selected.
@@ -325,13 +327,13 @@ fn fix_of_known(host: &VirtualHost, query: &Query, path: &str) -> String {
         matches!(&route.kind, RouteKind::Http { tls: Some(HttpTls { insecure: InsecurePolicy::None, .. }), .. })
     };
     match query.protocol {
-        Protocol::Http if host.terminated.iter().any(|route| covers(route, path) && closed(&route)) => {
+        QueryProtocol::Http if host.terminated.iter().any(|route| covers(route, path) && closed(&route)) => {
             "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect or Allow".to_owned()
         }
-        Protocol::Http if host.passthrough.is_some() => {
+        QueryProtocol::Http if host.passthrough.is_some() => {
             "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect".to_owned()
         }
-        Protocol::Https if host.terminated.is_empty() => "ask over http, or give the route spec.tls".to_owned(),
+        QueryProtocol::Https if host.terminated.is_empty() => "ask over http, or give the route spec.tls".to_owned(),
         _ => format!("add a Route with a path that covers {path}"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use router_table::decide::grpc_has_words_for;
 use router_table::flag::Flag;
-use router_table::table::{Endpoint, Endpoints, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
+use router_table::table::{Endpoint, Endpoints, NO_ENDPOINTS, ResolvedRoute, RouterTable, WeightedService};
 use serde::{Deserialize, Serialize};
 
 use super::request::QueryRequest;
@@ -12,7 +12,7 @@ use crate::explain::facts::Facts;
 
 /// A possible outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct QueryOutcome {
     /// The outcome.
     #[serde(flatten)]
     pub kind: OutcomeKind,
@@ -50,13 +50,13 @@ pub enum OutcomeKind {
     Handshake,
 }
 
-impl From<OutcomeKind> for Outcome {
+impl From<OutcomeKind> for QueryOutcome {
     fn from(kind: OutcomeKind) -> Self {
-        Outcome { kind, when: None }
+        QueryOutcome { kind, when: None }
     }
 }
 
-impl Outcome {
+impl QueryOutcome {
     /// The cause of an error; `None` if there is none.
     pub fn cause(&self) -> Option<&str> {
         match &self.kind {
@@ -80,7 +80,7 @@ impl Outcome {
 
     /// Limits this outcome to one case.
     pub fn when(self, when: impl Into<String>) -> Self {
-        Outcome { when: Some(when.into()), ..self }
+        QueryOutcome { when: Some(when.into()), ..self }
     }
 }
 
@@ -125,24 +125,26 @@ impl QueryContext<'_> {
     }
 
     /// Possible outcomes for an admitted client of a route.
-    pub fn forwarded(&self, route: &ResolvedRoute) -> Vec<Outcome> {
+    pub fn forwarded(&self, route: &ResolvedRoute) -> Vec<QueryOutcome> {
         let shares = || route.cluster.services.iter().filter(|service| service.weight > 0);
-        let is_verified = |service: &&ServiceEndpoints| self.facts.trust.missing(route, service).is_none();
-        let mut all: Vec<Outcome> = Vec::new();
-        let is_well = |service: &ServiceEndpoints, endpoint: &Endpoint| {
+        let is_verified = |service: &&WeightedService| self.facts.trust.missing(route, service).is_none();
+        let mut all: Vec<QueryOutcome> = Vec::new();
+        let is_well = |service: &WeightedService, endpoint: &Endpoint| {
             self.facts.live.and_then(|live| live.trouble(route, service, endpoint)).is_none()
         };
         let known = &self.facts.table.endpoints;
         let well = endpoints(known, shares().filter(is_verified), is_well);
         let has_well = well.is_some();
         // Unhealthy endpoints are tried if no other is left.
-        all.extend(well.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(Outcome::from));
+        all.extend(
+            well.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(QueryOutcome::from),
+        );
         if !all.is_empty() && !has_well {
-            let down = Outcome::from(self.refused(503, Flag::BackendsDown));
+            let down = QueryOutcome::from(self.refused(503, Flag::BackendsDown));
             all.push(down.when("none of them connects at once: all have failed lately"));
         }
         if shares().any(|service| service.is_usable(known) && !is_verified(&service)) {
-            let refused = Outcome::from(self.refused(503, Flag::NoDestinationCa));
+            let refused = QueryOutcome::from(self.refused(503, Flag::NoDestinationCa));
             let is_all = all.is_empty();
             all.push(if is_all { refused } else { refused.when("all that are tried have no CA to be verified with") });
         }
@@ -159,14 +161,15 @@ impl QueryContext<'_> {
         }
         let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
         all.extend(
-            endpoints(known, kept, |_, _| true).map(|kind| Outcome::from(kind).when("its cookie names one of them")),
+            endpoints(known, kept, |_, _| true)
+                .map(|kind| QueryOutcome::from(kind).when("its cookie names one of them")),
         );
         self.limited(route, &mut all);
         all
     }
 
     /// Adds outcomes of rate limits and connection limits.
-    fn limited(&self, route: &ResolvedRoute, all: &mut Vec<Outcome>) {
+    fn limited(&self, route: &ResolvedRoute, all: &mut Vec<QueryOutcome>) {
         let limits = route.policy.source_limits;
         let most = [
             limits.concurrent.map(|most| format!("{most} connections at once")),
@@ -176,12 +179,12 @@ impl QueryContext<'_> {
         let most: Vec<String> = most.into_iter().flatten().collect();
         if !most.is_empty() {
             let when = format!("the client's address has more than {}", most.join(", or "));
-            all.push(Outcome::from(self.refused(429, Flag::RateLimited)).when(when));
+            all.push(QueryOutcome::from(self.refused(429, Flag::RateLimited)).when(when));
         }
         if let Some(most) = route.policy.endpoint_connections {
             let what = if self.is_stream { "connections" } else { "requests" };
             let when = format!("every endpoint has {most} {what} and none ends in time");
-            all.push(Outcome::from(self.refused(503, Flag::Busy)).when(when));
+            all.push(QueryOutcome::from(self.refused(503, Flag::Busy)).when(when));
         }
     }
 }
@@ -189,8 +192,8 @@ impl QueryContext<'_> {
 /// Endpoints of these services that pass the filter, each once.
 fn endpoints<'s>(
     known: &'s Endpoints,
-    services: impl Iterator<Item = &'s ServiceEndpoints>,
-    passes: impl Fn(&ServiceEndpoints, &Endpoint) -> bool,
+    services: impl Iterator<Item = &'s WeightedService>,
+    passes: impl Fn(&WeightedService, &Endpoint) -> bool,
 ) -> Option<OutcomeKind> {
     let usable = services.filter(|service| service.is_usable(known));
     let all = usable.flat_map(|service| known.of(service).iter().map(move |endpoint| (service, endpoint)));

@@ -14,28 +14,28 @@ const HOST: &str = "host";
 /// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum QueryProtocol {
     /// Clear text.
     Http,
     /// TLS.
     Https,
 }
 
-impl Protocol {
+impl QueryProtocol {
     /// Default port of the scheme.
     pub const fn default_port(self) -> u16 {
         match self {
-            Protocol::Http => 80,
-            Protocol::Https => 443,
+            QueryProtocol::Http => 80,
+            QueryProtocol::Https => 443,
         }
     }
 }
 
-impl fmt::Display for Protocol {
+impl fmt::Display for QueryProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Protocol::Http => "http",
-            Protocol::Https => "https",
+            QueryProtocol::Http => "http",
+            QueryProtocol::Https => "https",
         })
     }
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Protocol {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
     /// `Https` for a server name alone.
-    pub protocol: Protocol,
+    pub protocol: QueryProtocol,
     /// The host, in lower case, without a trailing dot.
     pub host: String,
     /// The port; `None` for a server name without one, which applies to any router.
@@ -98,10 +98,10 @@ impl Query {
     /// What is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let (protocol, rest, is_url) = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Protocol::Http, rest, true),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Protocol::Https, rest, true),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (QueryProtocol::Http, rest, true),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (QueryProtocol::Https, rest, true),
             Some((scheme, _)) => return Err(QueryError::Scheme(scheme.to_owned())),
-            None => (Protocol::Https, text, false),
+            None => (QueryProtocol::Https, text, false),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);

@@ -7,7 +7,7 @@ use router_model::names::Hostname;
 use router_table::decide::{Via, ViaTls, type_is_grpc};
 use router_table::lookup::{Request, joined};
 
-use crate::explain::query::{Protocol, Query};
+use crate::explain::query::{Query, QueryProtocol};
 
 /// What a client would send for a query.
 pub struct QueryRequest<'q> {
@@ -35,7 +35,7 @@ impl<'q> QueryRequest<'q> {
     /// The connection of the request. If the router asks for a client certificate, the client has a valid one.
     pub fn via(&self) -> Via<'_> {
         let tls = || ViaTls { sni: self.sni.as_ref(), asks_the_same: true, admitted: true, is_newest: true };
-        Via { client: self.client(), tls: (self.query.protocol == Protocol::Https).then(tls) }
+        Via { client: self.client(), tls: (self.query.protocol == QueryProtocol::Https).then(tls) }
     }
 
     /// True for a gRPC call; errors are then gRPC statuses.

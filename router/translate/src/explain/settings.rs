@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A setting of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct RouteSetting {
     /// Its subject.
     pub what: String,
     /// Its value.
@@ -22,7 +22,7 @@ pub struct Setting {
 }
 
 /// Settings of a route on a router, most important first. Features that are off by default appear only if enabled.
-pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
+pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRoute) -> Vec<RouteSetting> {
     let mut list = List(Vec::new());
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     list.add("balance", balance(endpoints, route), route.policy.balance.is_some());
@@ -53,11 +53,11 @@ pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRou
     list.0
 }
 
-struct List(Vec<Setting>);
+struct List(Vec<RouteSetting>);
 
 impl List {
     fn add(&mut self, what: &str, value: impl Into<String>, asked: bool) {
-        self.0.push(Setting { what: what.to_owned(), value: value.into(), asked });
+        self.0.push(RouteSetting { what: what.to_owned(), value: value.into(), asked });
     }
 }
 
@@ -96,7 +96,7 @@ fn word(balance: Balance, route: &ResolvedRoute) -> String {
 fn default(endpoints: &Endpoints, route: &ResolvedRoute) -> &'static str {
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     let is_active =
-        |service: &&router_table::table::ServiceEndpoints| service.weight > 0 && !endpoints.of(service).is_empty();
+        |service: &&router_table::table::WeightedService| service.weight > 0 && !endpoints.of(service).is_empty();
     let is_in_turn = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
     if is_in_turn { "roundrobin" } else { "random" }
 }

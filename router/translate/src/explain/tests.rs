@@ -4,10 +4,10 @@ use router_api::resources::Resources;
 use router_table::live::Trust;
 use serde_json::{Value, json};
 
-use crate::explain::explanation::Step;
+use crate::explain::explanation::ExplanationStep;
 use crate::explain::outcome::OutcomeKind;
 use crate::explain::query::QueryError;
-use crate::explain::settings::Setting;
+use crate::explain::settings::RouteSetting;
 
 mod requests;
 
@@ -303,11 +303,12 @@ fn settings_are_listed_and_non_default_ones_are_marked() {
     let told = |query: &str| {
         let explanation = explained(&objects, query);
         let settings = explanation.steps.into_iter().find_map(|step| match step {
-            Step::Settings { settings } => Some(settings),
+            ExplanationStep::Settings { settings } => Some(settings),
             _ => None,
         });
-        let text =
-            |setting: Setting| format!("{}{}: {}", if setting.asked { "* " } else { "" }, setting.what, setting.value);
+        let text = |setting: RouteSetting| {
+            format!("{}{}: {}", if setting.asked { "* " } else { "" }, setting.what, setting.value)
+        };
         settings.unwrap().into_iter().map(text).collect::<Vec<_>>()
     };
     let expected = [

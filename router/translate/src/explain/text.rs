@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::explain::explanation::{Candidate, Client, Explanation, Owner, Step};
-use crate::explain::outcome::Outcome;
+use crate::explain::explanation::{Candidate, ClientAdmission, Explanation, ExplanationStep, Owner};
+use crate::explain::outcome::QueryOutcome;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,7 +13,7 @@ impl fmt::Display for Explanation {
             step.fmt(f)?;
         }
         writeln!(f, "{}: {}", if self.served { "served" } else { "not served" }, self.verdict)?;
-        if let Some(cause) = self.outcome.first().and_then(Outcome::cause) {
+        if let Some(cause) = self.outcome.first().and_then(QueryOutcome::cause) {
             writeln!(f, "cause: {cause}")?;
         }
         for outcome in self.outcome.iter().skip(1) {
@@ -27,7 +27,7 @@ impl fmt::Display for Explanation {
 }
 
 /// One of several outcomes.
-impl fmt::Display for Outcome {
+impl fmt::Display for QueryOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "or: {}", self.answer())?;
         self.cause().map_or(Ok(()), |cause| write!(f, " ({cause})"))?;
@@ -36,24 +36,24 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ExplanationStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Listener { candidates: list } => candidates(f, "listener", list),
-            Step::Host { candidates: list } => candidates(f, "host", list),
-            Step::Path { candidates: list } => candidates(f, "path", list),
-            Step::Rule { listener, path, action } => {
+            ExplanationStep::Listener { candidates: list } => candidates(f, "listener", list),
+            ExplanationStep::Host { candidates: list } => candidates(f, "host", list),
+            ExplanationStep::Path { candidates: list } => candidates(f, "path", list),
+            ExplanationStep::Rule { listener, path, action } => {
                 writeln!(f, "rule\n   on {listener}")?;
                 for (depth, part) in path.iter().enumerate() {
                     writeln!(f, "   {:indent$}{part}", "", indent = 2 * depth)?;
                 }
                 writeln!(f, "   {action}")
             }
-            Step::Route(owner) => {
+            ExplanationStep::Route(owner) => {
                 writeln!(f, "route")?;
                 object(f, "   ", owner)
             }
-            Step::Losers { routes } => {
+            ExplanationStep::Losers { routes } => {
                 writeln!(f, "others that claim it")?;
                 for loser in routes {
                     object(f, "   ", &loser.route)?;
@@ -64,7 +64,7 @@ impl fmt::Display for Step {
                 }
                 Ok(())
             }
-            Step::Filter { allow, client } => {
+            ExplanationStep::Filter { allow, client } => {
                 writeln!(f, "filter")?;
                 match allow.as_deref() {
                     None => writeln!(f, "   everybody may connect")?,
@@ -72,19 +72,21 @@ impl fmt::Display for Step {
                     Some(allow) => writeln!(f, "   only {} may connect", allow.join(", "))?,
                 }
                 match client {
-                    Some(Client { address, admitted: true, by: Some(by) }) => {
+                    Some(ClientAdmission { address, admitted: true, by: Some(by) }) => {
                         writeln!(f, "   {address} is let in, by {by}")
                     }
-                    Some(Client { address, admitted: true, by: None }) => writeln!(f, "   {address} is let in"),
-                    Some(Client { address, admitted: false, .. }) => writeln!(f, "   {address} is refused"),
+                    Some(ClientAdmission { address, admitted: true, by: None }) => {
+                        writeln!(f, "   {address} is let in")
+                    }
+                    Some(ClientAdmission { address, admitted: false, .. }) => writeln!(f, "   {address} is refused"),
                     None => Ok(()),
                 }
             }
-            Step::Settings { settings } => {
+            ExplanationStep::Settings { settings } => {
                 writeln!(f, "settings")?;
                 settings.iter().try_for_each(|setting| writeln!(f, "   {}: {}", setting.what, setting.value))
             }
-            Step::Backends { services } => {
+            ExplanationStep::Backends { services } => {
                 writeln!(f, "backends")?;
                 for service in services {
                     let endpoints =
@@ -95,7 +97,7 @@ impl fmt::Display for Step {
                 }
                 Ok(())
             }
-            Step::DataPath(path) => {
+            ExplanationStep::DataPath(path) => {
                 writeln!(f, "data path\n   {}: {}", path.mode, path.verdict)?;
                 for key in &path.keys {
                     let value = key.value.as_deref().unwrap_or("no entry");

@@ -2,7 +2,7 @@
 
 /// What a backend receives of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum BackendPayload {
     /// The bytes as the client sent them, TLS included (passthrough).
     AsItCame,
     /// The content of terminated TLS, or HTTP requests.

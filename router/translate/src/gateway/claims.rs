@@ -16,7 +16,7 @@ use crate::status::condition::Condition;
 
 /// A route and those of its `parentRefs` that name a Gateway of ours.
 #[derive(Debug)]
-pub struct Attached<'r> {
+pub struct AttachedRoute<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
     /// In the order of `parentRefs`.
@@ -57,7 +57,7 @@ pub fn attach<'r>(
     resources: &'r Resources,
     gateways: &[GatewayState<'r>],
     refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
-) -> Vec<Attached<'r>> {
+) -> Vec<AttachedRoute<'r>> {
     let by_key: HashMap<&ObjectKey, usize> =
         gateways.iter().enumerate().map(|(i, state)| (&state.gateway.meta.key, i)).collect();
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
@@ -83,7 +83,7 @@ pub fn attach<'r>(
             parents.push(GatewayParent { index, gateway, accepted, attachments });
         }
         if !parents.is_empty() {
-            attached.push(Attached { route, parents });
+            attached.push(AttachedRoute { route, parents });
         }
     }
     attached

@@ -64,7 +64,7 @@ fn group_of(kind: Kind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use router_api::resources::Slot;
+    use router_api::resources::Versions;
     use router_model::object::Meta;
 
     use super::*;
@@ -93,8 +93,8 @@ mod tests {
             grant("all", (GROUP, "HTTPRoute", "shop"), ("", "Service", None)),
             grant("odd", ("example.com", "Gateway", "red"), ("", "Secret", None)),
         ] {
-            let slot = Slot { good: Some(Arc::new(grant.clone())), refused: None };
-            resources.reference_grants.insert(grant.meta.key.clone(), slot);
+            let versions = Versions { accepted: Some(Arc::new(grant.clone())), rejected: None };
+            resources.reference_grants.insert(grant.meta.key.clone(), versions);
         }
         let grants = Grants::new(&resources);
         for (kind, from, to_kind, to, allowed) in [

@@ -20,7 +20,7 @@ use crate::gateway::inclusion::types::{Context, Expanded, RootRoute};
 /// Expands the slots of routes that listeners have accepted, down to the last child. The result does not depend on the
 /// order of objects.
 pub fn expand(context: &Context<'_>, root_routes: &[RootRoute<'_>]) -> Expanded {
-    let slots = slots::Slots::new(context.resources);
+    let slots = slots::SlotResolver::new(context.resources);
     let edges = edges::Edges::new(context, &slots);
     let walked = walk::walk(context, &edges, root_routes);
     let fragments = status::fragments(context, &edges, root_routes, &walked.ways);

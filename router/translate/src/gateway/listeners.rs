@@ -15,7 +15,7 @@ use router_table::host_pattern::HostPattern;
 
 use super::conditions::Faults;
 use crate::gateway::grants::Grants;
-use crate::gateway::listeners::placed::{Placed, Protocol};
+use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
 use crate::gateway::listeners::ports::Ports;
 use crate::status::condition::Condition;
 use crate::translator::Inputs;
@@ -61,7 +61,7 @@ pub fn place<'r>(
 
 /// Evaluates a listener independently of the others.
 fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, grants: &Grants) -> Placed<'r> {
-    let protocol = Protocol::of(listener);
+    let protocol = GatewayProtocol::of(listener);
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
             let message =
@@ -72,7 +72,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, 
         (_, true) => Condition::new("Accepted", true, "Accepted", ""),
     };
     let mut faults = Faults::default();
-    let certificates = match protocol.is_some_and(Protocol::terminates) {
+    let certificates = match protocol.is_some_and(GatewayProtocol::terminates) {
         true => certificates::resolve(gateway, listener, inputs.resources, grants, &mut faults),
         false => Vec::new(),
     };
@@ -92,8 +92,8 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, 
 }
 
 /// The entries of `allowedRoutes.kinds` that the protocol supports.
-fn kinds(listener: &Listener, protocol: Option<Protocol>, faults: &mut Faults) -> Vec<Kind> {
-    let possible = protocol.map_or(&[][..], Protocol::kinds);
+fn kinds(listener: &Listener, protocol: Option<GatewayProtocol>, faults: &mut Faults) -> Vec<Kind> {
+    let possible = protocol.map_or(&[][..], GatewayProtocol::kinds);
     let Some(allowed) = &listener.allowed.kinds else { return possible.to_vec() };
     let mut kinds = Vec::new();
     for (group, name) in allowed {
@@ -123,14 +123,14 @@ fn qualified(group: &str, name: &str) -> String {
 
 /// For each listener of a Gateway: reason and message if another one is indistinct from it.
 fn conflicts(listeners: &[Listener]) -> Vec<Option<(&'static str, String)>> {
-    let mut by_port: BTreeMap<u16, Vec<(usize, Protocol)>> = BTreeMap::new();
+    let mut by_port: BTreeMap<u16, Vec<(usize, GatewayProtocol)>> = BTreeMap::new();
     for (i, listener) in listeners.iter().enumerate() {
-        by_port.entry(listener.port).or_default().extend(Protocol::of(listener).map(|protocol| (i, protocol)));
+        by_port.entry(listener.port).or_default().extend(GatewayProtocol::of(listener).map(|protocol| (i, protocol)));
     }
     let mut conflicts = vec![None; listeners.len()];
     for (port, group) in by_port {
         let is_mixed = group.iter().any(|(_, one)| group.iter().any(|(_, other)| one.side() != other.side()));
-        let mut by_host: HashMap<&HostPattern, Vec<(usize, Protocol)>> = HashMap::new();
+        let mut by_host: HashMap<&HostPattern, Vec<(usize, GatewayProtocol)>> = HashMap::new();
         for &(i, protocol) in &group {
             by_host.entry(&listeners[i].hostname).or_default().push((i, protocol));
         }
@@ -139,7 +139,7 @@ fn conflicts(listeners: &[Listener]) -> Vec<Option<(&'static str, String)>> {
             let same = by_host.get(&listener.hostname).map_or(&[][..], Vec::as_slice);
             let others = same.iter().filter(|(other, _)| *other != i);
             let names: Vec<&str> = others.clone().map(|(other, _)| &*listeners[*other].name).collect();
-            let is_https = |protocol| protocol == Protocol::Https;
+            let is_https = |protocol| protocol == GatewayProtocol::Https;
             conflicts[i] = if is_mixed {
                 let message = format!("port {port} has listeners for HTTP and for TLS; give each its own port");
                 Some(("ProtocolConflict", message))

@@ -7,7 +7,7 @@ use router_api::resources::Resources;
 
 use super::conditions::Faults;
 use super::rules::Resolver;
-use crate::gateway::carried::Carried;
+use crate::gateway::carried::BackendPayload;
 use crate::gateway::inclusion::problems::problems;
 use crate::status::condition::Condition;
 
@@ -25,14 +25,15 @@ impl RouteValidity {
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
         let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
-        let resolved = [Carried::AsItCame, Carried::Content].map(|it| resolver.condition(route, it, faults.clone()));
+        let resolved =
+            [BackendPayload::AsItCame, BackendPayload::Content].map(|it| resolver.condition(route, it, faults.clone()));
         RouteValidity { resolved, bad }
     }
 
     /// Condition `ResolvedRefs` for backends that receive this of a client's connection.
-    pub fn resolved(&self, carried: Carried) -> &Condition {
+    pub fn resolved(&self, carried: BackendPayload) -> &Condition {
         let [as_it_came, content] = &self.resolved;
-        if carried == Carried::AsItCame { as_it_came } else { content }
+        if carried == BackendPayload::AsItCame { as_it_came } else { content }
     }
 
     /// Condition `PartiallyInvalid`, if true: for the route's own faults, and for rules dropped in this row alone.

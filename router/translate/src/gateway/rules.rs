@@ -16,10 +16,10 @@ use router_table::header_modifier::HeaderModifier;
 use router_table::host_pattern::HostPattern;
 use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
-use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, WeightedService};
 
-use crate::gateway::carried::Carried;
-use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
+use crate::gateway::carried::BackendPayload;
+use crate::gateway::inclusion::types::{EffectiveRule, Level, RuleOutcome};
 use crate::translator::RouterPorts;
 
 /// Status code if no backend is usable.
@@ -28,16 +28,16 @@ const FAILED: u16 = 500;
 const NO_CHILD: u16 = 404;
 
 /// Routes and their rules, from the root down.
-type Way = Vec<(ObjectRef, usize)>;
+type RulePath = Vec<(ObjectRef, usize)>;
 
 /// The resolved routes of one router; each effective rule is resolved once, whatever serves it.
 pub struct Routes<'a, 'r> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
     /// Keyed by outcome as well: a slot may be empty under one listener and not under another.
-    known: HashMap<(Way, Outcome), Arc<ResolvedRoute>>,
+    known: HashMap<(RulePath, RuleOutcome), Arc<ResolvedRoute>>,
     /// Ways to a route that were seen, without the rule at their end.
-    ways: HashMap<ObjectRef, Vec<(Way, Outcome)>>,
+    ways: HashMap<ObjectRef, Vec<(RulePath, RuleOutcome)>>,
     connections: HashMap<ObjectRef, u32>,
 }
 
@@ -50,7 +50,7 @@ impl<'a, 'r> Routes<'a, 'r> {
 
     /// The resolved route for a rule's requests. `host` names it when it is created.
     pub fn http(&mut self, rule: &EffectiveRule, host: &HostPattern) -> Arc<ResolvedRoute> {
-        let way: Way = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
+        let way: RulePath = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
         let key = (way, rule.outcome);
         if let Some(route) = self.known.get(&key) {
             return Arc::clone(route);
@@ -80,9 +80,9 @@ impl<'a, 'r> Routes<'a, 'r> {
 
     /// The resolved route for the connections of a host. BackendTLSPolicies do not apply to passthrough connections,
     /// which carry the client's own TLS.
-    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: Carried) -> Arc<ResolvedRoute> {
+    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: BackendPayload) -> Arc<ResolvedRoute> {
         let cluster = match (rule.outcome, rule.leaf()) {
-            (Outcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
+            (RuleOutcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
             _ => Cluster::default(),
         };
         let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
@@ -131,13 +131,13 @@ impl<'a, 'r> Routes<'a, 'r> {
     }
 
     /// The rule's backends of non-zero weight.
-    fn cluster(&self, leaf: &Level, carried: Carried) -> Cluster {
+    fn cluster(&self, leaf: &Level, carried: BackendPayload) -> Cluster {
         let backends = leaf.rule().map_or(&[][..], |rule| &rule.backends);
         let shares = backends.iter().filter(|backend| backend.weight > 0);
         Cluster { services: shares.map(|backend| self.service(&leaf.route, backend, carried)).collect() }
     }
 
-    fn service(&self, route: &GatewayRoute, backend: &BackendRef, carried: Carried) -> ServiceEndpoints {
+    fn service(&self, route: &GatewayRoute, backend: &BackendRef, carried: BackendPayload) -> WeightedService {
         let own = &route.meta.key.namespace;
         let mut policy = BackendPolicy {
             namespace: backend.object.namespace.clone().filter(|namespace| namespace != own),
@@ -154,7 +154,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         }
         let mut key = None;
         match self.resolver.backend(route, &backend.object, backend.port, carried) {
-            Ok(found) if carried == Carried::AsItCame => key = Some(found.key),
+            Ok(found) if carried == BackendPayload::AsItCame => key = Some(found.key),
             Ok(found) if !found.fails => (key, policy.tls) = (Some(found.key), found.tls),
             _ => policy.failure = Some(FAILED),
         }
@@ -165,7 +165,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             && request_headers.is_empty()
             && response_headers.is_empty()
             && tls.is_none();
-        ServiceEndpoints {
+        WeightedService {
             service: Arc::clone(&backend.object.name),
             port: backend.port,
             weight: backend.weight,
@@ -183,17 +183,17 @@ impl<'a, 'r> Routes<'a, 'r> {
         };
         let answer = |status| (Cluster::default(), RulePolicy { action: Action::Answer(status), ..policy.clone() });
         let leaf = match (rule.outcome, rule.leaf()) {
-            (Outcome::NoChild, _) => return answer(NO_CHILD),
-            (Outcome::NoBackend, _) | (_, None) => return answer(FAILED),
-            (Outcome::Serve, Some(leaf)) => leaf,
+            (RuleOutcome::NoChild, _) => return answer(NO_CHILD),
+            (RuleOutcome::NoBackend, _) | (_, None) => return answer(FAILED),
+            (RuleOutcome::Serve, Some(leaf)) => leaf,
         };
         for authored in &rule.filters {
             self.filter(&authored.author, &authored.filter, &mut policy);
         }
         let mut cluster = Cluster::default();
         if policy.action == Action::Forward {
-            cluster = self.cluster(leaf, Carried::Content);
-            let fails = |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.failure.is_some());
+            cluster = self.cluster(leaf, BackendPayload::Content);
+            let fails = |service: &WeightedService| service.policy.as_ref().is_some_and(|own| own.failure.is_some());
             if cluster.services.iter().all(fails) {
                 policy.action = Action::Answer(FAILED);
             }
@@ -216,13 +216,13 @@ impl<'a, 'r> Routes<'a, 'r> {
             }
             Filter::Mirror(mirror) => {
                 // An unresolved mirror is dropped; `ResolvedRefs` reports it.
-                let found = self.resolver.backend(author, &mirror.object, mirror.port, Carried::Content);
+                let found = self.resolver.backend(author, &mirror.object, mirror.port, BackendPayload::Content);
                 if let Some(found) = found.ok().filter(|found| !found.fails) {
                     let own = &author.meta.key.namespace;
                     let namespace = mirror.object.namespace.clone().filter(|namespace| namespace != own);
                     let has_policy = namespace.is_some() || found.tls.is_some();
                     let backend = BackendPolicy { namespace, tls: found.tls, ..BackendPolicy::default() };
-                    let service = ServiceEndpoints {
+                    let service = WeightedService {
                         service: Arc::clone(&mirror.object.name),
                         port: mirror.port,
                         weight: 1,

@@ -21,22 +21,22 @@ use super::rules::{Resolver, Routes};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RootRoute};
-use crate::gateway::listeners::placed::{Placed, Protocol};
-use crate::gateway::listeners::ports::Side;
+use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
+use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
 
 /// All virtual hosts of Gateways.
 #[derive(Debug, Default)]
-pub struct Hosts {
+pub struct GatewayHosts {
     /// By router and host.
     pub built: BTreeMap<(RouterName, HostMatch), Built>,
     /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
     /// Listeners by router, port and hostname.
-    listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
+    listeners: HashMap<(RouterName, PortKind), HashMap<HostPattern, ListenerAt>>,
     /// The oldest route that claims a host, and its listener, by router, port and host.
-    claims: HashMap<(RouterName, Side), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
+    claims: HashMap<(RouterName, PortKind), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
     /// Ages of all Gateways, by index.
     ages: Vec<OwnedAge>,
 }
@@ -66,7 +66,7 @@ pub struct AttachedRules<'m> {
     pub rules: &'m [EffectiveRule],
 }
 
-impl Hosts {
+impl GatewayHosts {
     /// Builds the virtual hosts of these routers.
     pub fn new(
         gateways: &[GatewayState<'_>],
@@ -74,9 +74,9 @@ impl Hosts {
         routers: &[RouterPorts],
         resolver: &Resolver<'_>,
         domains: &DomainPatterns,
-    ) -> Hosts {
+    ) -> GatewayHosts {
         let ages = gateways.iter().map(|state| OwnedAge::of(&state.gateway.meta)).collect();
-        let mut hosts = Hosts { ages, ..Hosts::default() };
+        let mut hosts = GatewayHosts { ages, ..GatewayHosts::default() };
         for one in attached_rules {
             hosts.claim(gateways, one);
         }
@@ -132,7 +132,7 @@ impl Hosts {
     /// The listener that serves a host on a port: the one with the most specific hostname. Exception: a Gateway does
     /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
     /// created.
-    pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
+    pub fn closest(&self, router: &RouterName, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
         let port = (router.clone(), side);
         let of_port = self.listeners.get(&port)?;
         let closest = host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()?;
@@ -161,7 +161,7 @@ impl Hosts {
             })
             .collect();
         for host in claimed_hosts {
-            let sides: Vec<_> = [Side::Cleartext, Side::Tls]
+            let sides: Vec<_> = [PortKind::Cleartext, PortKind::Tls]
                 .into_iter()
                 .filter_map(|side| self.closest(&router.name, side, &host))
                 .collect();
@@ -183,16 +183,16 @@ impl Hosts {
                 // Names the listener in the 421 message for TLS clients of another listener's host.
                 site.listener = Arc::clone(&serving.name);
                 match serving.protocol {
-                    Protocol::Http => {
+                    GatewayProtocol::Http => {
                         site.cleartext_listener = Some(Arc::clone(&serving.name));
                         site.cleartext = Some(serving.rules(&host, routes));
                     }
-                    Protocol::Https => site.tls = serving.https(&host, routes),
-                    Protocol::TlsTerminate => {
+                    GatewayProtocol::Https => site.tls = serving.https(&host, routes),
+                    GatewayProtocol::TlsTerminate => {
                         let tcp = serving.connections(&host, routes, &mut self.notes);
                         site.tls = serving.tls(&host, Arc::default(), Some(tcp));
                     }
-                    Protocol::TlsPassthrough => {
+                    GatewayProtocol::TlsPassthrough => {
                         passthrough = Some(serving.connections(&host, routes, &mut self.notes));
                     }
                 }
@@ -210,7 +210,7 @@ struct Serving<'m> {
     /// E.g. `Gateway shop/public#web`.
     name: Arc<str>,
     gateway: ObjectRef,
-    protocol: Protocol,
+    protocol: GatewayProtocol,
     certificates: &'m [Certificate],
     path_form: PathForm,
     precedence: Precedence<'m>,

@@ -11,10 +11,10 @@ use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use serde_json::{Map, Value, json};
 
-use super::Model;
+use super::GatewayTranslator;
 use super::conditions::conditions;
-use crate::gateway::carried::Carried;
-use crate::gateway::claims::{Attached, GatewayParent};
+use crate::gateway::carried::BackendPayload;
+use crate::gateway::claims::{AttachedRoute, GatewayParent};
 use crate::gateway::inclusion::status::words::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
@@ -27,7 +27,7 @@ use crate::translator::LostHosts;
 struct StatusRow {
     parent: Value,
     /// What backends receive of connections through this parent.
-    carried: Carried,
+    carried: BackendPayload,
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
@@ -37,7 +37,7 @@ struct StatusRow {
 /// Routes counted in `attachedRoutes`, by listener.
 type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
-impl Model<'_> {
+impl GatewayTranslator<'_> {
     /// Statuses of all objects, given the hosts that other APIs have won.
     pub(super) fn statuses(&self, lost: &LostHosts) -> BTreeMap<ObjectRef, ObjectStatus> {
         let mut statuses = self.classes.statuses.clone();
@@ -88,7 +88,13 @@ impl Model<'_> {
     }
 
     /// The row for a Gateway that the route names.
-    fn line(&self, attached: &Attached<'_>, parent: &GatewayParent, written: &Value, lost: &LostHosts) -> StatusRow {
+    fn line(
+        &self,
+        attached: &AttachedRoute<'_>,
+        parent: &GatewayParent,
+        written: &Value,
+        lost: &LostHosts,
+    ) -> StatusRow {
         let route = attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
             .attachments
@@ -130,9 +136,10 @@ impl Model<'_> {
         };
         let parent = reference(route, parent.index, written);
         let of = |at: &ListenerAt| self.gateways.get(at.0)?.listeners.get(at.1)?.protocol;
-        let carries_content = |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == Carried::Content);
+        let carries_content =
+            |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == BackendPayload::Content);
         let is_passed_through = route.kind == Kind::TlsRoute && !hosts.iter().any(carries_content);
-        let carried = if is_passed_through { Carried::AsItCame } else { Carried::Content };
+        let carried = if is_passed_through { BackendPayload::AsItCame } else { BackendPayload::Content };
         StatusRow { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
     }
 
@@ -166,7 +173,7 @@ impl Model<'_> {
                 (accepted.holds, accepted.reason.clone(), accepted.message.clone());
         }
         let (dropped, members) = (included.dropped.clone(), included.members.clone());
-        (key, StatusRow { parent, carried: Carried::Content, accepted, dropped, members, row })
+        (key, StatusRow { parent, carried: BackendPayload::Content, accepted, dropped, members, row })
     }
 
     /// True if a row covers this listener.

@@ -90,7 +90,7 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, ha
                     format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
                 Some((format!("its parent Gateway {key} is not served: {why}"), advice))
             }
-            None if resources.gateways.slot(&key).is_some() => {
+            None if resources.gateways.versions_of(&key).is_some() => {
                 Some((format!("its parent Gateway {key} is rejected"), "correct the Gateway".to_owned()))
             }
             None => {

@@ -29,7 +29,7 @@ use crate::status::rejection::{RejectReason, Rejection, reject};
 
 /// The fields of an IngressController that admission uses.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct AdmissionPolicy {
     /// Domain appended to `spec.subdomain`.
     pub domain: String,
     /// `routeAdmission.namespaceOwnership`.
@@ -67,7 +67,7 @@ impl AdmittedRoute {
 
 /// Decision on one Route by one router.
 #[derive(Clone, Debug)]
-pub struct Decision {
+pub struct AdmissionDecision {
     /// The route.
     pub route: Arc<Route>,
     /// Its effective host on this router, valid or not; empty if it has none.
@@ -80,20 +80,20 @@ pub struct Decision {
 #[derive(Debug, Default)]
 pub struct Admission {
     /// In the order of the routes.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<AdmissionDecision>,
     /// Hosts that other APIs' objects claim, and the Route that owns each.
     pub won: Vec<(HostMatch, ObjectKey)>,
 }
 
 /// Decides on every Route that a router has selected. `routes` must be sorted by age, oldest first (`Meta::age`).
 pub fn admit<'r>(
-    policy: &Policy,
+    policy: &AdmissionPolicy,
     routes: impl IntoIterator<Item = &'r Arc<Route>>,
     secrets: &Objects<Secret>,
     foreign: &OtherApiClaims,
 ) -> Admission {
     let routes = routes.into_iter();
-    let mut claims = Claims {
+    let mut claims = RouterClaims {
         hosts: HostClaims::with_capacity(routes.size_hint().0),
         domains: WildcardClaims::default(),
         foreign,
@@ -106,7 +106,7 @@ pub fn admit<'r>(
             let certificate = material::certificate(route, secrets)?;
             Ok(AdmittedRoute { route: route.clone(), host: host_match, certificate })
         });
-        Decision { route: route.clone(), host, outcome }
+        AdmissionDecision { route: route.clone(), host, outcome }
     };
     let decisions = routes.map(decide).collect();
     Admission { decisions, won: claims.won }
@@ -117,15 +117,15 @@ fn is_in_domains(domains: &DomainLists, host: &str) -> Result<(), Rejection> {
 }
 
 /// Claims on the hosts of a router.
-struct Claims<'r, 'f> {
+struct RouterClaims<'r, 'f> {
     hosts: HostClaims<'r>,
     domains: WildcardClaims<'r>,
     foreign: &'f OtherApiClaims,
     won: Vec<(HostMatch, ObjectKey)>,
 }
 
-impl<'r> Claims<'r, '_> {
-    fn claim(&mut self, policy: &Policy, route: &'r Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
+impl<'r> RouterClaims<'r, '_> {
+    fn claim(&mut self, policy: &AdmissionPolicy, route: &'r Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
         is_in_domains(&policy.domains, host)?;
         let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
         if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {

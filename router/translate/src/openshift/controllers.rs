@@ -14,7 +14,7 @@ use router_model::object::ObjectKey;
 use router_model::selector::LabelSelector;
 use router_table::policy::RouterPolicy;
 
-use crate::openshift::claims::Policy;
+use crate::openshift::claims::AdmissionPolicy;
 use crate::settings::Settings;
 use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
 use crate::status::controller::ControllerStatus;
@@ -28,11 +28,11 @@ const IMPLICIT: &str = "default";
 
 /// A router to be served.
 #[derive(Clone, Debug)]
-pub struct Router {
+pub struct PlannedRouter {
     /// The controller's name.
     pub name: RouterName,
     /// Fields that admission uses.
-    pub policy: Policy,
+    pub policy: AdmissionPolicy,
     /// Selects namespaces by label.
     pub namespace_selector: LabelSelector,
     /// Selects Routes by label.
@@ -51,7 +51,7 @@ pub struct Router {
     pub tls_fault: Option<&'static str>,
 }
 
-impl Router {
+impl PlannedRouter {
     /// `status.ingress[].routerCanonicalHostname`.
     pub fn canonical_hostname(&self) -> String {
         format!("router-{}.{}", self.name, self.policy.domain)
@@ -67,22 +67,22 @@ impl Router {
 
 /// Routers in order of name, and the status of every controller.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RouterPlan {
     /// The routers.
-    pub routers: Vec<Router>,
+    pub routers: Vec<PlannedRouter>,
     /// By controller.
     pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
 }
 
 /// Plans the routers. If controllers have the same name, domain or port, the oldest one gets it.
-pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
+pub fn plan(resources: &Resources, settings: &Settings) -> RouterPlan {
     if resources.ingress_controllers.is_empty() {
-        return Plan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
+        return RouterPlan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
     }
     let mut controllers: Vec<_> = resources.ingress_controllers.iter().collect();
     controllers.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
-    let mut taken = Taken::default();
-    let mut plan = Plan { routers: Vec::new(), statuses: BTreeMap::new() };
+    let mut taken = TakenValues::default();
+    let mut plan = RouterPlan { routers: Vec::new(), statuses: BTreeMap::new() };
     for controller in controllers {
         let domain = controller.domain.clone().unwrap_or_else(|| settings.cluster_domain.clone());
         let mut status = ControllerStatus::new(controller, domain.clone(), ports(controller, settings));
@@ -91,8 +91,8 @@ pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
         }
         plan.statuses.insert(controller.meta.key.clone(), status);
     }
-    for (key, slot) in resources.ingress_controllers.slots() {
-        let Some(refused) = &slot.refused else { continue };
+    for (key, versions) in resources.ingress_controllers.versions() {
+        let Some(refused) = &versions.rejected else { continue };
         match plan.statuses.get_mut(key) {
             Some(status) => status.conditions.push(last_good_serves(refused)),
             None => {
@@ -105,10 +105,10 @@ pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
     plan
 }
 
-fn implicit(settings: &Settings) -> Router {
-    Router {
+fn implicit(settings: &Settings) -> PlannedRouter {
+    PlannedRouter {
         name: RouterName(IMPLICIT.into()),
-        policy: Policy {
+        policy: AdmissionPolicy {
             domain: settings.cluster_domain.clone(),
             ownership: NamespaceOwnership::default(),
             wildcards: WildcardAdmission::default(),
@@ -126,7 +126,7 @@ fn implicit(settings: &Settings) -> Router {
 }
 
 #[derive(Default)]
-struct Taken<'r> {
+struct TakenValues<'r> {
     names: BTreeMap<Arc<str>, &'r IngressController>,
     domains: HashMap<String, &'r IngressController>,
     ports: HashMap<u16, &'r IngressController>,
@@ -137,9 +137,9 @@ fn decide<'r>(
     domain: String,
     resources: &Resources,
     settings: &Settings,
-    taken: &mut Taken<'r>,
+    taken: &mut TakenValues<'r>,
     status: &mut ControllerStatus,
-) -> Option<Router> {
+) -> Option<PlannedRouter> {
     let name = &controller.meta.key.name;
     if let Err(message) = take_identity(controller, &domain, taken) {
         status.conditions = vec![
@@ -176,9 +176,9 @@ fn decide<'r>(
         degraded.push(("FieldsWithoutEffect", message));
     }
     status.conditions = vec![Condition::new("Admitted", true, "Valid", ""), available, degraded_condition(&degraded)];
-    Some(Router {
+    Some(PlannedRouter {
         name: RouterName(name.clone()),
-        policy: Policy {
+        policy: AdmissionPolicy {
             domain,
             ownership: controller.namespace_ownership,
             wildcards: controller.wildcard_admission,
@@ -212,7 +212,11 @@ fn words(owner: &IngressController, other: &IngressController) -> &'static str {
     owner.meta.seniority(&other.meta).words()
 }
 
-fn take_identity<'r>(controller: &'r IngressController, domain: &str, taken: &mut Taken<'r>) -> Result<(), String> {
+fn take_identity<'r>(
+    controller: &'r IngressController,
+    domain: &str,
+    taken: &mut TakenValues<'r>,
+) -> Result<(), String> {
     let name = &controller.meta.key.name;
     if is_made(name) {
         return Err(format!(

@@ -8,7 +8,7 @@ use router_api::openshift::route::backends::Backend;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
 use router_table::table::{
-    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, ResolvedRoute, RouteKind, ServiceEndpoints,
+    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, ResolvedRoute, RouteKind, WeightedService,
 };
 
 use crate::openshift::claims::AdmittedRoute;
@@ -26,7 +26,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
         .backends
         .iter()
         .filter(|backend| backend.weight > 0 || keeps_clients)
-        .map(|backend| ServiceEndpoints {
+        .map(|backend| WeightedService {
             service: backend.service.clone(),
             port: None,
             weight: u32::from(backend.weight),

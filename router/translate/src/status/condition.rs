@@ -1,6 +1,6 @@
 //! Conditions, without times.
 
-use router_api::resources::Refused;
+use router_api::resources::RejectedManifest;
 use serde_json::{Map, Value, json};
 
 use crate::status::rejection::RejectReason;
@@ -44,12 +44,12 @@ impl Condition {
 }
 
 /// The condition of an object whose newest version is rejected and that has no accepted version.
-pub fn invalid_manifest(refused: &Refused) -> Condition {
+pub fn invalid_manifest(refused: &RejectedManifest) -> Condition {
     Condition::new("Admitted", false, RejectReason::InvalidManifest.as_str(), refused.problem.clone())
 }
 
 /// The condition of an object whose newest version is rejected while an earlier one is in force.
-pub fn last_good_serves(refused: &Refused) -> Condition {
+pub fn last_good_serves(refused: &RejectedManifest) -> Condition {
     let message = format!("{}; the last good version goes on serving", refused.problem);
     Condition::new("ManifestValid", false, "InvalidManifest", message)
 }

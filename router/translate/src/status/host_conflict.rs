@@ -17,7 +17,7 @@ pub struct HostOwner {
 impl HostOwner {
     /// The conflict with an object that claims the host and was created later.
     pub fn conflict(&self, host: String, loser: ObjectRef, created: Created) -> HostConflict {
-        let held = Held::Host(self.created.seniority(created));
+        let held = WinningClaim::Host(self.created.seniority(created));
         HostConflict { host, winner: self.object.clone(), loser, held }
     }
 }
@@ -33,12 +33,12 @@ pub struct HostConflict {
     /// The object that was compared with it: the oldest one of its API that claims the host.
     pub loser: ObjectRef,
     /// What the winner owns.
-    pub held: Held,
+    pub held: WinningClaim,
 }
 
 /// What the winner of a conflict owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum WinningClaim {
     /// The host itself, and why it takes precedence.
     Host(Seniority),
     /// The host or one beside it, on a router that admits wildcards (docs/openshift.md#wildcard-claims).
@@ -60,18 +60,24 @@ impl HostConflict {
         let winner = name(&self.winner, reader);
         if self.winner.key.namespace != reader.key.namespace {
             return match &self.held {
-                Held::Host(seniority) if self.loser == *reader => {
+                WinningClaim::Host(seniority) if self.loser == *reader => {
                     (format!("{winner} holds"), format!(" and {}", seniority.than(&reader.key.name)))
                 }
-                Held::Host(seniority) => (format!("{winner} holds"), format!(" and {}", seniority.words())),
-                Held::HostOfDomain | Held::Wildcard(_) => (format!("{winner} holds host"), String::new()),
+                WinningClaim::Host(seniority) => (format!("{winner} holds"), format!(" and {}", seniority.words())),
+                WinningClaim::HostOfDomain | WinningClaim::Wildcard(_) => {
+                    (format!("{winner} holds host"), String::new())
+                }
             };
         }
         let key = &self.winner.key;
         match &self.held {
-            Held::Host(seniority) => (format!("{winner} already exposes"), format!(" and {}", seniority.words())),
-            Held::HostOfDomain => (format!("route {key} has host"), String::new()),
-            Held::Wildcard(domain) => (format!("wildcard route {key} has host *.{domain}, blocking"), String::new()),
+            WinningClaim::Host(seniority) => {
+                (format!("{winner} already exposes"), format!(" and {}", seniority.words()))
+            }
+            WinningClaim::HostOfDomain => (format!("route {key} has host"), String::new()),
+            WinningClaim::Wildcard(domain) => {
+                (format!("wildcard route {key} has host *.{domain}, blocking"), String::new())
+            }
         }
     }
 }
@@ -109,7 +115,7 @@ mod tests {
         ObjectRef { kind, key: ObjectKey::new(namespace, name) }
     }
 
-    fn conflict(host: &str, winner: ObjectRef, loser: ObjectRef, held: Held) -> HostConflict {
+    fn conflict(host: &str, winner: ObjectRef, loser: ObjectRef, held: WinningClaim) -> HostConflict {
         HostConflict { host: host.to_owned(), winner, loser, held }
     }
 
@@ -118,17 +124,25 @@ mod tests {
         let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
         let reader = object(Kind::Route, "shop", "own");
         for (winner, held, words) in [
-            (&near, Held::Host(Seniority::Older), "route near already exposes h.test and is older"),
-            (&far, Held::Host(Seniority::Older), "a route in another namespace holds h.test and is older than own"),
+            (&near, WinningClaim::Host(Seniority::Older), "route near already exposes h.test and is older"),
             (
                 &far,
-                Held::Host(Seniority::SameTime),
+                WinningClaim::Host(Seniority::Older),
+                "a route in another namespace holds h.test and is older than own",
+            ),
+            (
+                &far,
+                WinningClaim::Host(Seniority::SameTime),
                 "a route in another namespace holds h.test and comes before own, as both were created at the same time",
             ),
-            (&near, Held::HostOfDomain, "route shop/near has host h.test"),
-            (&near, Held::Wildcard("test".to_owned()), "wildcard route shop/near has host *.test, blocking h.test"),
-            (&far, Held::HostOfDomain, "a route in another namespace holds host h.test"),
-            (&far, Held::Wildcard("test".to_owned()), "a route in another namespace holds host h.test"),
+            (&near, WinningClaim::HostOfDomain, "route shop/near has host h.test"),
+            (
+                &near,
+                WinningClaim::Wildcard("test".to_owned()),
+                "wildcard route shop/near has host *.test, blocking h.test",
+            ),
+            (&far, WinningClaim::HostOfDomain, "a route in another namespace holds host h.test"),
+            (&far, WinningClaim::Wildcard("test".to_owned()), "a route in another namespace holds host h.test"),
         ] {
             assert_eq!(conflict("h.test", winner.clone(), reader.clone(), held).message(&reader), words);
         }
@@ -137,7 +151,7 @@ mod tests {
     #[test]
     fn a_reader_is_compared_only_where_it_was() {
         let (winner, loser) = (object(Kind::HttpRoute, "secret", "web"), object(Kind::HttpProxy, "shop", "root"));
-        let lost = conflict("h.test", winner, loser.clone(), Held::Host(Seniority::Older));
+        let lost = conflict("h.test", winner, loser.clone(), WinningClaim::Host(Seniority::Older));
         let own = "an HTTPRoute in another namespace holds h.test and is older than root";
         let others = "an HTTPRoute in another namespace holds h.test and is older";
         assert_eq!(lost.message(&loser), own);
@@ -150,7 +164,7 @@ mod tests {
     fn hosts_of_one_winner_share_a_message() {
         let reader = object(Kind::HttpRoute, "shop", "own");
         let lost = |host: &str, winner: &ObjectRef| {
-            conflict(host, winner.clone(), reader.clone(), Held::Host(Seniority::Older))
+            conflict(host, winner.clone(), reader.clone(), WinningClaim::Host(Seniority::Older))
         };
         let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
         let all = [lost("b.test", &near), lost("c.test", &far), lost("a.test", &near)];
@@ -166,12 +180,12 @@ mod tests {
         prop::sample::select(Kind::ALL.to_vec())
     }
 
-    fn held() -> impl Strategy<Value = Held> {
+    fn held() -> impl Strategy<Value = WinningClaim> {
         let order = prop::sample::select(&[Seniority::Older, Seniority::SameTime, Seniority::ByName][..]);
         prop_oneof![
-            order.prop_map(Held::Host),
-            Just(Held::HostOfDomain),
-            Just(Held::Wildcard("domain.test".to_owned()))
+            order.prop_map(WinningClaim::Host),
+            Just(WinningClaim::HostOfDomain),
+            Just(WinningClaim::Wildcard("domain.test".to_owned()))
         ]
     }
 

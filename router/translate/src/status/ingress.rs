@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use router_api::openshift::route::WildcardPolicy;
 use router_model::names::RouterName;
-use router_model::persistent::Same;
+use router_model::persistent::Identity;
 use serde_json::{Value, json};
 
 use crate::status::condition::Condition;
@@ -37,10 +37,10 @@ impl RouterIdentity {
 
 /// The entries of one Route, in order of router.
 #[derive(Clone)]
-pub struct Ingress(Stored);
+pub struct Ingress(StoredIngress);
 
 #[derive(Clone)]
-enum Stored {
+enum StoredIngress {
     /// One router serves the host, without further remarks.
     Admitted {
         host: Arc<str>,
@@ -52,37 +52,37 @@ enum Stored {
 impl Ingress {
     /// The only entry of a route without wildcard, by the router that serves it.
     pub fn admitted(host: Arc<str>, router: Arc<RouterIdentity>) -> Self {
-        Ingress(Stored::Admitted { host, router })
+        Ingress(StoredIngress::Admitted { host, router })
     }
 
     /// The given entries.
     pub fn new(entries: Vec<IngressEntry>) -> Self {
-        Ingress(Stored::Entries(entries.into()))
+        Ingress(StoredIngress::Entries(entries.into()))
     }
 
     /// The entries.
     pub fn to_vec(&self) -> Vec<IngressEntry> {
         match &self.0 {
-            Stored::Admitted { host, router } => {
+            StoredIngress::Admitted { host, router } => {
                 vec![router.entry(host, WildcardPolicy::None, router.admitted.clone())]
             }
-            Stored::Entries(entries) => entries.to_vec(),
+            StoredIngress::Entries(entries) => entries.to_vec(),
         }
     }
 
     /// True if there are no entries: no router selects the route.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Stored::Entries(entries) if entries.is_empty())
+        matches!(&self.0, StoredIngress::Entries(entries) if entries.is_empty())
     }
 }
 
-impl Same for Ingress {
+impl Identity for Ingress {
     fn same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Stored::Admitted { host: a, router: one }, Stored::Admitted { host: b, router: other }) => {
+            (StoredIngress::Admitted { host: a, router: one }, StoredIngress::Admitted { host: b, router: other }) => {
                 a == b && one.same(other)
             }
-            (Stored::Entries(one), Stored::Entries(other)) => one.same(other),
+            (StoredIngress::Entries(one), StoredIngress::Entries(other)) => one.same(other),
             _ => false,
         }
     }

@@ -8,7 +8,7 @@ use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectKey, ObjectRef};
-use router_model::persistent::Sorted;
+use router_model::persistent::OrderedMap;
 use serde_json::{Value, json};
 
 use crate::status::controller::ControllerStatus;
@@ -20,16 +20,16 @@ use crate::status::object_status::ObjectStatus;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusReport {
     /// `status.ingress[]` of every Route, in order of router; empty if no router selects the route.
-    pub routes: Sorted<ObjectKey, Ingress>,
+    pub routes: OrderedMap<ObjectKey, Ingress>,
     /// Status of every IngressController.
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
     /// The routers whose entries are ours.
     pub routers: BTreeSet<RouterName>,
     /// Status of objects of other kinds.
-    pub others: Sorted<ObjectRef, Arc<ObjectStatus>>,
+    pub others: OrderedMap<ObjectRef, Arc<ObjectStatus>>,
     /// Routes that lost all or some of their requests to an older object. For operators: unlike the statuses, this
     /// names routes of other namespaces.
-    pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
+    pub conflicts: OrderedMap<ObjectKey, Arc<[Conflict]>>,
 }
 
 /// Types of our conditions in a Route's entries, in an IngressController's status, and in statuses of other kinds.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectKey, ObjectRef};
-use router_model::persistent::Same;
+use router_model::persistent::Identity;
 use serde_json::{Value, json};
 
 use crate::status::condition::Condition;

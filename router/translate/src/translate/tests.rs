@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
-use router_api::resources::Slot;
+use router_api::resources::Versions;
 use router_api::testing::{controller, good, refused, resources, route, slice};
 use router_model::field::FieldPath;
 use router_model::names::Hostname;
@@ -187,10 +187,10 @@ fn an_empty_path_and_a_slash_are_two_claims_and_the_older_serves() {
 fn a_refused_version_leaves_the_last_good_one_serving() {
     let mut resources = resources([route("a/r", 1, json!({ "host": "h.test" }))]);
     let key = ObjectKey::new("a", "r");
-    let last_good = resources.routes.slot(&key).unwrap().good.clone();
+    let last_good = resources.routes.versions_of(&key).unwrap().accepted.clone();
     let newer = route("a/r", 1, json!({ "host": "UPPER.test" }));
     let problem = refused(newer.clone(), "r.yaml:9: spec.host: Invalid value");
-    resources.routes.insert(key.clone(), Slot { good: last_good, refused: Some(problem.clone()) });
+    resources.routes.insert(key.clone(), Versions { accepted: last_good, rejected: Some(problem.clone()) });
     let translation = translate(&resources, &Settings::default());
     assert_eq!(translation.table.routers[0].routes.len(), 1);
     let entry = &translation.report.routes[&key].to_vec()[0];
@@ -205,7 +205,7 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
         )
     );
 
-    resources.routes.insert(key.clone(), Slot { good: None, refused: Some(problem) });
+    resources.routes.insert(key.clone(), Versions { accepted: None, rejected: Some(problem) });
     let translation = translate(&resources, &Settings::default());
     assert!(translation.table.routers[0].routes.is_empty());
     assert_eq!(verdict(&translation, "a/r"), "InvalidManifest: r.yaml:9: spec.host: Invalid value");
@@ -234,7 +234,7 @@ fn a_route_without_an_accepted_version_is_reported_by_the_routers_that_select_it
         let mut resources = resources(routers.clone());
         let key = ObjectKey::new("shop", "cart");
         let problem = refused(object, "r.yaml:9: spec.host: Invalid value");
-        resources.routes.insert(key.clone(), Slot { good: None, refused: Some(problem) });
+        resources.routes.insert(key.clone(), Versions { accepted: None, rejected: Some(problem) });
         let entries = translate(&resources, &Settings::default()).report.routes[&key].to_vec();
         assert!(entries.iter().all(|entry| entry.conditions[0].reason == "InvalidManifest"));
         entries.into_iter().map(|entry| (entry.router_name.to_string(), entry.wildcard_policy)).collect()

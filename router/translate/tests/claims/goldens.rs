@@ -12,7 +12,7 @@ use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;
 use router_translate::explain::explain;
-use router_translate::explain::explanation::Step as ObjectStatus;
+use router_translate::explain::explanation::ExplanationStep as ObjectStatus;
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
 use router_translate::status::report::StatusReport;

@@ -7,8 +7,8 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{
-    Cluster, Endpoints, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints,
-    VirtualHost,
+    Cluster, Endpoints, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost,
+    WeightedService,
 };
 
 use crate::certificates::Certificates;
@@ -136,8 +136,8 @@ impl Hosts<'_> {
         services.iter().flat_map(|service| self.service(service)).collect()
     }
 
-    fn service(self, service: &ServiceEndpoints) -> Vec<String> {
-        let ServiceEndpoints { service: name, port, weight, key: _, policy } = service;
+    fn service(self, service: &WeightedService) -> Vec<String> {
+        let WeightedService { service: name, port, weight, key: _, policy } = service;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let endpoints: Vec<String> = self
             .1

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::{Outcome, parse};
-use router_api::resources::{Refused, Resources};
+use router_api::parse::{ParseOutcome, parse};
+use router_api::resources::{RejectedManifest, Resources};
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
 use router_model::object::{Manifest, ObjectKey, Origin};
@@ -95,16 +95,16 @@ impl World {
         let parsed = parse(value.clone(), Origin::default(), &self.defaults(), cache);
         let warnings = parsed.warnings.iter().map(ToString::to_string).collect();
         let read = match parsed.outcome {
-            Outcome::Good(object) => {
+            ParseOutcome::Good(object) => {
                 let key = object.key().clone();
                 let errors = object.material_errors().iter().map(ToString::to_string).collect();
                 Read { kind: object.kind(), key, good: Some(object), refused: None, errors, warnings }
             }
-            Outcome::Refused { kind, key, errors, manifest } => {
+            ParseOutcome::Refused { kind, key, errors, manifest } => {
                 let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 Read { kind, key, good: None, refused: Some(refused(errors[0].clone(), manifest)), errors, warnings }
             }
-            Outcome::UnknownKind { .. } | Outcome::Unidentified(_) => return None,
+            ParseOutcome::UnknownKind { .. } | ParseOutcome::Unidentified(_) => return None,
         };
         Some(read)
     }
@@ -115,7 +115,7 @@ pub struct Read {
     pub kind: Kind,
     pub key: ObjectKey,
     pub good: Option<Object>,
-    refused: Option<Arc<Refused>>,
+    refused: Option<Arc<RejectedManifest>>,
     pub errors: Vec<String>,
     warnings: Vec<String>,
 }
@@ -138,8 +138,8 @@ impl Read {
     }
 }
 
-fn refused(problem: String, manifest: Manifest) -> Arc<Refused> {
-    Arc::new(Refused { problem, manifest })
+fn refused(problem: String, manifest: Manifest) -> Arc<RejectedManifest> {
+    Arc::new(RejectedManifest { problem, manifest })
 }
 
 fn documents(text: &str) -> Vec<Value> {

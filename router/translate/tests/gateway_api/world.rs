@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
@@ -278,7 +278,7 @@ pub fn good(mut value: Value) -> Object {
         value["apiVersion"] = json!(kind.api_version());
     }
     match parse(value.clone(), Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome {
-        Outcome::Good(object) => object,
+        ParseOutcome::Good(object) => object,
         other => panic!("{value} is refused: {other:?}"),
     }
 }
@@ -367,7 +367,7 @@ fn answer(endpoints: &Endpoints, found: &RequestMatch<'_>) -> String {
 
 /// `namespace/service×weight` of each; the namespace only if it is not the route's, `!500` if the backend fails.
 fn shares(endpoints: &Endpoints, cluster: &Cluster) -> String {
-    let one = |service: &router_table::table::ServiceEndpoints| {
+    let one = |service: &router_table::table::WeightedService| {
         let policy = service.policy.as_deref();
         let namespace =
             policy.and_then(|policy| policy.namespace.as_ref()).map(|ns| format!("{ns}/")).unwrap_or_default();

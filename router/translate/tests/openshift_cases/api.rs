@@ -2,12 +2,12 @@
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::Outcome;
+use router_api::parse::ParseOutcome;
 use router_api::update::parse_update;
 use router_model::certificate::MaterialCache;
 use router_model::field::FieldError;
 use router_model::object::Origin;
-use router_table::policy::header_value::{Direction, HeaderValue};
+use router_table::policy::header_value::{HeaderValue, MessageDirection};
 use serde_json::{Value, json};
 
 use crate::certificates::Materials;
@@ -70,11 +70,11 @@ pub fn validation(case: &Value, _: &[Value]) -> Vec<String> {
     if let Some(count) = expect["warning_count"].as_u64() {
         return differ("warnings", parsed.warnings.len() as u64, count);
     }
-    let is_good = matches!(parsed.outcome, Outcome::Good(_));
+    let is_good = matches!(parsed.outcome, ParseOutcome::Good(_));
     let valid = expect.get("valid").or_else(|| expect.get("accepted")).and_then(Value::as_bool);
     let mut found = differ(format!("valid ({:?})", parsed.outcome), Some(is_good), valid);
     match &parsed.outcome {
-        Outcome::Good(Object::Route(route)) => {
+        ParseOutcome::Good(Object::Route(route)) => {
             if let Some(result) = expect.get("result") {
                 let stored = route.manifest.value();
                 for (member, value) in result.as_object().unwrap() {
@@ -82,7 +82,7 @@ pub fn validation(case: &Value, _: &[Value]) -> Vec<String> {
                 }
             }
         }
-        Outcome::Refused { errors, .. } => {
+        ParseOutcome::Refused { errors, .. } => {
             for wanted in expect["errors"].as_array().into_iter().flatten() {
                 let (field, kind) = (wanted["field"].as_str().unwrap(), wanted["kind"].as_str().unwrap());
                 let matches = |error: &FieldError| error.path.to_string() == field && error.message.starts_with(kind);
@@ -114,7 +114,8 @@ fn with_secret(flat: &Value, secret: &Value, expect: &Value) -> Vec<String> {
 /// True if a header may have this value.
 pub fn header_value(case: &Value, _: &[Value]) -> Vec<String> {
     let object = &case["objects"][0];
-    let direction = if object["direction"] == "request" { Direction::Request } else { Direction::Response };
+    let direction =
+        if object["direction"] == "request" { MessageDirection::Request } else { MessageDirection::Response };
     let outcome = HeaderValue::parse(object["value"].as_str().unwrap(), direction);
     differ(format!("{object} ({outcome:?})"), Some(outcome.is_ok()), case["expect"]["valid"].as_bool())
 }

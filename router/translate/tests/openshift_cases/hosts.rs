@@ -3,7 +3,7 @@
 use router_api::defaults::Defaults;
 use router_api::object::Object;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
-use router_api::parse::{Outcome, parse};
+use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Objects;
 use router_api::update::parse_update;
 use router_model::certificate::MaterialCache;
@@ -12,7 +12,7 @@ use router_model::object::Origin;
 use router_translate::domain_lists::DomainLists;
 use router_translate::openshift::claims::cross_api::OtherApiClaims;
 use router_translate::openshift::claims::host::effective_host;
-use router_translate::openshift::claims::{Policy, admit};
+use router_translate::openshift::claims::{AdmissionPolicy, admit};
 use serde_json::{Value, json};
 
 use crate::differ;
@@ -31,7 +31,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     let mut flat = case["objects"][0].clone();
     let expected = case["expect"]["domain"].as_str().unwrap();
     flat["wildcardPolicy"] = json!("Subdomain");
-    let policy = Policy {
+    let policy = AdmissionPolicy {
         domain: String::new(),
         ownership: NamespaceOwnership::Strict,
         wildcards: WildcardAdmission::WildcardsAllowed,
@@ -39,7 +39,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     };
     // A wildcard needs a host.
     let outcome = crate::world::read(manifest(&flat)).outcome;
-    let Outcome::Good(Object::Route(route)) = outcome else { return differ("domain", "", expected) };
+    let ParseOutcome::Good(Object::Route(route)) = outcome else { return differ("domain", "", expected) };
     let decisions = admit(&policy, [&route], &Objects::default(), &OtherApiClaims::default()).decisions;
     let domain = match decisions[0].outcome.as_ref().map(|admitted| admitted.host().clone()) {
         Ok(HostMatch::Wildcard(domain)) => domain.to_string(),
@@ -55,7 +55,7 @@ pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
         return match object.get("dnsSuffix") {
             Some(suffix) => suffix_check(suffix, expect),
             None if object.get("host").is_some() => {
-                let valid = matches!(crate::world::read(manifest(object)).outcome, Outcome::Good(_));
+                let valid = matches!(crate::world::read(manifest(object)).outcome, ParseOutcome::Good(_));
                 differ("valid", Some(valid), expect["valid"].as_bool())
             }
             None => generation(object, &case["policy"], expect),
@@ -80,7 +80,7 @@ pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
     };
     let no_errors = expect["error_count"].as_u64().unwrap_or(0) == 0;
     match parsed.outcome {
-        Outcome::Good(Object::Route(route)) => {
+        ParseOutcome::Good(Object::Route(route)) => {
             let host =
                 if route.host_generated { case["policy"]["generated_host"].as_str().unwrap() } else { &route.host };
             let mut found = differ("taken", true, no_errors);
@@ -88,7 +88,7 @@ pub fn assignment(case: &Value, _: &[Value]) -> Vec<String> {
             found
         }
         // Upstream's table stops before validation, which rejects a wildcard without a host.
-        Outcome::Refused { errors, .. } => {
+        ParseOutcome::Refused { errors, .. } => {
             let only_validation = new["host"] == "" && new["wildcardPolicy"] == "Subdomain" && errors.len() == 1;
             differ(format!("taken ({errors:?})"), only_validation, no_errors)
         }
@@ -101,7 +101,7 @@ fn suffix_check(suffix: &Value, expect: &Value) -> Vec<String> {
     let route = json!({ "namespace": "ns", "name": "name" });
     let parsed = parse(manifest(&route), Origin::default(), &defaults, &mut MaterialCache::new());
     let host = match parsed.outcome {
-        Outcome::Good(Object::Route(route)) => Some(route.host.to_string()),
+        ParseOutcome::Good(Object::Route(route)) => Some(route.host.to_string()),
         _ => None,
     };
     let expected = expect["effective_suffix"].as_str().map(|suffix| format!("name-ns.{suffix}"));
@@ -111,7 +111,7 @@ fn suffix_check(suffix: &Value, expect: &Value) -> Vec<String> {
 fn generation(object: &Value, policy: &Value, expect: &Value) -> Vec<String> {
     let defaults = Defaults { cluster_domain: policy["dnsSuffix"].as_str().unwrap().to_owned() };
     let parsed = parse(manifest(object), Origin::default(), &defaults, &mut MaterialCache::new());
-    let Outcome::Good(Object::Route(route)) = parsed.outcome else { return vec!["refused".to_owned()] };
+    let ParseOutcome::Good(Object::Route(route)) = parsed.outcome else { return vec!["refused".to_owned()] };
     differ("host", &*route.host, expect["host"].as_str().unwrap())
 }
 

@@ -117,7 +117,7 @@ pub fn entries(case: &Value, _: &[Value]) -> Vec<String> {
             let manifest = route(object, &tls);
             // Passthrough Routes with a path or with policy Allow are invalid.
             let outcome = read(manifest.clone()).outcome;
-            if !matches!(outcome, router_api::parse::Outcome::Good(_)) {
+            if !matches!(outcome, router_api::parse::ParseOutcome::Good(_)) {
                 continue;
             }
             admitted += 1;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use router_api::defaults::Defaults;
 use router_api::object::Object;
-use router_api::parse::{Outcome, Parsed, parse};
-use router_api::resources::{Refused, Resources};
+use router_api::parse::{ParseOutcome, Parsed, parse};
+use router_api::resources::{RejectedManifest, Resources};
 use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, Origin};
@@ -24,7 +24,7 @@ pub fn read(value: Value) -> Parsed {
 /// The object of a valid manifest.
 pub fn good(value: Value) -> Object {
     match read(value.clone()).outcome {
-        Outcome::Good(object) => object,
+        ParseOutcome::Good(object) => object,
         other => panic!("{value} is refused: {other:?}"),
     }
 }
@@ -146,9 +146,9 @@ impl World {
     /// Inserts an object; a rejected one is recorded as rejected.
     pub fn insert(&mut self, value: Value) {
         match read(value.clone()).outcome {
-            Outcome::Good(object) => self.resources.insert(&object),
-            Outcome::Refused { kind, key, errors, manifest } => {
-                let refused = Refused { problem: format!("{errors:?}"), manifest };
+            ParseOutcome::Good(object) => self.resources.insert(&object),
+            ParseOutcome::Refused { kind, key, errors, manifest } => {
+                let refused = RejectedManifest { problem: format!("{errors:?}"), manifest };
                 let last = self.resources.object(kind, &key);
                 self.resources.set(key, kind, last.as_ref(), Some(Arc::new(refused)));
             }

@@ -54,18 +54,18 @@ fn host(number: usize) -> String {
 }
 
 /// A self-signed certificate, ECDSA with P-256, and its key.
-pub struct Certificate {
+pub struct SelfSignedCertificate {
     /// PEM.
     pub certificate: String,
     /// PEM.
     pub key: String,
 }
 
-impl Certificate {
+impl SelfSignedCertificate {
     /// For every host.
-    pub fn generate() -> Result<Certificate> {
+    pub fn generate() -> Result<SelfSignedCertificate> {
         let made = rcgen::generate_simple_self_signed(["*.bench.test".to_owned()]).context("making a certificate")?;
-        Ok(Certificate { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
+        Ok(SelfSignedCertificate { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
     }
 
     /// Writes both into one file, and each into its own.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use self::setting::Setting;
-use super::names::{Certificate, Hosts};
+use self::setting::PeerSetting;
+use super::names::{Hosts, SelfSignedCertificate};
 use crate::bench::network::Middle;
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
@@ -20,8 +20,8 @@ mod setting;
 
 /// Starts one. It is ready when requests are answered.
 pub fn start(tools: &Tools, peer: Peer, hosts: Hosts, middle: &Middle, folder: &Path) -> Result<Running> {
-    Certificate::generate()?.write(folder)?;
-    let setting = Setting { cores: tools.cores, folder, middle, hosts };
+    SelfSignedCertificate::generate()?.write(folder)?;
+    let setting = PeerSetting { cores: tools.cores, folder, middle, hosts };
     let mut command = middle.netns.command(peer.program(&tools.root)?)?;
     let (name, file, config) = match peer {
         Peer::HaProxy => {

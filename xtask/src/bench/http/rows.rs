@@ -10,7 +10,7 @@ pub fn body() -> Vec<u8> {
 
 /// Action of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LoadKind {
     /// HTTP/1.1 requests on connections that stay.
     Requests {
         /// Over TLS.
@@ -40,7 +40,7 @@ pub struct Measure {
     /// Unit of the count.
     pub unit: &'static str,
     /// Action of a client.
-    pub kind: Kind,
+    pub kind: LoadKind,
     /// At a time.
     pub connections: usize,
     /// Whether it is measured with many hosts as well.
@@ -54,11 +54,11 @@ pub struct Measure {
 impl Measure {
     /// Whether its rate is measured once more, over all ways in [`super::turns`]: those of wrk's that have bars.
     pub fn is_in_turns(&self) -> bool {
-        self.bar.is_some() && matches!(self.kind, Kind::Requests { .. })
+        self.bar.is_some() && matches!(self.kind, LoadKind::Requests { .. })
     }
 }
 
-const SMALL: Kind = Kind::Requests { tls: false, method: "GET", path: "/", body: 0 };
+const SMALL: LoadKind = LoadKind::Requests { tls: false, method: "GET", path: "/", body: 0 };
 
 /// All of them.
 pub const MEASURES: [Measure; 7] = [
@@ -76,7 +76,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "tls",
         title: "TLS, keep-alive",
         unit: "requests",
-        kind: Kind::Requests { tls: true, method: "GET", path: "/", body: 0 },
+        kind: LoadKind::Requests { tls: true, method: "GET", path: "/", body: 0 },
         connections: 64,
         many: true,
         bar: Some(1.0),
@@ -86,7 +86,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "handshakes",
         title: "TLS, new connections",
         unit: "connections",
-        kind: Kind::Handshakes,
+        kind: LoadKind::Handshakes,
         connections: 16,
         many: true,
         bar: Some(1.15),
@@ -96,7 +96,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "h2",
         title: "HTTP/2, 8 streams",
         unit: "requests",
-        kind: Kind::Streams(8),
+        kind: LoadKind::Streams(8),
         connections: 16,
         many: true,
         bar: Some(0.9),
@@ -106,7 +106,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "download",
         title: "64 KiB down",
         unit: "requests",
-        kind: Kind::Requests { tls: false, method: "GET", path: "/64k", body: 0 },
+        kind: LoadKind::Requests { tls: false, method: "GET", path: "/64k", body: 0 },
         connections: 16,
         many: false,
         bar: None,
@@ -116,7 +116,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "upload",
         title: "64 KiB up",
         unit: "requests",
-        kind: Kind::Requests { tls: false, method: "POST", path: "/own/upload", body: BODY },
+        kind: LoadKind::Requests { tls: false, method: "POST", path: "/own/upload", body: BODY },
         connections: 16,
         many: false,
         bar: None,
@@ -126,7 +126,7 @@ pub const MEASURES: [Measure; 7] = [
         id: "websocket",
         title: "WebSocket echo",
         unit: "messages",
-        kind: Kind::Messages,
+        kind: LoadKind::Messages,
         connections: 64,
         many: false,
         bar: None,

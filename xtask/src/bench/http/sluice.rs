@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::backend::{ECHO_PORT, WEB_PORT};
-use super::names::{self, Certificate, Hosts};
+use super::names::{self, Hosts, SelfSignedCertificate};
 use super::ways::{HTTP_PORT, HTTPS_PORT, endpoints};
 use crate::bench::network::Middle;
 use crate::bench::tools::Tools;
@@ -20,7 +20,7 @@ const IN_A_FILE: usize = 1000;
 pub fn start(tools: &Tools, hosts: Hosts, middle: &Middle, folder: &Path) -> Result<Running> {
     let manifests = folder.join("manifests");
     fs::create_dir_all(&manifests)?;
-    let certificate = Certificate::generate()?;
+    let certificate = SelfSignedCertificate::generate()?;
     fs::write(manifests.join("router.yaml"), router(middle, &certificate))?;
     let names: Vec<String> = names::all(hosts).collect();
     for (number, part) in names.chunks(IN_A_FILE).enumerate() {
@@ -58,7 +58,7 @@ fn route(
     host: &str,
     path: Option<&str>,
     service: &str,
-    certificate: Option<&Certificate>,
+    certificate: Option<&SelfSignedCertificate>,
 ) -> Result<String> {
     let mut text = format!(
         "---
@@ -77,7 +77,7 @@ spec:
     insecureEdgeTerminationPolicy: Allow
 "
     );
-    if let Some(Certificate { certificate, key }) = certificate {
+    if let Some(SelfSignedCertificate { certificate, key }) = certificate {
         writeln!(text, "    certificate: |\n{}\n    key: |\n{}", indented(certificate), indented(key))?;
     }
     if let Some(path) = path {
@@ -92,7 +92,7 @@ fn indented(pem: &str) -> String {
 }
 
 /// The router with its default certificate, and both services.
-fn router(middle: &Middle, Certificate { certificate, key }: &Certificate) -> String {
+fn router(middle: &Middle, SelfSignedCertificate { certificate, key }: &SelfSignedCertificate) -> String {
     let block = |pem: &str| pem.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n");
     let mut text = format!(
         "apiVersion: operator.openshift.io/v1

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::lane::Lane;
 use super::load::outcome::Outcome;
-use super::rows::{Kind, Measure};
+use super::rows::{LoadKind, Measure};
 use super::ways::{HTTP_PORT, HTTPS_PORT};
 use crate::bench::network::Network;
 use crate::bench::programs::find;
@@ -29,11 +29,11 @@ pub fn missing() -> Vec<&'static str> {
 pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, milliseconds: u64) -> Result<Outcome> {
     let connections = measure.connections.to_string();
     match measure.kind {
-        Kind::Requests { .. } => {
+        LoadKind::Requests { .. } => {
             let said = output(&mut wrk(network, lane, measure, Some(milliseconds))?)?;
             of_wrk(&said)
         }
-        Kind::Streams(streams) => {
+        LoadKind::Streams(streams) => {
             let mut command = network.client.command("h2load")?;
             command.args(["--threads", THREADS, "--clients", &connections]);
             command.args(["--max-concurrent-streams", &streams.to_string()]);
@@ -47,16 +47,16 @@ pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, m
             let log = fs::read_to_string(&lane.files.log).with_context(|| format!("h2load has no log, but\n{said}"))?;
             of_log(&log, Duration::from_millis(milliseconds))
         }
-        Kind::Handshakes | Kind::Messages => {
+        LoadKind::Handshakes | LoadKind::Messages => {
             let mut command = network.client.command(&tools.load)?;
             let (role, port) = match measure.kind {
-                Kind::Messages => ("messages", HTTP_PORT),
+                LoadKind::Messages => ("messages", HTTP_PORT),
                 _ => ("handshakes", HTTPS_PORT),
             };
             command.args(["http-load", role, "--to", &lane.address(port).to_string()]);
             command.args(["--connections", &connections, "--milliseconds", &milliseconds.to_string()]);
             match measure.kind {
-                Kind::Messages => command.args(["--name", &lane.name]),
+                LoadKind::Messages => command.args(["--name", &lane.name]),
                 _ => command.arg("--names").arg(&lane.files.names),
             };
             Outcome::read(&output(&mut command)?)
@@ -69,7 +69,7 @@ pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, m
 /// # Errors
 /// When the measure is another's.
 pub fn wrk(network: &Network, lane: &Lane, measure: &Measure, milliseconds: Option<u64>) -> Result<Command> {
-    let Kind::Requests { tls, method, path, body } = measure.kind else {
+    let LoadKind::Requests { tls, method, path, body } = measure.kind else {
         bail!("wrk has no load for {}", measure.title)
     };
     let mut command = network.client.command_with_hosts("wrk", &lane.files.etc_hosts)?;

@@ -31,7 +31,7 @@ const GAP: Duration = Duration::from_millis(2);
 
 /// All that one way's client has done so far.
 struct Share {
-    client: Client,
+    client: ClientProcess,
     begin: Processor,
     elapsed: Duration,
     /// The machine's.
@@ -69,7 +69,7 @@ impl Share {
         let begin = Processor::of(&lane.processes()?)?;
         let machine = Processor::of(&[])?;
         let now = Instant::now();
-        let client = Client::start(tools::wrk(network, lane, measure, None)?)?;
+        let client = ClientProcess::start(tools::wrk(network, lane, measure, None)?)?;
         let mut share = Share { client, begin, elapsed: Duration::ZERO, used: Processor::default() };
         share.turn(now, machine)?;
         Ok(share)
@@ -113,13 +113,13 @@ impl Share {
 }
 
 /// A process that can be stopped; killed when it is dropped.
-struct Client {
+struct ClientProcess {
     said: String,
     child: Option<Child>,
 }
 
-impl Client {
-    fn start(mut command: Command) -> Result<Client> {
+impl ClientProcess {
+    fn start(mut command: Command) -> Result<ClientProcess> {
         use std::os::unix::process::CommandExt;
 
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -130,7 +130,7 @@ impl Client {
         unsafe { command.pre_exec(end_with_parent) };
         let said = text(&command);
         let child = command.spawn().with_context(|| format!("`{said}` cannot be run; `--install` gets it"))?;
-        Ok(Client { said, child: Some(child) })
+        Ok(ClientProcess { said, child: Some(child) })
     }
 
     fn tell(&self, signal: Signal) -> Result<()> {
@@ -153,7 +153,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // It may have ended meanwhile.
@@ -167,18 +167,18 @@ impl Drop for Client {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Client {
+    fn shell(script: &str) -> ClientProcess {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Client::start(command).unwrap()
+        ClientProcess::start(command).unwrap()
     }
 
-    fn state(client: &Client) -> char {
+    fn state(client: &ClientProcess) -> char {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", client.child.as_ref().unwrap().id())).unwrap();
         stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
     }
 
-    fn wait_until_it_is_stopped(client: &Client) {
+    fn wait_until_it_is_stopped(client: &ClientProcess) {
         let begin = Instant::now();
         while state(client) != 'T' {
             assert!(begin.elapsed() < Duration::from_secs(20), "it does not stop");

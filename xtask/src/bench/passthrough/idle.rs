@@ -16,7 +16,7 @@ pub const MANY: usize = 30_000;
 
 /// Memory of a number of connections on one way.
 #[derive(Clone, Copy)]
-pub struct Idle {
+pub struct IdleMemory {
     /// Which way.
     pub way: Way,
     /// How many; each was answered on at the end.
@@ -39,10 +39,10 @@ pub struct EachConnection {
     pub maps: f64,
 }
 
-impl Idle {
+impl IdleMemory {
     /// Bytes of one connection, with those of the direct way taken off the kernel's.
-    pub fn each(&self, direct: &Idle) -> EachConnection {
-        let each = |bytes: i64, of: &Idle| bytes as f64 / of.connections as f64;
+    pub fn each(&self, direct: &IdleMemory) -> EachConnection {
+        let each = |bytes: i64, of: &IdleMemory| bytes as f64 / of.connections as f64;
         EachConnection {
             user: each(self.added.pss, self),
             resident: each(self.added.rss, self),
@@ -54,7 +54,7 @@ impl Idle {
 
 /// Opens connections, from each of the client's addresses by a process of its own, measures, sends a byte there and back
 /// on each, and closes.
-pub fn hold(tools: &Tools, network: &Network, lane: &Lane, connections: usize) -> Result<Idle> {
+pub fn hold(tools: &Tools, network: &Network, lane: &Lane, connections: usize) -> Result<IdleMemory> {
     let processes = lane.processes()?;
     let pins = lane.pins();
     let measure = || Memory::of(&processes, pins.as_deref());
@@ -90,7 +90,7 @@ pub fn hold(tools: &Tools, network: &Network, lane: &Lane, connections: usize) -
     while sockets()? > sockets_before && begin.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(Idle {
+    Ok(IdleMemory {
         way: lane.way,
         connections: connections / clients.len() * clients.len(),
         added: after - before,

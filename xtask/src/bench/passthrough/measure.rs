@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::groups::{GROUPS, Group, Measure};
-use super::load::client::Outcome;
+use super::load::client::Amount;
 use super::load::protocol::Load;
 use super::ways::{Lane, Way};
 use crate::bench::bars::{Ratios, median};
@@ -121,7 +121,7 @@ pub fn rounds(
         for (at, group) in GROUPS.into_iter().enumerate().filter(|(_, group)| chosen(group)) {
             eprintln!("xtask: round {} of {rounds}: {}", round + 1, group.title);
             for (place, measure) in group.measures().into_iter().enumerate() {
-                let mut sums = vec![Some(Outcome::default()); lanes.len()];
+                let mut sums = vec![Some(Amount::default()); lanes.len()];
                 for _ in 0..parts {
                     for index in order(round, turn, lanes.len()) {
                         let part = one(tools, network, &lanes[index], measure, milliseconds, &mut columns[index])?;
@@ -130,7 +130,7 @@ pub fn rounds(
                     turn += 1;
                 }
                 for (column, sum) in columns.iter_mut().zip(sums) {
-                    column.rates[at][place].push(sum.as_ref().map(Outcome::rate));
+                    column.rates[at][place].push(sum.as_ref().map(Amount::rate));
                 }
             }
         }
@@ -161,7 +161,7 @@ fn one(
     measure: Measure,
     milliseconds: u32,
     column: &mut Column,
-) -> Result<Option<Outcome>> {
+) -> Result<Option<Amount>> {
     let processes = lane.processes()?;
     let (before, begin) = (Processor::of(&processes)?, Instant::now());
     let outcome = match lane.carry(tools, network, measure, milliseconds) {

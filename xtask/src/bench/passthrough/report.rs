@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result};
 
 use super::groups::{GROUPS, Group};
-use super::idle::{Idle, MANY};
+use super::idle::{IdleMemory, MANY};
 use super::measure::{Column, Plan};
 use super::plot;
 use super::ways::Way;
@@ -27,7 +27,7 @@ pub struct Results {
     /// By way; the first is the direct one.
     pub columns: Vec<Column>,
     /// By way, where it could be measured.
-    pub idle: Vec<Idle>,
+    pub idle: Vec<IdleMemory>,
     /// Connections that the kernel dialed, of those of the kernel path.
     pub steered: Option<u64>,
     /// Of the peers.
@@ -278,7 +278,7 @@ figures.\n
         self.steered.is_some_and(|steered| steered > 0)
     }
 
-    fn idle_on(&self, way: Way) -> Option<&Idle> {
+    fn idle_on(&self, way: Way) -> Option<&IdleMemory> {
         self.idle.iter().find(|idle| idle.way == way)
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::groups::Measure;
-use super::load::client::Outcome;
+use super::load::client::Amount;
 use super::load::hello::{Hello, NAME};
 use super::load::protocol::Load;
 use super::peers;
@@ -89,7 +89,7 @@ pub struct Lane {
     /// None on the direct way.
     router: Option<Running>,
     /// Sluice's kernel objects, of the kernel data path alone.
-    instance: Option<Instance>,
+    instance: Option<PinnedInstance>,
 }
 
 /// How long a router may take from its start to the first connection.
@@ -109,8 +109,10 @@ impl Lane {
         let router = match way {
             Way::Direct => None,
             Way::Kernel | Way::ByInterface | Way::Relay => {
-                let started =
-                    Instance { sluice: tools.sluice.clone(), name: format!("bench-{}-{number}", std::process::id()) };
+                let started = PinnedInstance {
+                    sluice: tools.sluice.clone(),
+                    name: format!("bench-{}-{number}", std::process::id()),
+                };
                 let running = started.start(way, &middle, &folder)?;
                 instance = (way != Way::Relay).then_some(started);
                 Some(running)
@@ -146,16 +148,16 @@ impl Lane {
 
     /// Where its kernel maps are pinned.
     pub fn pins(&self) -> Option<PathBuf> {
-        self.instance.as_ref().map(Instance::pins)
+        self.instance.as_ref().map(PinnedInstance::pins)
     }
 
     /// Connections that the kernel has dialed; `None` where it does not.
     pub fn dialed(&self) -> Result<Option<u64>> {
-        self.instance.as_ref().map(Instance::dialed).transpose()
+        self.instance.as_ref().map(PinnedInstance::dialed).transpose()
     }
 
     /// Makes a load on it.
-    pub fn carry(&self, tools: &Tools, network: &Network, measure: Measure, milliseconds: u32) -> Result<Outcome> {
+    pub fn carry(&self, tools: &Tools, network: &Network, measure: Measure, milliseconds: u32) -> Result<Amount> {
         let mut command = network.client.command(&tools.load)?;
         let to: Vec<String> = self.targets().iter().map(ToString::to_string).collect();
         let [load, hello] = [measure.load.name(), measure.hello.name()];
@@ -168,7 +170,7 @@ impl Lane {
         if !said.is_empty() {
             eprintln!("{}", said.trim());
         }
-        Outcome::read(&String::from_utf8_lossy(&output.stdout))
+        Amount::read(&String::from_utf8_lossy(&output.stdout))
     }
 
     /// A few messages there and back, after each hello.
@@ -181,12 +183,12 @@ impl Lane {
 }
 
 /// Sluice's name in the BPF file system.
-struct Instance {
+struct PinnedInstance {
     sluice: PathBuf,
     name: String,
 }
 
-impl Instance {
+impl PinnedInstance {
     fn start(&self, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
         let manifests = folder.join("manifests");
         fs::create_dir_all(&manifests)?;
@@ -224,7 +226,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for PinnedInstance {
     fn drop(&mut self) {
         // A clean end has removed the pins; this is for the other ends.
         let _ = fs::remove_dir_all(self.pins());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::defaults::Defaults;
-use crate::parse::{Outcome, Parsed, parse};
+use crate::parse::{ParseOutcome, Parsed, parse};
 
 const KINDS: [(&str, &str); 9] = [
     ("gateway.networking.k8s.io/v1", "GatewayClass"),
@@ -178,15 +178,15 @@ fn manifest(object: &Object) -> Option<Value> {
 /// Parses an object twice: as it is, and as it was stored. The results must be equal.
 fn check(object: Value) {
     match read(object).outcome {
-        Outcome::Good(first) => {
+        ParseOutcome::Good(first) => {
             let Some(stored) = manifest(&first) else { return };
             match read(stored.clone()).outcome {
-                Outcome::Good(second) => assert_eq!(manifest(&second), Some(stored)),
+                ParseOutcome::Good(second) => assert_eq!(manifest(&second), Some(stored)),
                 other => panic!("stored and refused: {stored} {other:?}"),
             }
         }
-        Outcome::Refused { errors, .. } | Outcome::Unidentified(errors) => assert!(!errors.is_empty()),
-        Outcome::UnknownKind { kind, .. } => panic!("{kind}"),
+        ParseOutcome::Refused { errors, .. } | ParseOutcome::Unidentified(errors) => assert!(!errors.is_empty()),
+        ParseOutcome::UnknownKind { kind, .. } => panic!("{kind}"),
     }
 }
 
@@ -194,7 +194,7 @@ fn check(object: Value) {
 fn the_specs_that_are_changed_below_are_good() {
     for (kind, spec) in good_specs().into_iter().enumerate() {
         let outcome = read(whole(kind, spec)).outcome;
-        assert!(matches!(outcome, Outcome::Good(_)), "{outcome:?}");
+        assert!(matches!(outcome, ParseOutcome::Good(_)), "{outcome:?}");
     }
 }
 

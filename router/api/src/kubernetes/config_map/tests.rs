@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::object::Object;
-use crate::parse::Outcome;
+use crate::parse::ParseOutcome;
 use crate::testing::{authority, config_map, parsed};
 
 fn read(data: Value) -> (Arc<ConfigMap>, Vec<String>) {
     let parsed = parsed(config_map("openshift-config/it", data));
-    let Outcome::Good(Object::ConfigMap(map)) = parsed.outcome else { panic!("{:?}", parsed.outcome) };
+    let ParseOutcome::Good(Object::ConfigMap(map)) = parsed.outcome else { panic!("{:?}", parsed.outcome) };
     (map, parsed.warnings.iter().map(ToString::to_string).collect())
 }
 

@@ -11,12 +11,12 @@ pub struct AppProtocol {
     /// As written.
     pub name: Arc<str>,
     /// Its meaning.
-    pub speaks: Speaks,
+    pub speaks: EndpointProtocol,
 }
 
 /// Protocol of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Speaks {
+pub enum EndpointProtocol {
     /// HTTP of any version.
     Http,
     /// HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3), as gRPC does.
@@ -41,7 +41,7 @@ impl AppProtocol {
         if let Some(texts) = texts {
             texts.share(&mut name);
         }
-        Some(AppProtocol { name, speaks: Speaks::of(written) })
+        Some(AppProtocol { name, speaks: EndpointProtocol::of(written) })
     }
 
     /// Whether it is HTTP/2 without TLS to Routes and to Contour's objects (docs/openshift.md#backends).
@@ -50,23 +50,23 @@ impl AppProtocol {
     }
 }
 
-impl Speaks {
+impl EndpointProtocol {
     /// Names are case-insensitive (RFC 6335 §5.1).
     fn of(name: &str) -> Self {
         match &*name.to_ascii_lowercase() {
-            "http" | "http/1.1" | "grpc-web" => Speaks::Http,
-            "h2c" | "kubernetes.io/h2c" | "http2" | "grpc" => Speaks::Http2,
-            "ws" | "kubernetes.io/ws" => Speaks::WebSocket,
-            "https" | "grpcs" => Speaks::Https,
-            "wss" | "kubernetes.io/wss" => Speaks::SecureWebSocket,
-            "tls" | "ssl" => Speaks::Tls,
-            _ => Speaks::Other,
+            "http" | "http/1.1" | "grpc-web" => EndpointProtocol::Http,
+            "h2c" | "kubernetes.io/h2c" | "http2" | "grpc" => EndpointProtocol::Http2,
+            "ws" | "kubernetes.io/ws" => EndpointProtocol::WebSocket,
+            "https" | "grpcs" => EndpointProtocol::Https,
+            "wss" | "kubernetes.io/wss" => EndpointProtocol::SecureWebSocket,
+            "tls" | "ssl" => EndpointProtocol::Tls,
+            _ => EndpointProtocol::Other,
         }
     }
 
     /// Whether it runs over TLS.
     pub fn is_tls(self) -> bool {
-        matches!(self, Speaks::Https | Speaks::SecureWebSocket | Speaks::Tls)
+        matches!(self, EndpointProtocol::Https | EndpointProtocol::SecureWebSocket | EndpointProtocol::Tls)
     }
 }
 
@@ -79,14 +79,14 @@ mod tests {
         let speaks = |name: &str| AppProtocol::of(Some(name), None).map(|protocol| protocol.speaks);
         for (name, expected) in [
             ("", None),
-            ("HTTP", Some(Speaks::Http)),
-            ("kubernetes.io/h2c", Some(Speaks::Http2)),
-            ("gRPC", Some(Speaks::Http2)),
-            ("kubernetes.io/ws", Some(Speaks::WebSocket)),
-            ("HTTPS", Some(Speaks::Https)),
-            ("kubernetes.io/wss", Some(Speaks::SecureWebSocket)),
-            ("example.com/http", Some(Speaks::Other)),
-            ("redis", Some(Speaks::Other)),
+            ("HTTP", Some(EndpointProtocol::Http)),
+            ("kubernetes.io/h2c", Some(EndpointProtocol::Http2)),
+            ("gRPC", Some(EndpointProtocol::Http2)),
+            ("kubernetes.io/ws", Some(EndpointProtocol::WebSocket)),
+            ("HTTPS", Some(EndpointProtocol::Https)),
+            ("kubernetes.io/wss", Some(EndpointProtocol::SecureWebSocket)),
+            ("example.com/http", Some(EndpointProtocol::Other)),
+            ("redis", Some(EndpointProtocol::Other)),
         ] {
             assert_eq!(speaks(name), expected, "{name}");
         }

@@ -1,11 +1,11 @@
 //! Values as segments; the table of refusals (`parse/tests/refusals.rs`) covers names and counts.
 
-use router_table::policy::header_value::{Converter, Expression, Fetch, Segment};
+use router_table::policy::header_value::{Converter, Expression, Fetch, ValuePart};
 
 use super::*;
 
 fn value(text: &str) -> HeaderValue {
-    HeaderValue::parse(text, Direction::Request).unwrap()
+    HeaderValue::parse(text, MessageDirection::Request).unwrap()
 }
 
 #[test]
@@ -26,18 +26,18 @@ fn values_are_text_and_expressions() {
         escaped: false,
     };
     let expected = [
-        Segment::Text("a % ".into()),
-        Segment::Expression(host),
-        Segment::Expression(certificate),
-        Segment::Text(" z".into()),
+        ValuePart::Text("a % ".into()),
+        ValuePart::Expression(host),
+        ValuePart::Expression(certificate),
+        ValuePart::Text(" z".into()),
     ];
     assert_eq!(found.segments(), expected);
-    assert_eq!(value("%%%%").segments(), [Segment::Text("%%".into())]);
+    assert_eq!(value("%%%%").segments(), [ValuePart::Text("%%".into())]);
 }
 
 #[test]
 fn every_fault_of_a_value_says_what_to_write() {
-    let fault = |text: &str| HeaderValue::parse(text, Direction::Response).unwrap_err();
+    let fault = |text: &str| HeaderValue::parse(text, MessageDirection::Response).unwrap_err();
     assert_eq!(fault("100%"), "'%' begins an expression %[…]; write %% for a percent sign");
     assert_eq!(fault("%[res.hdr(Host)"), "the '[' after '%' has no ']'; close the expression");
     assert_eq!(fault("%{+Q[ssl_c_der]"), "the '{' after '%' has no '}'; write for example %{+Q}[…]");
@@ -53,7 +53,7 @@ proptest::proptest! {
     fn any_text_is_read_or_refused(
         text in r"(%|%%|\{\+Q\}|\[|\]|\(|\)|,|req\.hdr|res\.hdr|ssl_c_der|lower|base64|Host|[ -~]|\PC){0,24}",
     ) {
-        for direction in [Direction::Request, Direction::Response] {
+        for direction in [MessageDirection::Request, MessageDirection::Response] {
             let Ok(value) = HeaderValue::parse(&text, direction) else { continue };
             // Written back in its shortest form, the value is the same.
             let written: String = value.segments().iter().map(|segment| written(segment, direction)).collect();
@@ -62,10 +62,10 @@ proptest::proptest! {
     }
 }
 
-fn written(segment: &Segment, direction: Direction) -> String {
+fn written(segment: &ValuePart, direction: MessageDirection) -> String {
     let expression = match segment {
-        Segment::Text(text) => return text.replace('%', "%%"),
-        Segment::Expression(expression) => expression,
+        ValuePart::Text(text) => return text.replace('%', "%%"),
+        ValuePart::Expression(expression) => expression,
     };
     let flags = [(expression.quoted, "+Q"), (expression.hexadecimal, "+X"), (expression.escaped, "+E")];
     let flags: Vec<&str> = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag).collect();

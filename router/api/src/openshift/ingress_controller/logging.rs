@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
-use router_table::policy::format::Fault;
+use router_table::policy::format::FormatError;
 use router_table::policy::log_format::LogFormat;
 
 use crate::fields::Fields;
@@ -26,7 +26,7 @@ const DEFAULT_MAX_LENGTH: i64 = 1024;
 
 /// Settings of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessLog {
+pub struct AccessLogSettings {
     /// `httpCaptureHeaders.request`.
     pub request_headers: Vec<HeaderCapture>,
     /// `httpCaptureHeaders.response`.
@@ -46,8 +46,8 @@ pub struct AccessLog {
 }
 
 /// Reads `logging`.
-pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
-    let mut log = AccessLog::default();
+pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLogSettings {
+    let mut log = AccessLogSettings::default();
     let mut access = logging.mapping("access", findings);
     if access.is_present() {
         log.syslog = destination(&mut access, &mut log.without_effect, findings);
@@ -74,11 +74,11 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
 }
 
 /// Reads `httpLogFormat`. A format with an unknown field has no effect.
-fn format(text: &str, path: FieldPath, log: &mut AccessLog, findings: &mut Findings) {
+fn format(text: &str, path: FieldPath, log: &mut AccessLogSettings, findings: &mut Findings) {
     match LogFormat::read(text) {
         Ok(format) => log.format = Some(format),
-        Err(Fault::Malformed(fault)) => findings.error(path, format!("Invalid value: {text:?}: {fault}")),
-        Err(Fault::Unknown(field)) => {
+        Err(FormatError::Malformed(fault)) => findings.error(path, format!("Invalid value: {text:?}: {fault}")),
+        Err(FormatError::Unknown(field)) => {
             let message = format!("{field} cannot be written here, so lines have their usual form; leave it out");
             findings.warn(path.clone(), message);
             log.format_without_effect.push(path);

@@ -12,7 +12,7 @@ use super::*;
 use crate::object::Object;
 use crate::openshift::ingress_controller::publishing::PublishingKind;
 use crate::openshift::ingress_controller::tuning::MaxConnections;
-use crate::parse::Outcome;
+use crate::parse::ParseOutcome;
 use crate::testing::{controller, good, parsed, refusals};
 
 fn controller_of(spec: Value) -> std::sync::Arc<IngressController> {
@@ -125,10 +125,10 @@ fn a_port_for_statistics_has_no_effect_and_the_others_have() {
 fn logged(access: serde_json::Value) -> Result<Vec<String>, Vec<String>> {
     let object = controller("c", json!({ "logging": { "access": access } }));
     match parsed(object).outcome {
-        Outcome::Good(Object::IngressController(found)) => {
+        ParseOutcome::Good(Object::IngressController(found)) => {
             Ok(found.without_effect.iter().map(|path| path.to_string().replace("spec.logging.access.", "")).collect())
         }
-        Outcome::Refused { errors, .. } => {
+        ParseOutcome::Refused { errors, .. } => {
             Err(errors.iter().map(|error| error.to_string().replace("spec.logging.access.", "")).collect())
         }
         other => panic!("{other:?}"),

@@ -4,7 +4,7 @@
 //! a UUID. Others are rejected by name.
 
 use router_model::field::{FieldPath, Findings};
-use router_table::policy::format::{Dialect, Fault, Piece};
+use router_table::policy::format::{Dialect, FormatError, Piece};
 use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 use crate::fields::Fields;
@@ -36,11 +36,11 @@ pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &m
     let name = name?.into();
     match read(format) {
         Ok(parts) => Some(UniqueId { name, parts: parts.into() }),
-        Err(Fault::Malformed(fault)) => {
+        Err(FormatError::Malformed(fault)) => {
             findings.error(path, format!("Invalid value: {format:?}: {fault}"));
             None
         }
-        Err(Fault::Unknown(field)) => {
+        Err(FormatError::Unknown(field)) => {
             let message = format!(
                 "{field} cannot be written here, so the header is not sent; use %ci, %cp, %fi, %fp, %Ts, %ms, %rt, \
                  %pid and %[uuid]"
@@ -60,7 +60,7 @@ const DIALECT: Dialect<UniqueIdField> = Dialect {
     field,
 };
 
-fn read(format: &str) -> Result<Vec<UniqueIdPart>, Fault> {
+fn read(format: &str) -> Result<Vec<UniqueIdPart>, FormatError> {
     let part = |piece| match piece {
         Piece::Text(text) => UniqueIdPart::Text(text),
         Piece::Field(what, flagged) => {
@@ -144,10 +144,10 @@ mod tests {
             ("%{+Q}ci", "%{+Q}"),
             ("%[uuid(7)]", "%[uuid(7)]"),
         ] {
-            assert_eq!(read(format), Err(Fault::Unknown(field.to_owned())), "{format}");
+            assert_eq!(read(format), Err(FormatError::Unknown(field.to_owned())), "{format}");
         }
         for format in ["%", "%-", "a%", "%{+X", "%{+Z}ci", "%{}ci", "%[uuid", "a\nb", "ä", "%9"] {
-            assert!(matches!(read(format), Err(Fault::Malformed(_))), "{format}");
+            assert!(matches!(read(format), Err(FormatError::Malformed(_))), "{format}");
         }
     }
 }

@@ -59,7 +59,7 @@ impl RouteAnnotations {
             return None;
         }
         let (parsed, policy) = (RouteAnnotations::default(), RoutePolicy::default());
-        let mut reader = Reader { traffic, parsed, policy, findings };
+        let mut reader = AnnotationReader { traffic, parsed, policy, findings };
         for (name, text) in annotations {
             if ANNOTATIONS.contains(&name.as_str()) {
                 reader.read(name, text);
@@ -69,7 +69,7 @@ impl RouteAnnotations {
         }
         reader.read_limits(annotations);
         reader.read_together(annotations);
-        let Reader { parsed, policy, findings, .. } = reader;
+        let AnnotationReader { parsed, policy, findings, .. } = reader;
         let allow = allowlist::parse(annotations, findings);
         let parsed = RouteAnnotations { allow, policy: policy.shared(), ..parsed };
         (parsed != RouteAnnotations::default()).then(|| Box::new(parsed))
@@ -77,14 +77,14 @@ impl RouteAnnotations {
 }
 
 /// Reads annotations one by one.
-struct Reader<'r> {
+struct AnnotationReader<'r> {
     traffic: &'r Traffic,
     parsed: RouteAnnotations,
     policy: RoutePolicy,
     findings: &'r mut Findings,
 }
 
-impl Reader<'_> {
+impl AnnotationReader<'_> {
     fn warn(&mut self, annotation: &str, message: impl Into<String>) {
         self.findings.warn(FieldPath::of(&["metadata", "annotations", annotation]), message);
     }

@@ -1,10 +1,10 @@
 //! Verdicts on connections under rules of nftables and `iptables`, by kind of match.
 
 use super::*;
-use crate::netfilter::index::Index;
-use crate::netfilter::rule::{Comparison, Effect, Expression, Rule, Source, Span};
-use crate::netfilter::rules::{Base, Chain, Family, Hook, Kind};
-use crate::netfilter::verdict::Verdict;
+use crate::netfilter::index::RuleIndex;
+use crate::netfilter::rule::{Comparison, Effect, NftExpression, NftRule, RegisterSource, RegisterSpan};
+use crate::netfilter::rules::{Base, Chain, ChainType, Hook, NftFamily};
+use crate::netfilter::verdict::RuleVerdict;
 
 const REGISTER: usize = 16;
 const NEW: u32 = 8;
@@ -18,72 +18,74 @@ impl Firewall {
 }
 
 /// Continues if bytes of the IP header, or of the TCP header, equal these.
-fn is(source: Source, bytes: &[u8]) -> Vec<Expression> {
-    let span = Span { at: REGISTER, len: bytes.len() };
-    vec![Expression::Load(source, span), Expression::Compare(span, Comparison::Equal, bytes.into())]
+fn is(source: RegisterSource, bytes: &[u8]) -> Vec<NftExpression> {
+    let span = RegisterSpan { at: REGISTER, len: bytes.len() };
+    vec![NftExpression::Load(source, span), NftExpression::Compare(span, Comparison::Equal, bytes.into())]
 }
 
-fn to(address: [u8; 4]) -> Vec<Expression> {
-    is(Source::Network(16), &address)
+fn to(address: [u8; 4]) -> Vec<NftExpression> {
+    is(RegisterSource::Network(16), &address)
 }
 
-fn from(address: [u8; 4]) -> Vec<Expression> {
-    is(Source::Network(12), &address)
+fn from(address: [u8; 4]) -> Vec<NftExpression> {
+    is(RegisterSource::Network(12), &address)
 }
 
-fn to_port(port: u16) -> Vec<Expression> {
-    is(Source::Transport(2), &port.to_be_bytes())
+fn to_port(port: u16) -> Vec<NftExpression> {
+    is(RegisterSource::Transport(2), &port.to_be_bytes())
 }
 
-fn marked(mark: u32) -> Vec<Expression> {
-    is(Source::Meta(3), &mark.to_ne_bytes())
+fn marked(mark: u32) -> Vec<NftExpression> {
+    is(RegisterSource::Meta(3), &mark.to_ne_bytes())
 }
 
-fn in_state(state: u32) -> Vec<Expression> {
-    is(Source::Ct(0), &state.to_ne_bytes())
+fn in_state(state: u32) -> Vec<NftExpression> {
+    is(RegisterSource::Ct(0), &state.to_ne_bytes())
 }
 
-fn leaves_by(name: &str) -> Vec<Expression> {
-    is(Source::Meta(7), name.as_bytes())
+fn leaves_by(name: &str) -> Vec<NftExpression> {
+    is(RegisterSource::Meta(7), name.as_bytes())
 }
 
-fn does(verdict: Verdict) -> Vec<Expression> {
-    vec![Expression::Verdict(verdict)]
+fn does(verdict: RuleVerdict) -> Vec<NftExpression> {
+    vec![NftExpression::Verdict(verdict)]
 }
 
-fn translates() -> Vec<Expression> {
-    vec![Expression::Effect(Effect::Translate)]
+fn translates() -> Vec<NftExpression> {
+    vec![NftExpression::Effect(Effect::Translate)]
 }
 
-fn perhaps() -> Vec<Expression> {
-    vec![Expression::Perhaps(false)]
+fn perhaps() -> Vec<NftExpression> {
+    vec![NftExpression::Perhaps(false)]
 }
 
 /// A chain with rules whose handles count from 1.
-fn chain(name: &str, hook: Option<(Hook, Kind, bool)>, rules: &[&[Vec<Expression>]]) -> Chain {
+fn chain(name: &str, hook: Option<(Hook, ChainType, bool)>, rules: &[&[Vec<NftExpression>]]) -> Chain {
     let rules = rules.iter().enumerate();
-    let rules = rules.map(|(at, rule)| Rule { handle: at as u64 + 1, expressions: rule.concat() }).collect();
+    let rules = rules.map(|(at, rule)| NftRule { handle: at as u64 + 1, expressions: rule.concat() }).collect();
     let base = hook.map(|(hook, kind, drops)| Base { hook, priority: 0, kind, drops, devices: Vec::new() });
     Chain {
-        family: Family::Ip,
+        family: NftFamily::Ip,
         table: "t".into(),
         name: name.into(),
         base,
         rules,
-        index: Index::default(),
+        index: RuleIndex::default(),
         inert: false,
         plain: false,
     }
 }
 
-fn output(rules: &[&[Vec<Expression>]]) -> Chain {
-    chain("OUTPUT", Some((Hook::Output, Kind::Filter, false)), rules)
+fn output(rules: &[&[Vec<NftExpression>]]) -> Chain {
+    chain("OUTPUT", Some((Hook::Output, ChainType::Filter, false)), rules)
 }
 
 fn concerns(chains: Vec<Chain>) -> Option<String> {
-    let link = Link::new(7, "back");
-    let dial = Dial { source: [10, 99, 1, 1].into(), to: SocketAddr::from(([10, 99, 1, 2], 9000)), link };
-    judge_dial(&Ruleset::new(chains, Vec::new(), false), dial, Class::Elsewhere).err().map(|harm| harm.to_string())
+    let link = Interface::new(7, "back");
+    let dial = KernelDial { source: [10, 99, 1, 1].into(), to: SocketAddr::from(([10, 99, 1, 2], 9000)), link };
+    judge_dial(&Ruleset::new(chains, Vec::new(), false), dial, AddressClass::Elsewhere)
+        .err()
+        .map(|harm| harm.to_string())
 }
 
 const ENDPOINT: [u8; 4] = [10, 99, 1, 2];
@@ -99,56 +101,60 @@ pub(in crate::netfilter) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_rule_for_the_endpoint_counts_and_one_for_another_does_not() {
-    let drop = |address| output(&[&[to(OTHER), does(Verdict::Drop)], &[to(address), does(Verdict::Drop)]]);
+    let drop = |address| output(&[&[to(OTHER), does(RuleVerdict::Drop)], &[to(address), does(RuleVerdict::Drop)]]);
     let why = concerns(vec![drop(ENDPOINT)]).unwrap();
     assert_eq!(why, "rule 2 of chain OUTPUT in table ip t may drop packets to it");
     assert_eq!(concerns(vec![drop(OTHER)]), None);
-    let port = |port| output(&[&[to_port(port), does(Verdict::Drop)]]);
+    let port = |port| output(&[&[to_port(port), does(RuleVerdict::Drop)]]);
     assert!(concerns(vec![port(9000)]).is_some());
     assert_eq!(concerns(vec![port(9001)]), None);
-    let by = |name: &str| output(&[&[leaves_by(name), does(Verdict::Drop)]]);
+    let by = |name: &str| output(&[&[leaves_by(name), does(RuleVerdict::Drop)]]);
     assert!(concerns(vec![by("back\0")]).is_some());
     assert!(concerns(vec![by("ba")]).is_some(), "ba*");
     assert_eq!(concerns(vec![by("front\0")]), None);
     // For one source port.
-    let source_port = output(&[&[is(Source::Transport(0), &[40, 0]), does(Verdict::Drop)]]);
+    let source_port = output(&[&[is(RegisterSource::Transport(0), &[40, 0]), does(RuleVerdict::Drop)]]);
     assert!(concerns(vec![source_port]).is_some());
 }
 
 #[test]
 fn what_cannot_be_decided_counts_unless_it_only_accepts() {
-    assert!(concerns(vec![output(&[&[perhaps(), does(Verdict::Drop)]])]).is_some());
-    assert_eq!(concerns(vec![output(&[&[perhaps(), does(Verdict::Accept)]])]), None);
-    let after = |first: Vec<Expression>| output(&[&[first, does(Verdict::Accept)], &[does(Verdict::Drop)]]);
+    assert!(concerns(vec![output(&[&[perhaps(), does(RuleVerdict::Drop)]])]).is_some());
+    assert_eq!(concerns(vec![output(&[&[perhaps(), does(RuleVerdict::Accept)]])]), None);
+    let after = |first: Vec<NftExpression>| output(&[&[first, does(RuleVerdict::Accept)], &[does(RuleVerdict::Drop)]]);
     assert!(concerns(vec![after(perhaps())]).is_some(), "it may not be accepted");
     assert_eq!(concerns(vec![after(to(ENDPOINT))]), None, "nothing comes to the second rule");
 }
 
 #[test]
 fn a_policy_counts_if_it_can_be_reached() {
-    let dropping = |rules: &[&[Vec<Expression>]]| chain("OUTPUT", Some((Hook::Output, Kind::Filter, true)), rules);
-    let why = concerns(vec![dropping(&[&[to(OTHER), does(Verdict::Accept)]])]).unwrap();
+    let dropping =
+        |rules: &[&[Vec<NftExpression>]]| chain("OUTPUT", Some((Hook::Output, ChainType::Filter, true)), rules);
+    let why = concerns(vec![dropping(&[&[to(OTHER), does(RuleVerdict::Accept)]])]).unwrap();
     assert_eq!(why, "the policy of chain OUTPUT in table ip t may drop packets to it");
-    assert_eq!(concerns(vec![dropping(&[&[to(ENDPOINT), does(Verdict::Accept)]])]), None);
-    assert!(concerns(vec![dropping(&[&[perhaps(), does(Verdict::Return)], &[does(Verdict::Accept)]])]).is_some());
+    assert_eq!(concerns(vec![dropping(&[&[to(ENDPOINT), does(RuleVerdict::Accept)]])]), None);
+    assert!(
+        concerns(vec![dropping(&[&[perhaps(), does(RuleVerdict::Return)], &[does(RuleVerdict::Accept)]])]).is_some()
+    );
 }
 
 #[test]
 fn answers_of_the_endpoint_are_judged_as_established() {
-    let input = |rules: &[&[Vec<Expression>]]| chain("INPUT", Some((Hook::Input, Kind::Filter, true)), rules);
+    let input = |rules: &[&[Vec<NftExpression>]]| chain("INPUT", Some((Hook::Input, ChainType::Filter, true)), rules);
     let why = concerns(vec![input(&[])]).unwrap();
     assert_eq!(why, "the policy of chain INPUT in table ip t may drop packets from it");
-    assert_eq!(concerns(vec![input(&[&[in_state(ESTABLISHED), does(Verdict::Accept)]])]), None);
-    assert!(concerns(vec![input(&[&[in_state(NEW), does(Verdict::Accept)]])]).is_some());
-    let prerouting =
-        |rules: &[&[Vec<Expression>]]| chain("PREROUTING", Some((Hook::Prerouting, Kind::Filter, false)), rules);
-    assert!(concerns(vec![prerouting(&[&[from(ENDPOINT), does(Verdict::Drop)]])]).is_some());
-    assert_eq!(concerns(vec![prerouting(&[&[to(ENDPOINT), does(Verdict::Drop)]])]), None);
+    assert_eq!(concerns(vec![input(&[&[in_state(ESTABLISHED), does(RuleVerdict::Accept)]])]), None);
+    assert!(concerns(vec![input(&[&[in_state(NEW), does(RuleVerdict::Accept)]])]).is_some());
+    let prerouting = |rules: &[&[Vec<NftExpression>]]| {
+        chain("PREROUTING", Some((Hook::Prerouting, ChainType::Filter, false)), rules)
+    };
+    assert!(concerns(vec![prerouting(&[&[from(ENDPOINT), does(RuleVerdict::Drop)]])]).is_some());
+    assert_eq!(concerns(vec![prerouting(&[&[to(ENDPOINT), does(RuleVerdict::Drop)]])]), None);
 }
 
 #[test]
 fn translation_sees_the_first_packet_of_a_dial_alone() {
-    let nat = |hook, rules: &[&[Vec<Expression>]]| chain("c", Some((hook, Kind::Nat, false)), rules);
+    let nat = |hook, rules: &[&[Vec<NftExpression>]]| chain("c", Some((hook, ChainType::Nat, false)), rules);
     assert!(concerns(vec![nat(Hook::Postrouting, &[&[translates()]])]).unwrap().contains("translate"));
     assert!(concerns(vec![nat(Hook::Output, &[&[to(ENDPOINT), translates()]])]).is_some());
     assert_eq!(concerns(vec![nat(Hook::Output, &[&[to(OTHER), translates()]])]), None);
@@ -158,12 +164,12 @@ fn translation_sees_the_first_packet_of_a_dial_alone() {
 #[test]
 fn marks_are_followed_through_chains() {
     // As kube-proxy does it: packets are marked in one chain, and translated in another.
-    let chains = |first: Vec<Expression>| {
-        let nat = |name, hook, rules: &[&[Vec<Expression>]]| chain(name, Some((hook, Kind::Nat, false)), rules);
+    let chains = |first: Vec<NftExpression>| {
+        let nat = |name, hook, rules: &[&[Vec<NftExpression>]]| chain(name, Some((hook, ChainType::Nat, false)), rules);
         vec![
-            nat("OUTPUT", Hook::Output, &[&[first, does(Verdict::Jump(2))]]),
+            nat("OUTPUT", Hook::Output, &[&[first, does(RuleVerdict::Jump(2))]]),
             nat("POSTROUTING", Hook::Postrouting, &[&[marked(0x4000), translates()]]),
-            chain("MARK-MASQ", None, &[&[vec![Expression::Mark(Some((0x4000, 0x4000)))]]]),
+            chain("MARK-MASQ", None, &[&[vec![NftExpression::Mark(Some((0x4000, 0x4000)))]]]),
         ]
     };
     assert_eq!(concerns(chains(to(OTHER))), None);
@@ -176,22 +182,22 @@ fn marks_are_followed_through_chains() {
 
 #[test]
 fn chains_return_and_go_where_the_kernel_has_them_go() {
-    let chains = |verdict: Verdict, inner: Vec<Expression>| {
+    let chains = |verdict: RuleVerdict, inner: Vec<NftExpression>| {
         vec![
-            output(&[&[does(verdict)], &[does(Verdict::Drop)]]),
-            chain("inner", None, &[&[to(ENDPOINT), inner], &[does(Verdict::Return)]]),
+            output(&[&[does(verdict)], &[does(RuleVerdict::Drop)]]),
+            chain("inner", None, &[&[to(ENDPOINT), inner], &[does(RuleVerdict::Return)]]),
         ]
     };
-    assert_eq!(concerns(chains(Verdict::Jump(1), does(Verdict::Accept))), None);
-    assert!(concerns(chains(Verdict::Jump(1), does(Verdict::Return))).is_some());
-    assert_eq!(concerns(chains(Verdict::Goto(1), does(Verdict::Return))), None, "to the policy");
-    let why = concerns(chains(Verdict::Goto(1), does(Verdict::Drop))).unwrap();
+    assert_eq!(concerns(chains(RuleVerdict::Jump(1), does(RuleVerdict::Accept))), None);
+    assert!(concerns(chains(RuleVerdict::Jump(1), does(RuleVerdict::Return))).is_some());
+    assert_eq!(concerns(chains(RuleVerdict::Goto(1), does(RuleVerdict::Return))), None, "to the policy");
+    let why = concerns(chains(RuleVerdict::Goto(1), does(RuleVerdict::Drop))).unwrap();
     assert_eq!(why, "rule 1 of chain inner in table ip t may drop packets (OUTPUT) to it");
 }
 
 #[test]
 fn chains_without_end_are_given_up() {
-    let round = vec![output(&[&[perhaps(), does(Verdict::Jump(0))], &[perhaps(), does(Verdict::Drop)]])];
+    let round = vec![output(&[&[perhaps(), does(RuleVerdict::Jump(0))], &[perhaps(), does(RuleVerdict::Drop)]])];
     assert!(concerns(round).unwrap().contains("too long"));
 }
 
@@ -201,13 +207,14 @@ fn a_listener_is_asked_who_diverts_its_clients() {
         let listener = SocketAddr::from(([10, 99, 0, 1], 8443));
         judge_listener(&Ruleset::new(chains, Vec::new(), false), listener).err().map(|harm| harm.to_string())
     };
-    let nat = |rules: &[&[Vec<Expression>]]| chain("PREROUTING", Some((Hook::Prerouting, Kind::Nat, false)), rules);
+    let nat =
+        |rules: &[&[Vec<NftExpression>]]| chain("PREROUTING", Some((Hook::Prerouting, ChainType::Nat, false)), rules);
     let why = diverts(vec![nat(&[&[to_port(8443), translates()]])]).unwrap();
     assert_eq!(why, "rule 1 of chain PREROUTING in table ip t may translate addresses or ports of packets to it");
     assert_eq!(diverts(vec![nat(&[&[to_port(443), translates()]])]), None);
     assert!(diverts(vec![nat(&[&[from([192, 0, 2, 1]), translates()]])]).is_some(), "of some clients");
     // A client whose packets a filter drops has no connection that could be steered.
-    let filter = chain("INPUT", Some((Hook::Input, Kind::Filter, true)), &[&[perhaps(), does(Verdict::Drop)]]);
+    let filter = chain("INPUT", Some((Hook::Input, ChainType::Filter, true)), &[&[perhaps(), does(RuleVerdict::Drop)]]);
     assert_eq!(diverts(vec![filter]), None);
 }
 
@@ -216,10 +223,10 @@ fn outcome(chains: Vec<Chain>, accepted: bool, port: u16) -> String {
     let (ours, theirs) = if accepted { ([10, 99, 0, 1], [10, 99, 0, 7]) } else { ([10, 99, 1, 1], ENDPOINT) };
     let (ours_port, theirs_port) = if accepted { (8443, port) } else { (port, 9000) };
     let leg = Leg { ours: (ours, ours_port).into(), theirs: (theirs, theirs_port).into(), interface: 7, accepted };
-    match judge_leg(&Ruleset::new(chains, Vec::new(), false), leg, Link::new(7, "some"), Class::Elsewhere) {
-        Outcome::Passes => "passes".to_owned(),
-        Outcome::DependsOnPort => "depends".to_owned(),
-        Outcome::Lost { incoming, loss: Loss { rejected, .. } } => {
+    match judge_leg(&Ruleset::new(chains, Vec::new(), false), leg, Interface::new(7, "some"), AddressClass::Elsewhere) {
+        LegOutcome::Passes => "passes".to_owned(),
+        LegOutcome::DependsOnPort => "depends".to_owned(),
+        LegOutcome::Lost { incoming, loss: Loss { rejected, .. } } => {
             format!(
                 "{} {}",
                 if incoming { "incoming" } else { "outgoing" },
@@ -231,15 +238,15 @@ fn outcome(chains: Vec<Chain>, accepted: bool, port: u16) -> String {
 
 const CLIENT: [u8; 4] = [10, 99, 0, 7];
 
-fn base(name: &str, hook: Hook, drops: bool, rules: &[&[Vec<Expression>]]) -> Chain {
-    chain(name, Some((hook, Kind::Filter, drops)), rules)
+fn base(name: &str, hook: Hook, drops: bool, rules: &[&[Vec<NftExpression>]]) -> Chain {
+    chain(name, Some((hook, ChainType::Filter, drops)), rules)
 }
 
 #[test]
 fn a_connection_ends_when_its_packets_certainly_do_not_pass() {
-    let input = |rules: &[&[Vec<Expression>]]| base("INPUT", Hook::Input, false, rules);
-    let drops = does(Verdict::Drop);
-    let rejects = vec![Expression::Effect(Effect::Reject)];
+    let input = |rules: &[&[Vec<NftExpression>]]| base("INPUT", Hook::Input, false, rules);
+    let drops = does(RuleVerdict::Drop);
+    let rejects = vec![NftExpression::Effect(Effect::Reject)];
     assert_eq!(outcome(vec![input(&[&[from(CLIENT), drops.clone()]])], true, 0), "incoming dropped");
     assert_eq!(outcome(vec![input(&[&[from(CLIENT), rejects.clone()]])], true, 0), "incoming rejected");
     assert_eq!(outcome(vec![input(&[&[from(OTHER), drops.clone()]])], true, 0), "passes");
@@ -255,26 +262,27 @@ fn a_connection_ends_when_its_packets_certainly_do_not_pass() {
 
 #[test]
 fn a_connection_goes_on_when_something_may_let_its_packets_pass() {
-    let drops = does(Verdict::Drop);
-    let input = |first: &[Vec<Expression>]| base("INPUT", Hook::Input, true, &[first, &[from(CLIENT), drops.clone()]]);
-    assert_eq!(outcome(vec![input(&[in_state(ESTABLISHED), does(Verdict::Accept)])], true, 0), "passes");
-    assert_eq!(outcome(vec![input(&[in_state(NEW), does(Verdict::Accept)])], true, 0), "incoming dropped");
-    assert_eq!(outcome(vec![input(&[perhaps(), does(Verdict::Accept)])], true, 40_000), "passes");
+    let drops = does(RuleVerdict::Drop);
+    let input =
+        |first: &[Vec<NftExpression>]| base("INPUT", Hook::Input, true, &[first, &[from(CLIENT), drops.clone()]]);
+    assert_eq!(outcome(vec![input(&[in_state(ESTABLISHED), does(RuleVerdict::Accept)])], true, 0), "passes");
+    assert_eq!(outcome(vec![input(&[in_state(NEW), does(RuleVerdict::Accept)])], true, 0), "incoming dropped");
+    assert_eq!(outcome(vec![input(&[perhaps(), does(RuleVerdict::Accept)])], true, 40_000), "passes");
     let limited = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()]]);
     assert_eq!(outcome(vec![limited], true, 40_000), "passes");
     // Both ways drop it.
     let twice = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()], std::slice::from_ref(&drops)]);
     assert_eq!(outcome(vec![twice], true, 40_000), "incoming dropped");
     // It may have been diverted before.
-    let diverted = vec![Expression::Effect(Effect::Unknown("novel".into()))];
+    let diverted = vec![NftExpression::Effect(Effect::Unknown("novel".into()))];
     let after = base("INPUT", Hook::Input, false, &[&[diverted], &[drops]]);
     assert_eq!(outcome(vec![after], true, 40_000), "passes");
 }
 
 #[test]
 fn a_port_that_is_not_known_leaves_it_open() {
-    let source_port = |port: u16| is(Source::Transport(0), &port.to_be_bytes());
-    let chains = |port| vec![base("INPUT", Hook::Input, false, &[&[source_port(port), does(Verdict::Drop)]])];
+    let source_port = |port: u16| is(RegisterSource::Transport(0), &port.to_be_bytes());
+    let chains = |port| vec![base("INPUT", Hook::Input, false, &[&[source_port(port), does(RuleVerdict::Drop)]])];
     assert_eq!(outcome(chains(40_000), true, 0), "depends");
     assert_eq!(outcome(chains(40_000), true, 40_000), "incoming dropped");
     assert_eq!(outcome(chains(40_000), true, 40_001), "passes");
@@ -284,18 +292,18 @@ fn a_port_that_is_not_known_leaves_it_open() {
 #[test]
 fn of_many_rules_few_are_looked_at() {
     let services = |count: u32| -> Vec<Chain> {
-        let rules: Vec<Vec<Expression>> = (0..count)
-            .map(|number| [to((0x0b00_0000 + number).to_be_bytes()), to_port(80), does(Verdict::Jump(1))].concat())
+        let rules: Vec<Vec<NftExpression>> = (0..count)
+            .map(|number| [to((0x0b00_0000 + number).to_be_bytes()), to_port(80), does(RuleVerdict::Jump(1))].concat())
             .collect();
         let rules = rules.into_iter().enumerate();
-        let rules = rules.map(|(at, expressions)| Rule { handle: at as u64, expressions }).collect();
-        let marks = chain("MARK", None, &[&[vec![Expression::Mark(Some((1, 1)))], does(Verdict::Drop)]]);
+        let rules = rules.map(|(at, expressions)| NftRule { handle: at as u64, expressions }).collect();
+        let marks = chain("MARK", None, &[&[vec![NftExpression::Mark(Some((1, 1)))], does(RuleVerdict::Drop)]]);
         vec![Chain { rules, ..base("OUTPUT", Hook::Output, false, &[]) }, marks]
     };
     // More rules than are evaluated for one packet.
     let rules = Ruleset::new(services(300_000), Vec::new(), false);
-    let dial = Dial { source: [10, 99, 1, 1].into(), to: (ENDPOINT, 80).into(), link: Link::new(7, "back") };
-    assert_eq!(judge_dial(&rules, dial, Class::Elsewhere), Ok(()));
-    let service = Dial { to: ([11, 0, 0, 77], 80).into(), ..dial };
-    assert!(judge_dial(&rules, service, Class::Elsewhere).is_err());
+    let dial = KernelDial { source: [10, 99, 1, 1].into(), to: (ENDPOINT, 80).into(), link: Interface::new(7, "back") };
+    assert_eq!(judge_dial(&rules, dial, AddressClass::Elsewhere), Ok(()));
+    let service = KernelDial { to: ([11, 0, 0, 77], 80).into(), ..dial };
+    assert!(judge_dial(&rules, service, AddressClass::Elsewhere).is_err());
 }

@@ -3,9 +3,9 @@
 use netlink_packet_core::NlasIterator;
 
 /// Attributes by type, for types below 24; a repeated attribute has the last value.
-pub struct Attributes<'a>([Option<&'a [u8]>; 24]);
+pub struct NetlinkAttributes<'a>([Option<&'a [u8]>; 24]);
 
-impl<'a> Attributes<'a> {
+impl<'a> NetlinkAttributes<'a> {
     /// Parses attributes.
     pub fn of(bytes: &'a [u8]) -> Self {
         let mut found = [None; 24];
@@ -14,7 +14,7 @@ impl<'a> Attributes<'a> {
                 *place = Some(value);
             }
         }
-        Attributes(found)
+        NetlinkAttributes(found)
     }
 
     /// The value of an attribute.
@@ -38,8 +38,8 @@ impl<'a> Attributes<'a> {
     }
 
     /// Nested attributes.
-    pub fn within(&self, kind: u16) -> Option<Attributes<'a>> {
-        self.bytes(kind).map(Attributes::of)
+    pub fn within(&self, kind: u16) -> Option<NetlinkAttributes<'a>> {
+        self.bytes(kind).map(NetlinkAttributes::of)
     }
 }
 

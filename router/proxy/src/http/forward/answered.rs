@@ -11,22 +11,22 @@ use super::super::body::{ResponseBody, UpstreamBody};
 use super::super::headers::prepare_response;
 use super::super::reason;
 use super::super::upgrade::{self, RequestedUpgrade};
-use super::super::upload::Upload;
+use super::super::upload::UploadState;
 use crate::connection_state::InFlight;
-use crate::context::Shared;
+use crate::context::WorkerContext;
 use crate::http::deadlines::Deadlines;
 use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
-use crate::upstream::wire::Answer;
+use crate::upstream::wire::IncomingBody;
 
 /// An endpoint's response, with what is needed of its request.
 pub struct Answered {
     /// The connection that it came on.
     pub lease: Lease,
     /// Head and content.
-    pub response: Response<Answer>,
+    pub response: Response<IncomingBody>,
     /// The request's content, if any.
-    pub upload: Option<Arc<Upload>>,
+    pub upload: Option<Arc<UploadState>>,
     /// Timeouts.
     pub times: Deadlines,
     /// Deadline of the response.
@@ -38,7 +38,7 @@ pub struct Answered {
 /// The client's response, before the route's filters. A switch of protocols was checked before
 /// ([`upgrade::is_fitting`]).
 pub fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<WorkerContext>,
     answered: Answered,
     asked: Option<RequestedUpgrade>,
     mut record: Box<AccessRecord>,

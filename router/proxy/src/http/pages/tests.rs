@@ -9,7 +9,7 @@ fn accepting(types: &[&'static str]) -> HeaderMap {
 #[test]
 fn text_is_for_those_who_do_not_want_html() {
     let kind = |types| {
-        let page = error(StatusCode::SERVICE_UNAVAILABLE, Kind::wanted(&accepting(types)));
+        let page = error(StatusCode::SERVICE_UNAVAILABLE, PageFormat::wanted(&accepting(types)));
         page.headers()[CONTENT_TYPE].clone()
     };
     for html in [&[][..], &["*/*"], &["text/html;q=0.9, application/json"], &["application/json", "text/*"]] {

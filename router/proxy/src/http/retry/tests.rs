@@ -28,16 +28,16 @@ fn request(method: Method) -> Request<RequestBody> {
 #[test]
 fn what_the_rule_names_counts_as_often_as_it_says() {
     let route = route(retry(2));
-    let answered = |status| Outcome::Answered(StatusCode::from_u16(status).unwrap());
+    let answered = |status| AttemptOutcome::Answered(StatusCode::from_u16(status).unwrap());
     for (outcome, counts) in [
         (answered(500), true),
         (answered(599), true),
         (answered(409), true),
         (answered(200), false),
         (answered(404), false),
-        (Outcome::Unreachable, true),
-        (Outcome::Unanswered, false),
-        (Outcome::Other, false),
+        (AttemptOutcome::Unreachable, true),
+        (AttemptOutcome::Unanswered, false),
+        (AttemptOutcome::Other, false),
     ] {
         let mut retries = Retries::of(&route, &request(Method::GET)).unwrap();
         for time in 0..4 {
@@ -72,7 +72,7 @@ fn pauses_are_left_to_chance_within_bounds_that_double() {
     for _ in 0..200 {
         let mut retries = Retries::of(&route, &request(Method::GET)).unwrap();
         for longest in &mut longest {
-            *longest = retries.after(Outcome::Unreachable).unwrap().max(*longest);
+            *longest = retries.after(AttemptOutcome::Unreachable).unwrap().max(*longest);
         }
     }
     for (time, longest) in longest.into_iter().enumerate() {
@@ -84,12 +84,12 @@ fn pauses_are_left_to_chance_within_bounds_that_double() {
 #[test]
 fn troubles_are_told_apart() {
     let trouble = |flag, unseen| {
-        Outcome::from(AttemptError { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
+        AttemptOutcome::from(AttemptError { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
     };
-    assert_eq!(trouble(Flag::UpstreamConnectFailure, true), Outcome::Unreachable);
-    assert_eq!(trouble(Flag::UpstreamConnectTimeout, true), Outcome::Unreachable);
-    assert_eq!(trouble(Flag::UpstreamTimeout, false), Outcome::Unanswered);
-    assert_eq!(trouble(Flag::UpstreamHungUp, false), Outcome::Unanswered);
-    assert_eq!(trouble(Flag::ClientTimeout, false), Outcome::Other);
-    assert_eq!(trouble(Flag::BadRequest, false), Outcome::Other);
+    assert_eq!(trouble(Flag::UpstreamConnectFailure, true), AttemptOutcome::Unreachable);
+    assert_eq!(trouble(Flag::UpstreamConnectTimeout, true), AttemptOutcome::Unreachable);
+    assert_eq!(trouble(Flag::UpstreamTimeout, false), AttemptOutcome::Unanswered);
+    assert_eq!(trouble(Flag::UpstreamHungUp, false), AttemptOutcome::Unanswered);
+    assert_eq!(trouble(Flag::ClientTimeout, false), AttemptOutcome::Other);
+    assert_eq!(trouble(Flag::BadRequest, false), AttemptOutcome::Other);
 }

@@ -12,19 +12,19 @@ fn head(version: Version, method: &str, uri: &str, fields: &[(&str, &str)]) -> r
     builder.body(()).unwrap().into_parts().0
 }
 
-fn read(uri: &str, hosts: &[&str]) -> Result<Target<'static>, TargetError> {
+fn read(uri: &str, hosts: &[&str]) -> Result<RequestTarget<'static>, TargetError> {
     let fields: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
     let first = FirstHost::default();
     read_target(&head(Version::HTTP_11, "GET", uri, &fields), &first).map(|target| match target {
-        Target::Resource { host, authority } => {
-            Target::Resource { host: host.map(|host| Cow::Owned(host.into_owned())), authority }
+        RequestTarget::Resource { host, authority } => {
+            RequestTarget::Resource { host: host.map(|host| Cow::Owned(host.into_owned())), authority }
         }
-        Target::Router => Target::Router,
+        RequestTarget::Router => RequestTarget::Router,
     })
 }
 
-fn resource(host: &str, authority: &str) -> Result<Target<'static>, TargetError> {
-    Ok(Target::Resource {
+fn resource(host: &str, authority: &str) -> Result<RequestTarget<'static>, TargetError> {
+    Ok(RequestTarget::Resource {
         host: Hostname::parse(host).ok().map(Cow::Owned),
         authority: HeaderValue::from_str(authority).unwrap(),
     })
@@ -34,7 +34,7 @@ fn resource(host: &str, authority: &str) -> Result<Target<'static>, TargetError>
 fn host_is_normalised_and_kept() {
     assert_eq!(read("/x", &["a.test"]), resource("a.test", "a.test"));
     assert_eq!(read("/x", &["A.Test.:8080"]), resource("a.test", "A.Test.:8080"));
-    let literal = Ok(Target::Resource { host: None, authority: HeaderValue::from_static("127.0.0.1:80") });
+    let literal = Ok(RequestTarget::Resource { host: None, authority: HeaderValue::from_static("127.0.0.1:80") });
     assert_eq!(read("/x", &["127.0.0.1:80"]), literal);
 }
 
@@ -67,7 +67,7 @@ fn http2_may_leave_host_out() {
 #[test]
 fn methods_and_paths() {
     let options = head(Version::HTTP_11, "OPTIONS", "*", &[("host", "a.test")]);
-    assert_eq!(read_target(&options, &FirstHost::default()), Ok(Target::Router));
+    assert_eq!(read_target(&options, &FirstHost::default()), Ok(RequestTarget::Router));
     let get = head(Version::HTTP_11, "GET", "*", &[("host", "a.test")]);
     assert_eq!(read_target(&get, &FirstHost::default()), Err(TargetError::BadPath));
     let trace = head(Version::HTTP_11, "TRACE", "/", &[("host", "a.test")]);

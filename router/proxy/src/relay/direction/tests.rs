@@ -16,7 +16,12 @@ async fn pair() -> (TcpStream, TcpStream) {
 }
 
 /// Sends this many bytes through a direction and receives them; returns how the direction waits for more.
-async fn carry(direction: &mut Direction<'_>, sender: &mut TcpStream, receiver: &mut TcpStream, bytes: usize) -> bool {
+async fn carry(
+    direction: &mut RelayDirection<'_>,
+    sender: &mut TcpStream,
+    receiver: &mut TcpStream,
+    bytes: usize,
+) -> bool {
     let (sent, mut received) = (vec![7; bytes], vec![0; bytes]);
     let mut both =
         Box::pin(async { tokio::try_join!(sender.write_all(&sent), receiver.read_exact(&mut received)).unwrap() });
@@ -27,14 +32,14 @@ async fn carry(direction: &mut Direction<'_>, sender: &mut TcpStream, receiver: 
     .await;
     drop(both);
     assert_eq!(received, sent);
-    matches!(direction.step, Step::Splice(Spliced { thin: false, .. }))
+    matches!(direction.step, RelayStep::Splice(Spliced { thin: false, .. }))
 }
 
 #[tokio::test]
 async fn bulk_data_goes_through_a_pipe_and_messages_do_not() {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
     let activity = Activity::new();
-    let mut direction = Direction::new(&from, &to, Side::Client, &activity, 4 * CHUNK as u64);
+    let mut direction = RelayDirection::new(&from, &to, RelaySide::Client, &activity, 4 * CHUNK as u64);
     for _ in 0..2 * 4 * CHUNK / 1000 {
         let spliced = carry(&mut direction, &mut sender, &mut receiver, 1000).await;
         assert!(!spliced, "many messages are no bulk data");
@@ -48,7 +53,7 @@ async fn bulk_data_goes_through_a_pipe_and_messages_do_not() {
         carry(&mut direction, &mut sender, &mut receiver, 1000).await;
     }
     let spliced = carry(&mut direction, &mut sender, &mut receiver, 1000).await;
-    assert!(!spliced && !matches!(direction.step, Step::Splice(_)), "messages again");
+    assert!(!spliced && !matches!(direction.step, RelayStep::Splice(_)), "messages again");
     assert_eq!(direction.moved, (131 + 4) * 1000 + 6400 * CHUNK as u64);
     drop(sender);
     poll_fn(|cx| direction.poll(false, cx)).await.unwrap();
@@ -59,7 +64,7 @@ async fn bulk_data_goes_through_a_pipe_and_messages_do_not() {
 async fn whoever_asks_last_is_woken() {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
     let activity = Activity::new();
-    let mut direction = Direction::new(&from, &to, Side::Client, &activity, u64::MAX);
+    let mut direction = RelayDirection::new(&from, &to, RelaySide::Client, &activity, u64::MAX);
     for _ in 0..3 {
         // The direction reports that it waits, and a second poll has no effect.
         poll_fn(|cx| {
@@ -73,10 +78,10 @@ async fn whoever_asks_last_is_woken() {
 }
 
 /// The result of a direction whose sender had finished before the first poll, and the bytes received.
-async fn carry_ended(bytes: usize, end: impl FnOnce(&TcpStream)) -> (Result<(), Side>, io::Result<Vec<u8>>) {
+async fn carry_ended(bytes: usize, end: impl FnOnce(&TcpStream)) -> (Result<(), RelaySide>, io::Result<Vec<u8>>) {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
     let activity = Activity::new();
-    let mut direction = Direction::new(&from, &to, Side::Client, &activity, u64::MAX);
+    let mut direction = RelayDirection::new(&from, &to, RelaySide::Client, &activity, u64::MAX);
     sender.write_all(&vec![7; bytes]).await.unwrap();
     end(&sender);
     drop(sender);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::uri::Scheme;
 
-use crate::upstream::target::Peer;
+use crate::upstream::target::TlsPeer;
 
 /// Longest idle time of a pooled connection, unless its rule sets another.
 pub const MAX_AGE: Duration = Duration::from_secs(30);
@@ -29,15 +29,15 @@ pub enum Wire {
     /// Clear-text HTTP/2 with prior knowledge (RFC 9113 §3.3).
     Http2,
     /// TLS; ALPN selects HTTP/1.1 or HTTP/2.
-    Tls(Peer),
+    Tls(TlsPeer),
     /// HTTP/1.1 over TLS, for requests that need it.
-    TlsHttp1(Peer),
+    TlsHttp1(TlsPeer),
 }
 
 impl Wire {
     /// The protocol for an endpoint: TLS with this peer, clear text without one. HTTP/1.1 if `http1_only`, or in clear
     /// text without `h2c`.
-    pub fn of(peer: Option<Peer>, h2c: bool, http1_only: bool) -> Self {
+    pub fn of(peer: Option<TlsPeer>, h2c: bool, http1_only: bool) -> Self {
         match peer {
             Some(peer) if http1_only => Wire::TlsHttp1(peer),
             Some(peer) => Wire::Tls(peer),
@@ -52,7 +52,7 @@ impl Wire {
     }
 
     /// The TLS peer.
-    pub fn peer(&self) -> Option<&Peer> {
+    pub fn peer(&self) -> Option<&TlsPeer> {
         match self {
             Wire::Http1 | Wire::Http2 => None,
             Wire::Tls(peer) | Wire::TlsHttp1(peer) => Some(peer),

@@ -15,9 +15,9 @@ use rustls::RootCertStore;
 use super::*;
 use crate::http::upload::RequestBody;
 use crate::upstream::http2::{self, MAX_BROKEN_OFF};
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::ConnectionPool;
 use crate::upstream::read_activity::ReadActivity;
-use crate::upstream::target::Peer;
+use crate::upstream::target::TlsPeer;
 
 fn key(port: u16, wire: Wire) -> PoolKey {
     PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire, keep: MAX_AGE }
@@ -36,7 +36,7 @@ async fn own() -> Http1Connection {
     Http1Connection::new(sender, ReadActivity::default())
 }
 
-async fn shared(streams: u32) -> Shared {
+async fn shared(streams: u32) -> Http2Connection {
     let (near, far) = tokio::io::duplex(4096);
     let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     let serving = server.max_concurrent_streams(streams).serve_connection(TokioIo::new(far), service_fn(hello));
@@ -76,7 +76,7 @@ async fn use_once(mut lease: Lease) -> Lease {
 
 #[tokio::test]
 async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
-    let pool = Pool::default();
+    let pool = ConnectionPool::default();
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let first = use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await;
     assert!(!first.reused);
@@ -92,7 +92,7 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
 
 #[tokio::test]
 async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http1), || true);
+    let bucket = ConnectionPool::default().bucket(key(1, Wire::Http1), || true);
     use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await.give_back(false, None);
     assert!(matches!(bucket.take(Duration::ZERO, false), Acquired::Open(_)));
     assert!(ready(bucket.take(FRESH, false)).reused, "it is still there");
@@ -100,7 +100,7 @@ async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long()
 
 #[tokio::test]
 async fn streams_share_a_connection_until_it_is_full() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
+    let bucket = ConnectionPool::default().bucket(key(1, Wire::Http2), || true);
     let opening = opener(bucket.take(MAX_AGE, false));
     assert!(matches!(bucket.take(MAX_AGE, false), Acquired::Wait(_)), "one opens it for all");
     let first = opening.http2(shared(2).await).unwrap();
@@ -113,7 +113,7 @@ async fn streams_share_a_connection_until_it_is_full() {
 
 #[tokio::test]
 async fn whoever_waits_for_an_opening_shares_its_end() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
+    let bucket = ConnectionPool::default().bucket(key(1, Wire::Http2), || true);
     let wait = |bucket: &Arc<Bucket>| match bucket.take(MAX_AGE, false) {
         Acquired::Wait(opening) => opening.done(),
         other => panic!("{other:?}"),
@@ -138,12 +138,12 @@ async fn whoever_waits_for_an_opening_shares_its_end() {
 
 #[tokio::test]
 async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
+    let bucket = ConnectionPool::default().bucket(key(1, Wire::Http2), || true);
     let first = opener(bucket.take(MAX_AGE, false)).http2(shared(100).await).unwrap();
     let second = use_once(ready(bucket.take(MAX_AGE, false))).await;
     let silent = |lease: &Lease| match &lease.sender {
-        Sender::Http2(stream) => stream.was_silent(),
-        Sender::Http1(_) => panic!("HTTP/1.1"),
+        RequestSender::Http2(stream) => stream.was_silent(),
+        RequestSender::Http1(_) => panic!("HTTP/1.1"),
     };
     silent(&first);
     assert!(ready(bucket.take(MAX_AGE, false)).reused, "another stream had an answer meanwhile");
@@ -155,7 +155,7 @@ async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
 
 #[tokio::test]
 async fn a_connection_on_which_many_requests_broke_off_gets_no_new_streams() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
+    let bucket = ConnectionPool::default().bucket(key(1, Wire::Http2), || true);
     use_once(opener(bucket.take(MAX_AGE, false)).http2(shared(100).await).unwrap()).await.give_back(false, None);
     for _ in 0..2 * MAX_BROKEN_OFF {
         use_once(ready(bucket.take(MAX_AGE, false))).await.give_back(true, None);
@@ -176,7 +176,7 @@ async fn a_connection_on_which_many_requests_broke_off_gets_no_new_streams() {
 
 #[tokio::test]
 async fn endpoints_that_are_gone_keep_no_connection() {
-    let pool = Pool::default();
+    let pool = ConnectionPool::default();
     let (gone, stays) = (pool.bucket(key(1, Wire::Http1), || true), pool.bucket(key(2, Wire::Http1), || true));
     let idle = use_once(opener(gone.take(MAX_AGE, false)).http1(own().await)).await;
     let in_use = opener(gone.take(MAX_AGE, false)).http1(own().await);
@@ -191,7 +191,7 @@ async fn endpoints_that_are_gone_keep_no_connection() {
 
 #[tokio::test]
 async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_connection() {
-    let pool = Pool::default();
+    let pool = ConnectionPool::default();
     for wire in [Wire::Http1, Wire::Http2] {
         let bucket = pool.bucket(key(1, wire.clone()), || false);
         let opening = opener(bucket.take(MAX_AGE, false));
@@ -207,7 +207,7 @@ async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_co
 
 #[tokio::test]
 async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
-    let pool = Pool::default();
+    let pool = ConnectionPool::default();
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let lease = use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await;
     lease.give_back(false, None);
@@ -222,7 +222,7 @@ async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
 fn peers_are_told_apart_by_their_authorities_and_names() {
     let ca = Arc::new(RootCertStore::empty());
     let peer = |ca: Option<&Arc<RootCertStore>>, service: &str| {
-        Wire::Tls(Peer::Service { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })
+        Wire::Tls(TlsPeer::Service { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })
     };
     assert_eq!(peer(Some(&ca), "cart"), peer(Some(&ca), "cart"));
     assert_ne!(peer(Some(&ca), "cart"), peer(Some(&Arc::new(RootCertStore::empty())), "cart"));
@@ -232,7 +232,7 @@ fn peers_are_told_apart_by_their_authorities_and_names() {
 
 #[tokio::test]
 async fn where_descriptors_are_short_idle_connections_are_closed() {
-    let pool = Pool::default();
+    let pool = ConnectionPool::default();
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let (first, second) = (
         opener(bucket.take(MAX_AGE, false)).http1(own().await),

@@ -7,15 +7,15 @@ use router_table::policy::Balance;
 
 use crate::dial::random_below;
 use crate::upstream::concurrency_limit::Occupancy;
-use crate::upstream::hashing::{Key, score};
-use crate::upstream::plan::{Plan, Share};
+use crate::upstream::hashing::{HashKey, score};
+use crate::upstream::plan::{BalancingPlan, MemberShare};
 
 /// Number of turns after which round robin falls back to weighted chance: nearly all endpoints are ejected.
 const TURNS: usize = 8;
 /// Scale for comparing loads per weight as integers; greater than the maximum weight, 256.
 const WEIGHT_UNIT: u64 = 1 << 16;
 
-impl Plan {
+impl BalancingPlan {
     pub(super) fn occupancy(&self, index: usize) -> Option<&Arc<Occupancy>> {
         self.kept().get(index)?.occupancy.as_ref()
     }
@@ -25,7 +25,12 @@ impl Plan {
     }
 
     /// A passing member by the rule: for a share with a turn, the member whose turn it is, else a weighted draw.
-    pub(super) fn draw(&self, key: Option<Key>, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(super) fn draw(
+        &self,
+        key: Option<HashKey>,
+        share: Option<MemberShare>,
+        passes: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let drawn = match (self.balance_of(share), share) {
             (Balance::LeastConnections, _) => return self.least(passes),
             (Balance::Source | Balance::Hash, _) if let Some(key) = key => return self.highest(key, passes),
@@ -73,7 +78,7 @@ impl Plan {
     }
 
     /// The member with the highest score.
-    fn highest(&self, key: Key, passes: impl Fn(usize) -> bool) -> Option<usize> {
+    fn highest(&self, key: HashKey, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let members = self.weights().zip(self.kept()).filter(|((index, _), _)| passes(*index));
         let scored = members.map(|((index, weight), member)| (index, score(key, member.tag, weight)));
         scored.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)

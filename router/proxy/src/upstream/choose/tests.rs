@@ -14,7 +14,7 @@ use router_table::policy::{Affinity, Balance, RoutePolicy};
 use router_table::table::ResolvedRoute;
 
 use super::*;
-use crate::upstream::health::Step;
+use crate::upstream::health::ConnectStage;
 use crate::upstream::testing::{address, plan as plan_of, route, rule};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ fn limited(limit: u32) -> RoutePolicy {
 /// Ports in the order in which they are tried for a client, and the final error.
 fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, NoEndpoint) {
     let plan = plan_of(balancer, route);
-    let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
+    let mut choice = plan.choose(route, &route.cluster, Some(HashKey::of_client(client)), None);
     let mut ports = Vec::new();
     loop {
         match choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
@@ -44,13 +44,13 @@ fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16
 
 fn first(balancer: &Balancer, route: &ResolvedRoute, sticky: Option<Tag>) -> Option<(u16, bool)> {
     let plan = plan_of(balancer, route);
-    let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(CLIENT)), sticky);
+    let mut choice = plan.choose(route, &route.cluster, Some(HashKey::of_client(CLIENT)), sticky);
     let pick = choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait").ok()?;
     Some((pick.target.endpoint.address.port(), pick.set_cookie.is_some()))
 }
 
 fn rest(balancer: &Balancer, port: u16) {
-    (0..3).for_each(|_| balancer.health.failed(&Step::Tcp(address(port)), Now::now()));
+    (0..3).for_each(|_| balancer.health.failed(&ConnectStage::Tcp(address(port)), Now::now()));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_service_is_that_of_the_endpoint() {
     let balancer = Balancer::default();
     let route = route(&[(1, &[1]), (1, &[1])], RoutePolicy::default());
     let plan = plan_of(&balancer, &route);
-    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
+    let mut choice = plan.choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), None);
     let mut names = BTreeSet::new();
     while let Ok(pick) = choice.next(&balancer, PATIENCE).now_or_never().unwrap() {
         names.insert(Arc::clone(pick.target.service));
@@ -136,7 +136,7 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
     let heavy = route(&[(30, &[1]), (10, &[2])], balanced(Balance::LeastConnections));
     for _ in 0..40 {
         let plan = plan_of(&balancer, &heavy);
-        let mut choice = plan.choose(&heavy, &heavy.cluster, Some(Key::of_client(CLIENT)), None);
+        let mut choice = plan.choose(&heavy, &heavy.cluster, Some(HashKey::of_client(CLIENT)), None);
         let pick = choice.next(&balancer, PATIENCE).await.unwrap();
         *counts.entry(pick.target.endpoint.address.port()).or_default() += 1;
         held.push((pick.target.endpoint.address.port(), pick.place.unwrap()));
@@ -169,7 +169,7 @@ fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
     let times = |route: &ResolvedRoute| {
         let (mut left, mut times) = (Duration::from_secs(4), Vec::new());
         let plan = plan_of(&balancer, route);
-        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(CLIENT)), None);
+        let mut choice = plan.choose(route, &route.cluster, Some(HashKey::of_client(CLIENT)), None);
         while choice.next(&balancer, PATIENCE).now_or_never().unwrap().is_ok() {
             times.push(choice.patience(left).as_millis());
             left -= choice.patience(left);
@@ -201,7 +201,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     assert!(first(&balancer, &both, None).is_some_and(|(_, new)| new));
     // It has just failed: the client gets another endpoint and its cookie.
     let plan = plan_of(&balancer, &both);
-    let mut choice = plan.choose(&both, &both.cluster, Some(Key::of_client(CLIENT)), Some(two));
+    let mut choice = plan.choose(&both, &both.cluster, Some(HashKey::of_client(CLIENT)), Some(two));
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     let other = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     assert!(other.target.endpoint.address == address(1) && other.set_cookie.is_some());
@@ -234,7 +234,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     let route = route(&[(1, &[1, 2])], limited(1));
     let plan = plan_of(&balancer, &route);
     let pick = async |patience| {
-        plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None)
+        plan.choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), None)
             .next(&balancer, patience)
             .await
             .map(|pick| pick.place.unwrap())
@@ -247,7 +247,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     // A retry goes to the other endpoint.
     drop(one);
     drop(third);
-    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
+    let mut choice = plan.choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), None);
     let (first, second) =
         (choice.next(&balancer, PATIENCE).await.unwrap(), choice.next(&balancer, PATIENCE).await.unwrap());
     assert_ne!(first.target.endpoint, second.target.endpoint);
@@ -261,16 +261,16 @@ async fn a_session_waits_for_its_endpoint_and_goes_elsewhere_in_the_end() {
     let plan = plan_of(&balancer, &route);
     let two = Tag::of(&route.id, address(2));
     let held = plan
-        .choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two))
+        .choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), Some(two))
         .next(&balancer, PATIENCE)
         .await
         .unwrap()
         .place;
-    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two));
+    let mut choice = plan.choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), Some(two));
     let (next, ()) = tokio::join!(choice.next(&balancer, PATIENCE), async { drop(held) });
     let held = next.unwrap();
     assert!(held.target.endpoint.address == address(2) && held.set_cookie.is_none());
-    let mut impatient = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two));
+    let mut impatient = plan.choose(&route, &route.cluster, Some(HashKey::of_client(CLIENT)), Some(two));
     let elsewhere = impatient.next(&balancer, SHORT).await.unwrap();
     assert!(elsewhere.target.endpoint.address == address(1) && elsewhere.set_cookie.is_some());
 }
@@ -295,7 +295,7 @@ fn no_endpoint_has_more_than_the_limit() {
                     let one = |number: u8| async move {
                         let client = IpAddr::from([192, 0, thread, number]);
                         let plan = plan_of(balancer, route);
-                        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
+                        let mut choice = plan.choose(route, &route.cluster, Some(HashKey::of_client(client)), None);
                         let pick = choice.next(balancer, Duration::from_secs(20)).await.unwrap();
                         let count = &active[usize::from(pick.target.endpoint.address.port())];
                         most.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -358,7 +358,7 @@ fn shares(route: &ResolvedRoute, clients: u32) -> BTreeMap<String, u32> {
     for client in 0..clients {
         let client = IpAddr::from((0x0a00_0000 + client).to_be_bytes());
         let plan = plan_of(&balancer, route);
-        let mut choice = plan.choose(route, &route.cluster, Some(Key::of_client(client)), None);
+        let mut choice = plan.choose(route, &route.cluster, Some(HashKey::of_client(client)), None);
         let what = match choice.next(&balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
             Ok(pick) => pick.target.endpoint.address.port().to_string(),
             Err(why) => format!("{why:?}"),
@@ -449,7 +449,7 @@ fn copies_are_made_of_their_share() {
         let mut choice = plan.mirrors()[0].plan.choose(
             &route,
             &route.rule.as_ref().unwrap().mirrors[0].cluster,
-            Some(Key::of_client(CLIENT)),
+            Some(HashKey::of_client(CLIENT)),
             None,
         );
         let pick = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();

@@ -9,12 +9,12 @@ use super::ConnectRequest;
 use crate::upstream::bucket::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
 use crate::upstream::removed_endpoints::is_there;
-use crate::upstream::target::Target;
-use crate::upstream::wire::Answer;
+use crate::upstream::target::EndpointTarget;
+use crate::upstream::wire::IncomingBody;
 
 impl ConnectRequest<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {
-        let Target { endpoint, .. } = self.target;
+        let EndpointTarget { endpoint, .. } = self.target;
         let wire = Wire::of(self.target.peer_for(self.route), endpoint.h2c, http1_only || self.http1_only);
         let keep = self.route.rule.as_ref().and_then(|rule| rule.keep_connections).unwrap_or(MAX_AGE);
         PoolKey { address: endpoint.address, wire, keep }
@@ -61,7 +61,7 @@ impl ConnectRequest<'_> {
     }
 
     /// Ties the connection to the client's if the response asks for connection-based credentials.
-    pub fn answered(&self, lease: &mut Lease, response: &Response<Answer>) {
+    pub fn answered(&self, lease: &mut Lease, response: &Response<IncomingBody>) {
         if asks_for_credentials(response.status(), response.headers()) {
             let tie = |private: &Private| private.tie(&self.shared.pool, self.tied_key(), || self.is_there());
             lease.tie_to(self.private.map(tie));

@@ -20,9 +20,9 @@ fn query(name: &str) -> HashOf {
     HashOf { part: HashedPart::Query(name.into()), terminal: false }
 }
 
-fn key(parts: &[HashOf], fields: &[(&'static str, &'static str)], uri: &str) -> Option<Key> {
+fn key(parts: &[HashOf], fields: &[(&'static str, &'static str)], uri: &str) -> Option<HashKey> {
     let (headers, uri, client) = (headers(fields), uri.parse().unwrap(), "192.0.2.7".parse().unwrap());
-    Hashed { headers: &headers, uri: &uri, client }.key(parts, None).0
+    HashInput { headers: &headers, uri: &uri, client }.key(parts, None).0
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn the_first_parameter_of_a_name_counts() {
 /// All nodes and all versions must compute the same values: a change moves all clients to other endpoints.
 #[test]
 fn the_numbers_are_what_they_were() {
-    let key = Key::of_bytes(b"0123456789abcdef0123456789abcdef");
+    let key = HashKey::of_bytes(b"0123456789abcdef0123456789abcdef");
     let tag = Tag::of_text("10.0.0.1:8080");
     assert_eq!(format!("{:016x} {tag}", key.0), "b0df0e10f2735dda 120e9814c44c7e73a6517a70ab3f08fe");
-    assert_eq!(Key::of_client("::ffff:192.0.2.7".parse().unwrap()), Key(0xc000_0207));
+    assert_eq!(HashKey::of_client("::ffff:192.0.2.7".parse().unwrap()), HashKey(0xc000_0207));
     assert!((score(key, tag, 3) + 0.163_647_031_051_826).abs() < 1e-12);
 }

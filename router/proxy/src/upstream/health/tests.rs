@@ -6,8 +6,8 @@ fn address(last: u8) -> SocketAddr {
     ([192, 0, 2, last], 80).into()
 }
 
-fn tcp(last: u8) -> Step {
-    Step::Tcp(address(last))
+fn tcp(last: u8) -> ConnectStage {
+    ConnectStage::Tcp(address(last))
 }
 
 struct Stage(Health);
@@ -82,8 +82,8 @@ fn whoever_is_checked_rests_until_a_check_succeeds() {
 #[test]
 fn tls_rests_for_its_peer_alone_whatever_connects() {
     let stage = Stage::new();
-    let peer = |service: &str| Peer::Service { ca: None, service: service.into(), namespace: "shop".into() };
-    let tls = Step::Tls(address(1), peer("cart"));
+    let peer = |service: &str| TlsPeer::Service { ca: None, service: service.into(), namespace: "shop".into() };
+    let tls = ConnectStage::Tls(address(1), peer("cart"));
     (0..3).for_each(|_| stage.0.failed(&tls, stage.at(0.0)));
     stage.0.succeeded(&tcp(1));
     let view = |seconds| stage.0.view().unwrap().at(&stage.0, stage.at(seconds));

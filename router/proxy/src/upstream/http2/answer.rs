@@ -16,22 +16,22 @@ use http::{HeaderMap, Response};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::seen::{PIECE, SMALL, Seen};
-use super::upload::Upload;
+use super::upload::UploadTask;
 
 /// Content of a response.
 #[derive(Debug)]
-pub struct Answer {
-    waiting: Arc<Mutex<Waiting>>,
+pub struct Http2Body {
+    waiting: Arc<Mutex<ReceivedContent>>,
     seen: Arc<Seen>,
     /// Remaining length in bytes, if the head states it.
     left: Option<u64>,
     /// The request's content, if it is still being sent.
-    upload: Option<Upload>,
+    upload: Option<UploadTask>,
 }
 
 /// Received content of a response.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct ReceivedContent {
     stream: RecvStream,
     gathered: VecDeque<BytesMut>,
     /// What followed the last data: the end of the stream, or an error.
@@ -40,7 +40,7 @@ pub struct Waiting {
     reader: Option<Waker>,
 }
 
-impl Waiting {
+impl ReceivedContent {
     /// Moves received frames from h2 into the buffer.
     pub fn gather(&mut self) {
         let reader = self.reader.take();
@@ -106,29 +106,29 @@ impl Waiting {
     }
 }
 
-impl Answer {
+impl Http2Body {
     /// A response with its content. `upload`: the rest of the request's content.
-    pub fn of(response: Response<RecvStream>, seen: &Arc<Seen>, upload: Option<Upload>) -> Response<Self> {
+    pub fn of(response: Response<RecvStream>, seen: &Arc<Seen>, upload: Option<UploadTask>) -> Response<Self> {
         let left = length(response.headers());
         response.map(|stream| {
             let left = left.or_else(|| stream.is_end_stream().then_some(0));
-            let waiting = Waiting { stream, gathered: VecDeque::new(), end: None, reader: None };
-            Answer { waiting: Arc::new(Mutex::new(waiting)), seen: Arc::clone(seen), left, upload }
+            let waiting = ReceivedContent { stream, gathered: VecDeque::new(), end: None, reader: None };
+            Http2Body { waiting: Arc::new(Mutex::new(waiting)), seen: Arc::clone(seen), left, upload }
         })
     }
 
     /// The buffer, for gathering.
-    pub fn waiting(&self) -> Weak<Mutex<Waiting>> {
+    pub fn waiting(&self) -> Weak<Mutex<ReceivedContent>> {
         Arc::downgrade(&self.waiting)
     }
 
     /// The request's content, if it is still being sent.
-    pub fn take_upload(&mut self) -> Option<Upload> {
+    pub fn take_upload(&mut self) -> Option<UploadTask> {
         self.upload.take().filter(|upload| !upload.has_ended())
     }
 }
 
-impl Body for Answer {
+impl Body for Http2Body {
     type Data = Bytes;
     type Error = h2::Error;
 
@@ -158,6 +158,6 @@ fn length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// Wakers of other tasks call this, too.
-pub fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+pub fn lock(waiting: &Mutex<ReceivedContent>) -> MutexGuard<'_, ReceivedContent> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

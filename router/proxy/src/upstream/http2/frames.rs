@@ -19,7 +19,7 @@ const MAX_KEPT: usize = 1024;
 
 /// A frame header.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct FrameHeader {
     /// Length of the payload in bytes.
     pub length: usize,
     pub kind: u8,
@@ -27,11 +27,11 @@ pub struct Frame {
     pub stream: u32,
 }
 
-impl Frame {
+impl FrameHeader {
     /// Parses a frame header.
     pub fn of([a, b, c, kind, flags, stream @ ..]: [u8; HEADER]) -> Self {
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        Frame { length, kind, flags, stream: u32::from_be_bytes(stream) & (u32::MAX >> 1) }
+        FrameHeader { length, kind, flags, stream: u32::from_be_bytes(stream) & (u32::MAX >> 1) }
     }
 
     /// Whether the frame is empty: no content, and no end of the stream.
@@ -54,7 +54,7 @@ pub struct Walker {
     /// Payload bytes to skip.
     skip: usize,
     /// A frame whose payload is read, and the received part of it.
-    kept: Option<(Frame, Vec<u8>)>,
+    kept: Option<(FrameHeader, Vec<u8>)>,
 }
 
 impl Walker {
@@ -64,8 +64,8 @@ impl Walker {
     }
 
     /// The next frame in these bytes from `at` on. Sets `at` to the end of its header, or of its payload if that [is
-    /// read](Frame::is_read).
-    pub fn next(&mut self, bytes: &[u8], at: &mut usize) -> Option<(Frame, Vec<u8>)> {
+    /// read](FrameHeader::is_read).
+    pub fn next(&mut self, bytes: &[u8], at: &mut usize) -> Option<(FrameHeader, Vec<u8>)> {
         while let Some(rest) = bytes.get(*at..).filter(|rest| !rest.is_empty()) {
             let up_to = |most: usize| rest.get(..most).unwrap_or(rest);
             if let Some((frame, payload)) = &mut self.kept {
@@ -88,7 +88,7 @@ impl Walker {
                 *at += part.len();
                 if self.read == HEADER {
                     self.read = 0;
-                    let frame = Frame::of(self.header);
+                    let frame = FrameHeader::of(self.header);
                     if !frame.is_read() {
                         self.skip = frame.length;
                         return Some((frame, Vec::new()));

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::upstream::failure::OpenError;
+use crate::upstream::failure::UpstreamError;
 
 /// Most concurrent requests of a connection, whatever the endpoint allows.
 pub const MAX_STREAMS: u32 = 128;
@@ -18,20 +18,20 @@ pub const UNTOLD: usize = 1;
 pub const MAX_BROKEN_OFF: usize = 100;
 /// Load of a connection.
 #[derive(Debug)]
-pub struct Load {
+pub struct ConnectionLoad {
     streams: AtomicUsize,
     allowed: AtomicUsize,
     known: AtomicBool,
-    opening: Mutex<Option<watch::Sender<Option<OpenError>>>>,
+    opening: Mutex<Option<watch::Sender<Option<UpstreamError>>>>,
     answered: AtomicU64,
     silent: AtomicBool,
     broken_off: AtomicUsize,
     ended: AtomicBool,
 }
 
-impl Default for Load {
+impl Default for ConnectionLoad {
     fn default() -> Self {
-        Load {
+        ConnectionLoad {
             streams: AtomicUsize::new(0),
             allowed: AtomicUsize::new(UNTOLD),
             known: AtomicBool::new(false),
@@ -44,7 +44,7 @@ impl Default for Load {
     }
 }
 
-impl Load {
+impl ConnectionLoad {
     /// Sets the endpoint's limit (`SETTINGS_MAX_CONCURRENT_STREAMS`), or [`UNTOLD`] when it is unknown. One stream is
     /// tried even if the endpoint allows none: h2 waits.
     pub fn allow(&self, streams: usize) {
@@ -70,7 +70,7 @@ impl Load {
     }
 
     /// Drops `waiting` when the endpoint's limit is known.
-    pub fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
+    pub fn until_known(&self, waiting: watch::Sender<Option<UpstreamError>>) {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_known() {
             *opening = Some(waiting);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use super::frames::{ACK, DATA, Frame, GOAWAY, PADDED, SETTINGS, WINDOW_UPDATE};
+use super::frames::{ACK, DATA, FrameHeader, GOAWAY, PADDED, SETTINGS, WINDOW_UPDATE};
 
 const SETTINGS_MAX_HEADER_LIST_SIZE: u16 = 6;
 /// Size of a setting in bytes (RFC 9113 §6.5.1).
@@ -114,7 +114,7 @@ impl Seen {
     }
 
     /// Processes a frame from the endpoint.
-    pub fn received(&self, frame: Frame, payload: &[u8]) {
+    pub fn received(&self, frame: FrameHeader, payload: &[u8]) {
         match frame.kind {
             // A padded frame has at most this much content.
             DATA if frame.length < SMALL || frame.flags & PADDED != 0 => {
@@ -141,7 +141,7 @@ impl Seen {
     }
 
     /// Processes a frame to the endpoint.
-    pub fn sent(&self, frame: Frame) {
+    pub fn sent(&self, frame: FrameHeader) {
         if frame.kind == DATA {
             self.add_window(-(frame.length as i64));
         }

@@ -14,12 +14,12 @@ use crate::rt::task_waker::Count;
 type Server = h2::server::Connection<DuplexStream, Bytes>;
 
 /// A connection, and the endpoint's end of it.
-async fn connection() -> (Shared, Server) {
+async fn connection() -> (Http2Connection, Server) {
     connection_with(1 << 20).await
 }
 
 /// A connection that allows this many bytes in flight.
-async fn connection_with(bytes: usize) -> (Shared, Server) {
+async fn connection_with(bytes: usize) -> (Http2Connection, Server) {
     let (near, far) = tokio::io::duplex(bytes);
     let handshake: Handshake<_, Bytes> = h2::server::Builder::new().max_header_list_size(5_000).handshake(far);
     let (shared, server) = tokio::join!(open(near, 65_536), handshake);

@@ -16,7 +16,7 @@ use crate::http::upload::RequestBody;
 use crate::http::upload_error::UploadError;
 
 /// A frame of content, an error, or the end.
-type Read = Option<Result<Frame<Bytes>, UploadError>>;
+type UploadFrame = Option<Result<Frame<Bytes>, UploadError>>;
 
 /// Sends a request's content as flow control permits. Ends when all is sent or the endpoint wants no more.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Sending {
     /// Data that was read and not sent.
     rest: Bytes,
     /// What was read after `rest`.
-    next: Option<Read>,
+    next: Option<UploadFrame>,
 }
 
 impl Sending {
@@ -37,8 +37,8 @@ impl Sending {
     }
 
     /// Sends the rest in a task of its own until the handle is dropped.
-    pub fn spawn(self: Box<Self>) -> Upload {
-        Upload(tokio::spawn(self))
+    pub fn spawn(self: Box<Self>) -> UploadTask {
+        UploadTask(tokio::spawn(self))
     }
 
     /// Sends `rest`; ready when nothing is left. Returns whether more may follow.
@@ -74,7 +74,7 @@ impl Sending {
         Poll::Ready(true)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<UploadFrame> {
         self.next.take().map_or_else(|| Pin::new(&mut self.body).poll_frame(cx), Poll::Ready)
     }
 
@@ -152,9 +152,9 @@ fn reason(error: &UploadError) -> Reason {
 
 /// An upload that continues after its response has begun; dropping it aborts it.
 #[derive(Debug)]
-pub struct Upload(JoinHandle<()>);
+pub struct UploadTask(JoinHandle<()>);
 
-impl Upload {
+impl UploadTask {
     /// Waits for its end.
     pub async fn end(&mut self) {
         // The task does not panic, and is aborted only when this is dropped.
@@ -167,7 +167,7 @@ impl Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for UploadTask {
     fn drop(&mut self) {
         self.0.abort();
     }

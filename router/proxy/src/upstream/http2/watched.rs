@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::{FLAGS, Frame, HEADER, KIND, UNKNOWN, Walker};
+use super::frames::{FLAGS, FrameHeader, HEADER, KIND, UNKNOWN, Walker};
 use super::seen::{MAX_SMALL, Seen};
 
 /// Length of the client connection preface in bytes (RFC 9113 §3.4).
@@ -40,7 +40,7 @@ impl<S> Watched<S> {
                 self.seen.received(frame, &payload);
             }
         }
-        if self.inbound.read > FLAGS && Frame::of(self.inbound.header).is_nothing() {
+        if self.inbound.read > FLAGS && FrameHeader::of(self.inbound.header).is_nothing() {
             let end = bytes.len() + HEADER - self.inbound.read;
             hide(bytes, end);
         }

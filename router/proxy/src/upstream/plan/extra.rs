@@ -9,8 +9,8 @@ use http::HeaderValue;
 use router_table::policy::{Balance, SourceLimits};
 use router_table::table::{Cluster, Endpoint, Endpoints, ResolvedRoute};
 
-use super::{Plan, usable};
-use crate::limits::Sources;
+use super::{BalancingPlan, usable};
+use crate::limits::ClientTable;
 use crate::upstream::affinity::Cookie;
 use crate::upstream::concurrency_limit::{Occupancy, WaitQueue};
 use crate::upstream::tag::Tag;
@@ -28,7 +28,7 @@ pub struct RouteState {
     /// Queue for any endpoint of the route.
     pub line: Arc<WaitQueue>,
     /// Clients' rates and connections, if the route limits them.
-    pub sources: OnceLock<Arc<Sources>>,
+    pub sources: OnceLock<Arc<ClientTable>>,
     /// Load of endpoints, if it is counted.
     pub occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
 }
@@ -53,7 +53,7 @@ impl RouteState {
 
 /// State of a member (one endpoint of one service of a route), for routes that need more than shares.
 #[derive(Debug)]
-pub struct Member {
+pub struct MemberState {
     /// Its value in cookies, and its identity when keys are scored.
     pub tag: Tag,
     /// Its load, if the route needs it counted.
@@ -66,7 +66,7 @@ pub struct Member {
 #[derive(Debug, Default)]
 pub struct Extra {
     /// All members.
-    pub members: Box<[Member]>,
+    pub members: Box<[MemberState]>,
     /// Present if the rule or a limit needs it.
     pub state: Option<Arc<RouteState>>,
     /// Empty unless the rule needs it.
@@ -82,7 +82,7 @@ pub struct Extra {
     /// Balancing rule of each service's endpoints, unless all use the route's.
     pub balances: Option<Box<[Balance]>>,
     /// Present if clients have limits.
-    pub sources: Option<(Arc<Sources>, SourceLimits)>,
+    pub sources: Option<(Arc<ClientTable>, SourceLimits)>,
 }
 
 impl Extra {
@@ -95,7 +95,7 @@ impl Extra {
     ) -> Self {
         let hashes = !route.policy.hash.is_empty();
         let lists: Vec<_> = cluster.services.iter().map(|service| usable(endpoints, service)).collect();
-        let members = lists.iter().flat_map(|list| list.iter()).map(|endpoint| Member {
+        let members = lists.iter().flat_map(|list| list.iter()).map(|endpoint| MemberState {
             tag: if hashes {
                 Tag::of_text(&endpoint.address.to_string())
             } else {
@@ -113,7 +113,7 @@ impl Extra {
 #[derive(Debug)]
 pub struct Mirrored {
     /// Plan for the mirror's endpoints.
-    pub plan: Plan,
+    pub plan: BalancingPlan,
     /// Portion of the requests that is copied.
     pub portion: Portion,
 }

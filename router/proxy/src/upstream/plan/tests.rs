@@ -8,9 +8,9 @@ use router_table::policy::RoutePolicy;
 use super::*;
 use crate::upstream::testing::{endpoints, route};
 
-fn plan(services: &[(u16, &[u16])], policy: RoutePolicy) -> Plan {
+fn plan(services: &[(u16, &[u16])], policy: RoutePolicy) -> BalancingPlan {
     let route = route(services, policy);
-    Plan::new(&route, &endpoints(&route), Arc::default)
+    BalancingPlan::new(&route, &endpoints(&route), Arc::default)
 }
 
 fn balanced(balance: Balance) -> RoutePolicy {
@@ -49,9 +49,9 @@ fn counts_outlive_versions_and_absences() {
     let limit = |limit| RoutePolicy { endpoint_connections: NonZeroU32::new(limit), ..RoutePolicy::default() };
     let make = |services: &[(u16, &[u16])], policy| {
         let route = route(services, policy);
-        Plan::new(&route, &endpoints(&route), || Arc::clone(&state))
+        BalancingPlan::new(&route, &endpoints(&route), || Arc::clone(&state))
     };
-    let occupancy = |plan: &Plan, index: usize| Arc::clone(plan.kept()[index].occupancy.as_ref().unwrap());
+    let occupancy = |plan: &BalancingPlan, index: usize| Arc::clone(plan.kept()[index].occupancy.as_ref().unwrap());
 
     let first = make(&[(1, &[1, 2])], limit(2));
     let places = [occupancy(&first, 0).take().unwrap(), occupancy(&first, 0).take().unwrap()];

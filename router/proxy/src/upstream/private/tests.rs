@@ -50,7 +50,7 @@ fn challenges_are_found_in_lists_and_where_they_belong() {
 
 #[test]
 fn a_client_connection_has_a_few_and_the_one_used_least_recently_gives_way() {
-    let (pool, private) = (Pool::default(), Private::default());
+    let (pool, private) = (ConnectionPool::default(), Private::default());
     let key = |port| PoolKey { address: address(port), wire: Wire::Http1, keep: MAX_AGE };
     assert!(private.tied(&key(1)).is_none());
     let first = private.tie(&pool, key(1), || true);
@@ -70,11 +70,11 @@ fn a_client_connection_has_a_few_and_the_one_used_least_recently_gives_way() {
 
 #[test]
 fn what_is_gone_is_let_go_of() {
-    let (pool, private) = (Pool::default(), Private::default());
+    let (pool, private) = (ConnectionPool::default(), Private::default());
     let key = |port| PoolKey { address: address(port), wire: Wire::Http1, keep: MAX_AGE };
     (1..=2).for_each(|port| drop(private.tie(&pool, key(port), || true)));
     let route = route(&[(1, &[5, 2, 1])], RoutePolicy::default());
-    let plan = Plan::new(&route, &endpoints(&route), Arc::default);
+    let plan = BalancingPlan::new(&route, &endpoints(&route), Arc::default);
     let bound = |private: &Private| private.bound(&plan, &route).map(|bound| (bound.member, bound.is_alive));
     assert_eq!(bound(&private), Some((1, false)), "of two the one used last");
     drop(private.tied(&key(1)));
@@ -87,7 +87,7 @@ fn what_is_gone_is_let_go_of() {
 
 #[test]
 fn what_is_apart_is_not_tied_and_goes_when_nobody_uses_it() {
-    let (pool, private) = (Pool::default(), Private::default());
+    let (pool, private) = (ConnectionPool::default(), Private::default());
     let key = PoolKey { address: address(5), wire: Wire::Http2, keep: MAX_AGE };
     let (apart, tied) = (private.apart(&pool, key.clone(), || true), private.tie(&pool, key.clone(), || true));
     assert!(!apart.is_tied() && tied.is_tied());

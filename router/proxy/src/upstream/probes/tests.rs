@@ -11,9 +11,9 @@ fn check(unhealthy: u32, healthy: u32) -> HealthCheck {
 fn decided(check: &HealthCheck, answers: &str) -> String {
     let mut streak = Streak::default();
     let after = |answer| match answer {
-        'w' => Answer::Well,
-        'f' => Answer::Failed,
-        _ => Answer::Away,
+        'w' => ProbeResult::Well,
+        'f' => ProbeResult::Failed,
+        _ => ProbeResult::Away,
     };
     let decided = answers.chars().map(|answer| match streak.after(after(answer), check) {
         Some(true) => '-',

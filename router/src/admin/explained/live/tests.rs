@@ -7,7 +7,7 @@ use aya::maps::MapError;
 use router_common::verdict::Reason;
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, PoolEntry};
-use router_translate::explain::explanation::{Explanation, Step};
+use router_translate::explain::explanation::{Explanation, ExplanationStep};
 use serde_json::json;
 
 use super::*;
@@ -19,7 +19,7 @@ struct Fake {
     broken: Option<RouteMap>,
 }
 
-impl Live for Fake {
+impl MapReader for Fake {
     fn host(&self, map: RouteMap, _: u32, host: &str) -> Result<Option<Value>, DumpError> {
         if self.broken == Some(map) {
             return Err(DumpError::Read(MapError::IoError(io::Error::other("worn out"))));
@@ -52,9 +52,9 @@ fn stage() -> (MapImage, Fake) {
 }
 
 /// The step as text, without its first line.
-fn shown(path: DataPath) -> String {
+fn shown(path: KernelDecision) -> String {
     let query = query("x.test");
-    let steps = vec![Step::DataPath(path)];
+    let steps = vec![ExplanationStep::DataPath(path)];
     let (verdict, fix, outcome) = (String::new(), None, Vec::new());
     let all = Explanation { query, router: None, steps, served: true, verdict, fix, outcome }.to_string();
     let lines: Vec<&str> = all.lines().collect();

@@ -35,10 +35,10 @@ fn write_folder(folder: &Path, version: &str) {
 }
 
 /// Everything that a snapshot contains.
-fn shown(snapshot: &Snapshot) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let manifests = snapshot.resources.routes.slots().map(|(key, slot)| {
-        let good = slot.good.as_ref().map(|route| (route.meta.origin.to_string(), route.manifest.value()));
-        let refused = slot.refused.as_ref().map(|refused| (refused.problem.clone(), refused.manifest.value()));
+fn shown(snapshot: &FolderSnapshot) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let manifests = snapshot.resources.routes.versions().map(|(key, versions)| {
+        let good = versions.accepted.as_ref().map(|route| (route.meta.origin.to_string(), route.manifest.value()));
+        let refused = versions.rejected.as_ref().map(|refused| (refused.problem.clone(), refused.manifest.value()));
         format!("{key}: {good:?} {refused:?}")
     });
     (hosts(snapshot), problems(snapshot), manifests.collect())

@@ -17,15 +17,15 @@ fn a_route(spec: &str) -> String {
 }
 
 /// `host`, `wildcardPolicy` and rejection of the route, or the domain of the controller.
-fn in_force(snapshot: &Snapshot) -> String {
-    let route = snapshot.resources.routes.slots().map(|(_, slot)| {
-        let route = slot.good.as_ref().unwrap();
-        let mark = if slot.refused.is_some() { "!" } else { "" };
+fn in_force(snapshot: &FolderSnapshot) -> String {
+    let route = snapshot.resources.routes.versions().map(|(_, versions)| {
+        let route = versions.accepted.as_ref().unwrap();
+        let mark = if versions.rejected.is_some() { "!" } else { "" };
         format!("{} {}{mark}", route.host, route.wildcard_policy.as_str())
     });
-    let controller = snapshot.resources.ingress_controllers.slots().map(|(_, slot)| {
-        let mark = if slot.refused.is_some() { "!" } else { "" };
-        format!("{}{mark}", slot.good.as_ref().unwrap().domain.as_deref().unwrap_or("-"))
+    let controller = snapshot.resources.ingress_controllers.versions().map(|(_, versions)| {
+        let mark = if versions.rejected.is_some() { "!" } else { "" };
+        format!("{}{mark}", versions.accepted.as_ref().unwrap().domain.as_deref().unwrap_or("-"))
     });
     route.chain(controller).collect()
 }
@@ -148,7 +148,7 @@ fn a_change_is_read_as_an_update() {
             [only] => assert!(!problem.is_empty() && only.starts_with(problem), "{what}: {only}"),
             more => panic!("{what}: {more:?}"),
         }
-        let refused = snapshot.resources.routes.slots().find_map(|(_, slot)| slot.refused.clone());
+        let refused = snapshot.resources.routes.versions().find_map(|(_, versions)| versions.rejected.clone());
         if expected == "h.test None!" {
             let text = &refused.as_ref().unwrap().problem;
             assert!(text.starts_with("a.yaml:7: spec.wildcardPolicy: Invalid value"), "{text}");

@@ -16,7 +16,7 @@ fn key(service: &str) -> Arc<EndpointsKey> {
 fn cluster(services: &[&str]) -> Cluster {
     let service = |name: &&str| {
         let key = Some(key(name));
-        ServiceEndpoints { service: (*name).into(), port: None, weight: 1, key, policy: None }
+        WeightedService { service: (*name).into(), port: None, weight: 1, key, policy: None }
     };
     Cluster { services: services.iter().map(service).collect::<OneOrMany<_>>() }
 }

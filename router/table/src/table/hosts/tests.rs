@@ -23,9 +23,9 @@ fn name(text: &str) -> Hostname {
 #[test]
 fn hosts_are_found_as_in_the_map_by_name() {
     let hosts: Vec<_> = (0..2_000).map(|number| host(&format!("h{number}.test"))).collect();
-    let mut built = Hosts::default();
+    let mut built = HostTable::default();
     built.extend(hosts.clone());
-    let mut grown = Hosts::default();
+    let mut grown = HostTable::default();
     hosts.iter().for_each(|host| grown.insert(Arc::clone(host)));
     for index in [&built, &grown] {
         assert_eq!((index.len(), index.by_hash.len(), index.shared.len()), (2_000, 2_000, 0));
@@ -51,7 +51,7 @@ fn names_that_share_a_hash_are_told_apart() {
     let all = ["a.test", "b.test", "c.test"];
     let one = |name: &str| Hash128 { h1: 7, h2: u64::from(name.as_bytes()[0]) };
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-        let mut hosts = Hosts::default();
+        let mut hosts = HostTable::default();
         for known in all {
             hosts.insert_by(one(known), host(known));
         }

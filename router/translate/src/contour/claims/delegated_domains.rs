@@ -9,7 +9,7 @@ use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, DomainIndex};
-use crate::contour::claims::types::{Claims, Proxies, duplicate, is_domain, root_allowed};
+use crate::contour::claims::types::{ContourClaims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
 /// The innermost domain around a name or wildcard.
@@ -30,7 +30,7 @@ fn entry_fault(reason: &'static str, message: String) -> Violation {
 
 /// Finds all domains, outermost first. A domain inside another one must be in its owner's namespace or be delegated by
 /// it; otherwise it is rejected.
-pub fn find<'r>(proxies: &Proxies<'r>, settings: &Settings, claims: &mut Claims<'r>) {
+pub fn find<'r>(proxies: &Proxies<'r>, settings: &Settings, claims: &mut ContourClaims<'r>) {
     let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<ContourProxy>>> = BTreeMap::new();
     for (object, proxy) in proxies.iter().filter(|(_, proxy)| is_domain(proxy)) {
         match domain_of(proxy) {
@@ -140,7 +140,7 @@ fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
 
 /// Checks the delegates of all domains, and records why an entry is invalid. Domains of older roots come first, since a
 /// delegate with a virtual host of its own can serve only one name. Returns the delegates that have one.
-pub fn delegate<'r>(proxies: &Proxies<'r>, claims: &mut Claims<'r>) -> BTreeSet<ObjectRef> {
+pub fn delegate<'r>(proxies: &Proxies<'r>, claims: &mut ContourClaims<'r>) -> BTreeSet<ObjectRef> {
     let mut order: Vec<usize> = (0..claims.delegated_domains.len()).collect();
     let age = |at: &usize| {
         claims.delegated_domains.get(*at).and_then(|delegated_domain| delegated_domain.root).map(|root| root.meta.age())
@@ -183,7 +183,7 @@ fn unfit(
     entry: &Delegation,
     target: Option<&Arc<ContourProxy>>,
     object: &ObjectRef,
-    claims: &Claims<'_>,
+    claims: &ContourClaims<'_>,
     taken: &BTreeSet<ObjectRef>,
 ) -> Option<Violation> {
     let key = &object.key;

@@ -17,7 +17,7 @@ pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
 
 /// The result of deciding on hosts.
 #[derive(Debug, Default)]
-pub struct Claims<'r> {
+pub struct ContourClaims<'r> {
     /// Hosts that an object may serve, in order.
     pub granted: Vec<Claim<'r>>,
     /// Every claimed host, granted or not, with the oldest object that claims it: a second claim must not change which

@@ -20,12 +20,12 @@ fn diamond(levels: usize) -> Vec<Value> {
 }
 
 /// Calls `call` with the translated objects and the claim of their root.
-fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) -> T {
+fn with_model<T>(levels: usize, call: impl FnOnce(&ContourTranslator<'_>, &Claim<'_>) -> T) -> T {
     let resources = resources(diamond(levels));
     let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
     let inputs =
         Inputs { resources: &resources, settings: &settings, endpoints: &endpoints, routers: &[], addresses: &[] };
-    let model = Model::new(&inputs);
+    let model = ContourTranslator::new(&inputs);
     let [claim] = &*model.claims.granted else { panic!("one host") };
     call(&model, claim)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use router_api::testing::authority;
 use router_table::policy::Balance;
 use router_table::policy::tls_profile::TlsVersion;
-use router_table::table::ServiceEndpoints;
+use router_table::table::WeightedService;
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn first(world: &World) -> &Rule {
     site.cleartext.as_ref().and_then(|rules| rules.first()).expect("a rule")
 }
 
-fn service(world: &World) -> &ServiceEndpoints {
+fn service(world: &World) -> &WeightedService {
     first(world).route.cluster.services.first().expect("a service")
 }
 

@@ -384,7 +384,7 @@ proptest! {
         graft(&mut object["spec"], &mut nth.clone(), &with);
         let kind = text(&object["kind"]);
         match router_api::testing::parsed(object).outcome {
-            router_api::parse::Outcome::Good(good) => {
+            router_api::parse::ParseOutcome::Good(good) => {
                 let mut resources = resources(GROUND.clone());
                 resources.insert(&good);
                 let world = World::of(&Settings::default(), &LostHosts::new(), resources);
@@ -394,7 +394,7 @@ proptest! {
                 });
                 prop_assert!(told || is_foreign);
             }
-            router_api::parse::Outcome::Refused { errors, .. } => prop_assert!(!errors.is_empty()),
+            router_api::parse::ParseOutcome::Refused { errors, .. } => prop_assert!(!errors.is_empty()),
             other => prop_assert!(false, "{other:?}"),
         }
     }

@@ -117,7 +117,7 @@ impl<'r> DelegationWalk<'_, 'r> {
                 Ok(found) if service.mirror => {
                     // The weight of a mirror is its share in percent; without one, all requests are copied.
                     let share = if (1..100).contains(&found.weight) { found.weight } else { 100 };
-                    let services = [router_table::table::ServiceEndpoints { weight: 1, ..found }];
+                    let services = [router_table::table::WeightedService { weight: 1, ..found }];
                     let cluster = Cluster { services: services.into_iter().collect() };
                     target.mirrors.push(Mirror { cluster, share: (share, 100) });
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, ServiceSpec, TcpProxy, Violation};
 
-use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
+use super::super::backends::{ServiceProblem, TCP, is_ingress_route, strategy, weighted};
 use super::{DelegationStep, DelegationWalk, PathHop, own_faults};
 use crate::contour::walk::tcp_target::Tcp;
 
@@ -88,7 +88,7 @@ impl<'r> DelegationWalk<'_, 'r> {
             found.push(self.backends.find(proxy, service).map_err(|problem| {
                 let ServiceSpec { name, port, .. } = service;
                 match problem {
-                    Problem::Missing | Problem::Port if is_ingress_route(proxy) => fault(
+                    ServiceProblem::Missing | ServiceProblem::Port if is_ingress_route(proxy) => fault(
                         "ServiceUnresolvedReference",
                         format!("tcpproxy: service {namespace}/{name}/{port}: not found"),
                     ),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, Strategy};
-use router_table::table::ServiceEndpoints;
+use router_table::table::WeightedService;
 
 /// Destination of a TLS connection.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct Tcp<'r> {
     /// The proxy that names the services.
     pub proxy: &'r Arc<ContourProxy>,
     /// The services.
-    pub services: Vec<ServiceEndpoints>,
+    pub services: Vec<WeightedService>,
     /// Balancing of endpoints.
     pub strategy: Strategy,
 }

@@ -72,7 +72,7 @@ fn router() -> Assembled {
         default_certificate: None,
         policy: Arc::default(),
         hosts: HostIndex::default(),
-        routes: Sorted::default(),
+        routes: OrderedMap::default(),
     })
 }
 

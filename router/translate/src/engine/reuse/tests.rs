@@ -10,7 +10,7 @@ use router_table::path_form::PathForm;
 use router_table::pattern::{Flags, Pattern};
 use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
-use router_table::table::{Cluster, Derived, EndpointsKey, PortChoice, RouteKind, ServiceEndpoints};
+use router_table::table::{Cluster, Derived, EndpointsKey, PortChoice, RouteKind, WeightedService};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn host(name: &str) -> HostMatch {
 fn route(name: &str, port: u16) -> Arc<ResolvedRoute> {
     let ports = PortChoice::Target(Some(port.to_string().into()));
     let key = Some(Arc::new(EndpointsKey { namespace: "shop".into(), service: "web".into(), ports }));
-    let service = ServiceEndpoints { service: "web".into(), port: None, weight: 1, key, policy: None };
+    let service = WeightedService { service: "web".into(), port: None, weight: 1, key, policy: None };
     Arc::new(ResolvedRoute {
         derived: Derived::default(),
         policy: RoutePolicy::shared_default(),
@@ -86,7 +86,7 @@ fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate)
     }
 }
 
-fn routes(of: &[&Arc<ResolvedRoute>]) -> Sorted<RouteId, Arc<ResolvedRoute>> {
+fn routes(of: &[&Arc<ResolvedRoute>]) -> OrderedMap<RouteId, Arc<ResolvedRoute>> {
     of.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect()
 }
 

@@ -9,7 +9,7 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use super::slots::{Slot, Slots};
+use super::slots::{Slot, SlotResolver};
 use crate::gateway::inclusion::types::Context;
 
 /// Why a child is not attached to a slot.
@@ -70,7 +70,7 @@ impl Refusal {
 
 /// A route that may attach to a slot.
 #[derive(Clone, Debug)]
-pub struct Candidate<'r> {
+pub struct ChildCandidate<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
     /// Indices of its `parentRefs` that name the slot.
@@ -81,7 +81,7 @@ pub struct Candidate<'r> {
 #[derive(Debug, Default)]
 pub struct ParentRoute<'r> {
     /// For each rule: its slot, if any, and the candidates, the oldest first.
-    pub slots: Vec<Option<(Slot<'r>, Vec<Candidate<'r>>)>>,
+    pub slots: Vec<Option<(Slot<'r>, Vec<ChildCandidate<'r>>)>>,
     /// Rules that are invalid slots.
     pub broken: BTreeSet<usize>,
     /// Routes that may not attach to a slot, with the slot's rule and the reason.
@@ -114,7 +114,7 @@ pub struct Edges<'r> {
 
 impl<'r> Edges<'r> {
     /// Collects parents and children among all routes.
-    pub fn new(context: &Context<'r>, slots: &Slots<'r>) -> Self {
+    pub fn new(context: &Context<'r>, slots: &SlotResolver<'r>) -> Self {
         let by_key: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>> =
             routes(context.resources).map(|route| (reference_of(route), route)).collect();
         let mut edges = Edges {
@@ -170,7 +170,7 @@ impl<'r> ParentRoute<'r> {
     fn attach(
         &mut self,
         context: &Context<'r>,
-        slots: &Slots<'r>,
+        slots: &SlotResolver<'r>,
         above: &GatewayRoute,
         child: &'r Arc<GatewayRoute>,
         i: usize,
@@ -199,7 +199,7 @@ impl<'r> ParentRoute<'r> {
                 // Edges are sorted by child, so a repeated child can only be the last one.
                 match candidates.last_mut() {
                     Some(known) if known.route.meta.key == *key => known.references.push(i),
-                    _ => candidates.push(Candidate { route: child, references: vec![i] }),
+                    _ => candidates.push(ChildCandidate { route: child, references: vec![i] }),
                 }
             }
             if found {

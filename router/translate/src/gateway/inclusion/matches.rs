@@ -110,11 +110,11 @@ fn is_root(path: &str) -> bool {
     path == "/"
 }
 
-type Conditions = Vec<(Arc<str>, ValueMatcher)>;
+type NamedMatchers = Vec<(Arc<str>, ValueMatcher)>;
 
 /// The first condition for each name: the API defines this within one list, and it applies to the joined lists as well.
-fn first_of_each(parent: &Conditions, child: &Conditions) -> Conditions {
-    let mut all = Conditions::with_capacity(parent.len() + child.len());
+fn first_of_each(parent: &NamedMatchers, child: &NamedMatchers) -> NamedMatchers {
+    let mut all = NamedMatchers::with_capacity(parent.len() + child.len());
     for condition in parent.iter().chain(child) {
         if all.iter().all(|(name, _)| *name != condition.0) {
             all.push(condition.clone());
@@ -129,7 +129,7 @@ pub fn canonical(matcher: &RequestMatcher) -> String {
         ValueMatcher::Exact(value) => format!("={value:?}"),
         ValueMatcher::Regex(regex) => format!("~{:?}", regex.as_str()),
     };
-    let list = |conditions: &Conditions| {
+    let list = |conditions: &NamedMatchers| {
         let mut texts: Vec<_> =
             conditions.iter().map(|(name, matcher)| format!("{name:?}{}", value(matcher))).collect();
         texts.sort();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use router_table::host_pattern::{HostPattern, Specificity};
 
 use crate::gateway::inclusion::level_key::MatchRank;
-use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Outcome};
+use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RuleOutcome};
 
 /// Rules of one listener by host.
 #[derive(Debug)]
@@ -53,11 +53,11 @@ impl<'r> Precedence<'r> {
 /// whether it is a slot, and the order within its route. One after the other, so the order is total.
 type RuleOrder<'a> = Vec<(Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize))>;
 
-fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> RuleOrder<'a> {
+fn place<'a>(hosts: &[Option<Specificity>], outcome: RuleOutcome, alternative: &'a Alternative) -> RuleOrder<'a> {
     let levels = hosts.iter().zip(&alternative.order).enumerate();
     let place = levels.map(|(i, (host, key))| {
         let below = hosts.get(i + 1);
-        let is_slot = below.is_some() || outcome != Outcome::Serve;
+        let is_slot = below.is_some() || outcome != RuleOutcome::Serve;
         (*host, &key.rank, *below.unwrap_or(host), is_slot, key.position)
     });
     place.collect()

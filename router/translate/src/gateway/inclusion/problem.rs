@@ -4,17 +4,17 @@ use crate::status::condition::Condition;
 
 /// A rule that is an invalid slot. Its requests are answered 500.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SlotProblem {
     /// The condition in every row of the route's status: `Accepted` or `ResolvedRefs`.
     pub condition: Condition,
 }
 
-impl Problem {
+impl SlotProblem {
     pub(super) fn unsupported(message: &str) -> Self {
-        Problem { condition: Condition::new("Accepted", false, "UnsupportedValue", message) }
+        SlotProblem { condition: Condition::new("Accepted", false, "UnsupportedValue", message) }
     }
 
     pub(super) fn unresolved(reason: &str, message: &str) -> Self {
-        Problem { condition: Condition::new("ResolvedRefs", false, reason, message) }
+        SlotProblem { condition: Condition::new("ResolvedRefs", false, reason, message) }
     }
 }

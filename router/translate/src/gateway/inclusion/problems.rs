@@ -7,13 +7,13 @@ use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
-use super::slots::Slots;
-use crate::gateway::inclusion::problem::Problem;
+use super::slots::SlotResolver;
+use crate::gateway::inclusion::problem::SlotProblem;
 use crate::warning::Warning;
 
 /// Faults of the slots of a route, with the index of each rule.
-pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, Problem)> {
-    let slots = Slots::new(resources);
+pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, SlotProblem)> {
+    let slots = SlotResolver::new(resources);
     let rules = route.rules.iter().enumerate();
     rules.filter_map(|(i, rule)| slots.slot(route, rule).err().map(|problem| (i, problem))).collect()
 }

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::gateway::inclusion::order::Precedence;
-use crate::gateway::inclusion::types::{Fragment, IncludedRow, Outcome};
+use crate::gateway::inclusion::types::{Fragment, IncludedRow, RuleOutcome};
 use crate::settings::MaxDepth;
 
 /// A listener `public#<name>` and its hostname.
@@ -46,7 +46,7 @@ struct Request {
 }
 
 /// The routes and rules that a request passes, and its outcome.
-type Answer = Option<(Vec<(ObjectKey, usize)>, Outcome)>;
+type Answer = Option<(Vec<(ObjectKey, usize)>, RuleOutcome)>;
 
 fn name(text: &str) -> Hostname {
     Hostname::parse(text).unwrap()
@@ -316,10 +316,10 @@ impl<'w> Model<'w> {
         way.push(step);
         let steps = |way: &[Step<'_>]| way.iter().map(|(route, rule, _)| (route.meta.key.clone(), *rule)).collect();
         if !is_slot(step.0, step.1) {
-            return Some((steps(way), Outcome::Serve));
+            return Some((steps(way), RuleOutcome::Serve));
         }
         let children: Vec<_> = self.world.routes.iter().filter(|child| self.attaches(way, child)).collect();
-        let outcome = if children.is_empty() { Outcome::NoBackend } else { Outcome::NoChild };
+        let outcome = if children.is_empty() { RuleOutcome::NoBackend } else { RuleOutcome::NoChild };
         self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
     }
 
@@ -511,11 +511,11 @@ proptest! {
                 };
                 let through = way.windows(2).any(|two| two[0].0 == parent && two[1].0 == child);
                 // The slot has lost its last child, so it has no backend any more.
-                let emptied = *outcome == Outcome::NoChild && way.last().is_some_and(|(route, _)| *route == parent);
+                let emptied = *outcome == RuleOutcome::NoChild && way.last().is_some_and(|(route, _)| *route == parent);
                 if emptied {
                     let (new_way, new_outcome) = new.as_ref().unwrap();
                     prop_assert_eq!(new_way, way);
-                    prop_assert!(matches!(new_outcome, Outcome::NoChild | Outcome::NoBackend));
+                    prop_assert!(matches!(new_outcome, RuleOutcome::NoChild | RuleOutcome::NoBackend));
                 } else if !through {
                     prop_assert_eq!(&old, &new, "{:?}", request);
                 }

@@ -10,7 +10,7 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 
-use crate::gateway::inclusion::problem::Problem;
+use crate::gateway::inclusion::problem::SlotProblem;
 
 /// A rule that child routes attach to.
 #[derive(Clone, Debug)]
@@ -29,60 +29,60 @@ pub struct Slot<'r> {
 
 /// Finds slots.
 #[derive(Clone, Copy)]
-pub struct Slots<'r> {
+pub struct SlotResolver<'r> {
     resources: &'r Resources,
     /// Whether the CRD of HTTPRoute has `allowedRoutes`.
     pub literal: bool,
 }
 
-impl<'r> Slots<'r> {
+impl<'r> SlotResolver<'r> {
     /// Slots of routes among these objects.
     pub fn new(resources: &'r Resources) -> Self {
-        Slots { resources, literal: resources.definitions.iter().any(|definition| definition.has_inclusions) }
+        SlotResolver { resources, literal: resources.definitions.iter().any(|definition| definition.has_inclusions) }
     }
 
     /// The slot of this rule, if it is one.
     ///
     /// # Errors
     /// The rule is an invalid slot.
-    pub fn slot(&self, route: &GatewayRoute, rule: &'r RouteRule) -> Result<Option<Slot<'r>>, Problem> {
+    pub fn slot(&self, route: &GatewayRoute, rule: &'r RouteRule) -> Result<Option<Slot<'r>>, SlotProblem> {
         let named: Vec<_> = rule.backends.iter().filter(|backend| is_slot(backend)).collect();
         let allowed = rule.allowed.as_ref().filter(|_| route.kind == Kind::HttpRoute);
         match (named.as_slice(), allowed) {
             ([], None) => Ok(None),
-            ([], Some(_)) if !self.literal => Err(Problem::unsupported(
+            ([], Some(_)) if !self.literal => Err(SlotProblem::unsupported(
                 "allowedRoutes counts only where the CRD of HTTPRoute has it; install Sluice's, or name a RouteSlot in backendRefs",
             )),
             ([], Some(_)) if !rule.backends.is_empty() => {
-                Err(Problem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
+                Err(SlotProblem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
             }
             ([], Some(allowed)) => Ok(Some(slot(route, rule, allowed, None))),
             (_, Some(_)) => {
-                Err(Problem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
+                Err(SlotProblem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
             }
             ([backend], None) if rule.backends.len() == 1 => self.object(route, rule, backend).map(Some),
-            _ => Err(Problem::unsupported(
+            _ => Err(SlotProblem::unsupported(
                 "a RouteSlot is the only backend of its rule; make further rules for the others",
             )),
         }
     }
 
-    fn object(&self, route: &GatewayRoute, rule: &RouteRule, backend: &BackendRef) -> Result<Slot<'r>, Problem> {
+    fn object(&self, route: &GatewayRoute, rule: &RouteRule, backend: &BackendRef) -> Result<Slot<'r>, SlotProblem> {
         let own = &route.meta.key.namespace;
         let reference = &backend.object;
         if reference.namespace.as_ref().is_some_and(|namespace| namespace != own) {
-            return Err(Problem::unresolved(
+            return Err(SlotProblem::unresolved(
                 "RefNotPermitted",
                 "a RouteSlot is in the namespace of the route that names it",
             ));
         }
         if !backend.filters.is_empty() {
-            return Err(Problem::unsupported("filters of a RouteSlot's backendRef; write them into the rule"));
+            return Err(SlotProblem::unsupported("filters of a RouteSlot's backendRef; write them into the rule"));
         }
         let key = ObjectKey { namespace: own.clone(), name: reference.name.clone() };
         match self.resources.route_slots.get(&key) {
             Some(found) => Ok(slot(route, rule, &found.allowed, Some(key))),
-            None => Err(Problem::unresolved("BackendNotFound", &format!("there is no RouteSlot {key}"))),
+            None => Err(SlotProblem::unresolved("BackendNotFound", &format!("there is no RouteSlot {key}"))),
         }
     }
 

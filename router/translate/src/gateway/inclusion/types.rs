@@ -70,7 +70,7 @@ pub struct EffectiveRule {
     /// `retry` of the lowest level that sets it.
     pub retry: Option<Retry>,
     /// How requests are answered.
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
 }
 
 /// One step from a listener to a backend.
@@ -106,7 +106,7 @@ pub struct AuthoredFilter {
 
 /// How the requests of an effective rule are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum RuleOutcome {
     /// By the filters and backends of the last level.
     Serve,
     /// 404: the fallback of a slot with children, none of which matches. No other rule is tried.

@@ -12,13 +12,13 @@ use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
 
-use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
+use super::edges::{ChildCandidate, Edges, Refusal, name, reference_of, rule_name};
 use super::filters;
 use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::gateway::inclusion::types::{
-    Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, RootRoute,
+    Alternative, AuthoredFilter, Context, EffectiveRule, Level, RootRoute, RuleOutcome,
 };
 
 /// Maximum number of matches of one child below one slot, summed over its rules and all ways to the slot.
@@ -122,13 +122,13 @@ impl<'r> InclusionWalk<'r> {
         for (rule, state) in states.into_iter().enumerate().filter(|(_, state)| !state.alternatives.is_empty()) {
             let slot = parent.and_then(|parent| parent.slots.get(rule)?.as_ref());
             let outcome = match slot {
-                None if parent.is_some_and(|parent| parent.broken.contains(&rule)) => Outcome::NoBackend,
-                None => Outcome::Serve,
+                None if parent.is_some_and(|parent| parent.broken.contains(&rule)) => RuleOutcome::NoBackend,
+                None => RuleOutcome::Serve,
                 Some((slot, candidates)) => {
                     self.stack.push((route, rule));
                     let attached = self.fill(slot, candidates, &state);
                     self.stack.pop();
-                    if attached { Outcome::NoChild } else { Outcome::NoBackend }
+                    if attached { RuleOutcome::NoChild } else { RuleOutcome::NoBackend }
                 }
             };
             self.rules.push(state.into_rule(outcome));
@@ -136,7 +136,7 @@ impl<'r> InclusionWalk<'r> {
     }
 
     /// Attaches all children that the slot accepts. `false` if there is none.
-    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &LevelState) -> bool {
+    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [ChildCandidate<'r>], state: &LevelState) -> bool {
         let mut attached = false;
         let mut taken = OlderMatches::default();
         for candidate in candidates {
@@ -176,7 +176,12 @@ impl<'r> InclusionWalk<'r> {
     }
 
     /// Whether a child can attach to the slot at the top of the stack.
-    fn attach(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &LevelState) -> Result<Below, Refusal> {
+    fn attach(
+        &mut self,
+        slot: &Slot<'_>,
+        candidate: &ChildCandidate<'_>,
+        state: &LevelState,
+    ) -> Result<Below, Refusal> {
         let child = candidate.route;
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {
@@ -347,7 +352,7 @@ impl LevelState {
         })
     }
 
-    fn into_rule(self, outcome: Outcome) -> EffectiveRule {
+    fn into_rule(self, outcome: RuleOutcome) -> EffectiveRule {
         let LevelState { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
         EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, retry, outcome }
     }

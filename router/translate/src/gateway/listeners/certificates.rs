@@ -10,7 +10,7 @@ use router_table::host_pattern::HostPattern;
 
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
-use crate::gateway::listeners::placed::{Placed, Protocol};
+use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
 use crate::status::condition::Condition;
 
 /// The certificates of all valid `certificateRefs`, in order; invalid ones are added to the faults.
@@ -59,7 +59,7 @@ pub fn resolve(
 /// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may coalesce: it reuses a connection
 /// for every name that the certificate covers (RFC 9113, 9.1.1), and gets 421.
 pub fn note_overlaps(placed: &mut [Placed<'_>]) {
-    let is_https = |placed: &Placed<'_>| placed.protocol == Some(Protocol::Https) && placed.router.is_some();
+    let is_https = |placed: &Placed<'_>| placed.protocol == Some(GatewayProtocol::Https) && placed.router.is_some();
     let mut found = Vec::new();
     for (i, one) in placed.iter().enumerate().filter(|(_, one)| is_https(one)) {
         let others = placed.iter().filter(|other| !std::ptr::eq(*other, one) && is_https(other));

@@ -5,13 +5,13 @@ use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 
-use crate::gateway::carried::Carried;
-use crate::gateway::listeners::ports::Side;
+use crate::gateway::carried::BackendPayload;
+use crate::gateway::listeners::ports::PortKind;
 use crate::status::condition::Condition;
 
 /// Protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum GatewayProtocol {
     /// `HTTP`.
     Http,
     /// `HTTPS`, terminated here.
@@ -22,38 +22,38 @@ pub enum Protocol {
     TlsPassthrough,
 }
 
-impl Protocol {
-    pub(super) fn of(listener: &Listener) -> Option<Protocol> {
+impl GatewayProtocol {
+    pub(super) fn of(listener: &Listener) -> Option<GatewayProtocol> {
         let passthrough = listener.tls.as_ref().is_some_and(|tls| tls.passthrough);
         match (&*listener.protocol, passthrough) {
-            ("HTTP", _) => Some(Protocol::Http),
-            ("HTTPS", false) => Some(Protocol::Https),
-            ("TLS", false) => Some(Protocol::TlsTerminate),
-            ("TLS", true) => Some(Protocol::TlsPassthrough),
+            ("HTTP", _) => Some(GatewayProtocol::Http),
+            ("HTTPS", false) => Some(GatewayProtocol::Https),
+            ("TLS", false) => Some(GatewayProtocol::TlsTerminate),
+            ("TLS", true) => Some(GatewayProtocol::TlsPassthrough),
             _ => None,
         }
     }
 
     /// The router port that it needs.
-    pub fn side(self) -> Side {
-        if self == Protocol::Http { Side::Cleartext } else { Side::Tls }
+    pub fn side(self) -> PortKind {
+        if self == GatewayProtocol::Http { PortKind::Cleartext } else { PortKind::Tls }
     }
 
     /// True if TLS is terminated here.
     pub fn terminates(self) -> bool {
-        matches!(self, Protocol::Https | Protocol::TlsTerminate)
+        matches!(self, GatewayProtocol::Https | GatewayProtocol::TlsTerminate)
     }
 
     /// What backends receive of its clients' connections.
-    pub fn carried(self) -> Carried {
-        if self == Protocol::TlsPassthrough { Carried::AsItCame } else { Carried::Content }
+    pub fn carried(self) -> BackendPayload {
+        if self == GatewayProtocol::TlsPassthrough { BackendPayload::AsItCame } else { BackendPayload::Content }
     }
 
     /// The kinds of routes that it supports.
     pub fn kinds(self) -> &'static [Kind] {
         match self {
-            Protocol::Http | Protocol::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
-            Protocol::TlsTerminate | Protocol::TlsPassthrough => &[Kind::TlsRoute],
+            GatewayProtocol::Http | GatewayProtocol::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
+            GatewayProtocol::TlsTerminate | GatewayProtocol::TlsPassthrough => &[Kind::TlsRoute],
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct Placed<'r> {
     /// The listener's spec.
     pub listener: &'r Listener,
     /// `None` if the protocol is not supported.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<GatewayProtocol>,
     /// The router that serves it; `None` if it is not accepted.
     pub router: Option<RouterName>,
     /// The kinds of routes that may attach.
@@ -86,7 +86,7 @@ pub struct Placed<'r> {
 impl Placed<'_> {
     /// True if it receives traffic.
     pub fn is_programmed(&self) -> bool {
-        let lacks_certificate = self.protocol.is_some_and(Protocol::terminates) && self.certificates.is_empty();
+        let lacks_certificate = self.protocol.is_some_and(GatewayProtocol::terminates) && self.certificates.is_empty();
         self.router.is_some() && !lacks_certificate && self.tls_fault.is_none()
     }
 

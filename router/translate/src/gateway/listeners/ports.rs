@@ -8,13 +8,13 @@ use router_model::names::RouterName;
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
-use crate::status::host_conflict::{Held, HostConflict};
+use crate::status::host_conflict::{HostConflict, WinningClaim};
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
 
 /// One of the two ports of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Side {
+pub enum PortKind {
     /// For clear text.
     Cleartext,
     /// For TLS.
@@ -26,7 +26,7 @@ pub enum Side {
 pub struct Ports<'r> {
     known: &'r [RouterPorts],
     made: BTreeMap<u16, RouterPorts>,
-    taken: HashMap<(RouterName, Side, HostPattern), &'r Gateway>,
+    taken: HashMap<(RouterName, PortKind, HostPattern), &'r Gateway>,
 }
 
 impl<'r> Ports<'r> {
@@ -49,7 +49,7 @@ impl<'r> Ports<'r> {
     ///
     /// # Errors
     /// The hostname or port is taken, and what to change.
-    pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: Side) -> Result<RouterName, String> {
+    pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: PortKind) -> Result<RouterName, String> {
         let port = listener.port;
         let router = match self.router(port, side)? {
             Some(router) => router,
@@ -63,7 +63,7 @@ impl<'r> Ports<'r> {
                     host: listener.hostname.to_string(),
                     winner: reference(owner),
                     loser: reference(gateway),
-                    held: Held::Host(owner.meta.seniority(&gateway.meta)),
+                    held: WinningClaim::Host(owner.meta.seniority(&gateway.meta)),
                 };
                 let taken = conflict.message(&conflict.loser);
                 Err(format!("port {port}: {taken}; choose another hostname or port"))
@@ -76,31 +76,31 @@ impl<'r> Ports<'r> {
     }
 
     /// The router that has this port for the listener's protocol, if any.
-    fn router(&self, port: u16, side: Side) -> Result<Option<RouterName>, String> {
+    fn router(&self, port: u16, side: PortKind) -> Result<Option<RouterName>, String> {
         for router in self.known.iter().chain(self.made.get(&port)) {
             let (own, other) = match side {
-                Side::Cleartext => (router.http, router.https),
-                Side::Tls => (router.https, router.http),
+                PortKind::Cleartext => (router.http, router.https),
+                PortKind::Tls => (router.https, router.http),
             };
             if own == Some(port) {
                 return Ok(Some(router.name.clone()));
             }
             if other == Some(port) {
-                let speaks = if side == Side::Cleartext { "TLS" } else { "clear-text HTTP" };
+                let speaks = if side == PortKind::Cleartext { "TLS" } else { "clear-text HTTP" };
                 return Err(format!("port {port} of router {} speaks {speaks}; choose another port", router.name));
             }
         }
         Ok(None)
     }
 
-    fn make(&mut self, port: u16, side: Side) -> RouterName {
+    fn make(&mut self, port: u16, side: PortKind) -> RouterName {
         let mut name = format!("gateway-{port}");
         while self.known.iter().any(|known| *known.name.0 == *name) {
             name.push_str("-0");
         }
         let name = RouterName(name.into());
         let of = |own| (side == own).then_some(port);
-        let (http, https) = (of(Side::Cleartext), of(Side::Tls));
+        let (http, https) = (of(PortKind::Cleartext), of(PortKind::Tls));
         let traffic = TrafficDefaults::default();
         self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
         name

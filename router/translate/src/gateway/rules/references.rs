@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
-use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
+use router_api::kubernetes::endpoints::protocol::{AppProtocol, EndpointProtocol};
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
@@ -11,7 +11,7 @@ use router_table::table::EndpointsKey;
 
 use crate::endpoints::services::{ServiceError, Services};
 use crate::gateway::backend_tls::BackendTlsPolicies;
-use crate::gateway::carried::Carried;
+use crate::gateway::carried::BackendPayload;
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
 use crate::status::condition::Condition;
@@ -28,7 +28,7 @@ pub struct Resolver<'r> {
 
 /// A usable backend.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct UsableBackend {
     /// The key of its endpoints.
     pub key: Arc<EndpointsKey>,
     /// TLS to the endpoints; `None` for clear text.
@@ -38,25 +38,28 @@ pub struct Found {
 }
 
 /// Reason and message of `ResolvedRefs`.
-type Fault = (&'static str, String);
+type ReferenceError = (&'static str, String);
 
 /// Reason if a backend's port does not speak the route's protocol (GEP-1911).
 const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocol";
 
 /// Why a route cannot speak a backend's protocol, and what to write; `None` if it can. A TLSRoute carries any bytes,
 /// but TLS to a backend is either the client's or that of a policy.
-fn refusal(protocol: &AppProtocol, kind: Kind, carried: Carried, has_policy: bool) -> Option<String> {
+fn refusal(protocol: &AppProtocol, kind: Kind, carried: BackendPayload, has_policy: bool) -> Option<String> {
     let speaks = protocol.speaks;
     let is_spoken = match kind {
         Kind::TlsRoute => true,
-        Kind::GrpcRoute => matches!(speaks, Speaks::Http | Speaks::Http2 | Speaks::Https | Speaks::Tls),
-        _ => speaks != Speaks::Other,
+        Kind::GrpcRoute => matches!(
+            speaks,
+            EndpointProtocol::Http | EndpointProtocol::Http2 | EndpointProtocol::Https | EndpointProtocol::Tls
+        ),
+        _ => speaks != EndpointProtocol::Other,
     };
     if !is_spoken {
         let others = if kind == Kind::GrpcRoute { "" } else { ", kubernetes.io/ws" };
         return Some(format!("is not done for {kind}s; write http, kubernetes.io/h2c{others}, or leave it out"));
     }
-    let is_missing = speaks.is_tls() && !has_policy && carried == Carried::Content;
+    let is_missing = speaks.is_tls() && !has_policy && carried == BackendPayload::Content;
     is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
 }
 
@@ -77,8 +80,8 @@ impl Resolver<'_> {
         author: &GatewayRoute,
         object: &ObjectReference,
         port: Option<u16>,
-        carried: Carried,
-    ) -> Result<Found, Fault> {
+        carried: BackendPayload,
+    ) -> Result<UsableBackend, ReferenceError> {
         let Some(key) = service_of(author, object) else {
             let (kind, wanted) = match &*object.group {
                 "" => (object.kind.to_string(), "a Service"),
@@ -108,7 +111,8 @@ impl Resolver<'_> {
             }
         }
         // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
-        let is_http2 = author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == Speaks::Http2);
+        let is_http2 =
+            author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == EndpointProtocol::Http2);
         let endpoints = self.services.key(&key, port, is_http2).map_err(fault)?;
         let (tls, fails) = match policy {
             None => (None, false),
@@ -116,15 +120,15 @@ impl Resolver<'_> {
             // The policy's own status reports the fault.
             Some(Err(_)) => (None, true),
         };
-        Ok(Found { key: endpoints, tls, fails })
+        Ok(UsableBackend { key: endpoints, tls, fails })
     }
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
-    pub fn condition(&self, route: &GatewayRoute, carried: Carried, mut faults: Faults) -> Condition {
+    pub fn condition(&self, route: &GatewayRoute, carried: BackendPayload, mut faults: Faults) -> Condition {
         let is_slot =
             |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();
         for (i, rule) in route.rules.iter().enumerate() {
-            let mut note = |(reason, message): Fault| faults.add(reason, format!("rule {i}: {message}"));
+            let mut note = |(reason, message): ReferenceError| faults.add(reason, format!("rule {i}: {message}"));
             for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
                 if let Err(fault) = self.backend(route, &backend.object, backend.port, carried) {
                     note(fault);

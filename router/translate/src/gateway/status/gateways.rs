@@ -8,7 +8,7 @@ use router_model::object::ObjectRef;
 use serde_json::json;
 
 use super::Counts;
-use crate::gateway::Model;
+use crate::gateway::GatewayTranslator;
 use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
@@ -16,7 +16,7 @@ use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::translator::LostHosts;
 
-impl Model<'_> {
+impl GatewayTranslator<'_> {
     /// Status of a Gateway.
     pub(super) fn gateway(
         &self,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use router_model::object::{Created, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
-use crate::gateway::Model;
+use crate::gateway::GatewayTranslator;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::status::host_conflict::{HostConflict, messages};
@@ -40,7 +40,7 @@ impl HostOutcome {
     }
 }
 
-impl Model<'_> {
+impl GatewayTranslator<'_> {
     /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
     pub(super) fn host_outcome<'h>(
         &self,

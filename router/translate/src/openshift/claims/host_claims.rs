@@ -7,7 +7,7 @@ use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 
-use crate::status::host_conflict::{Held, HostConflict};
+use crate::status::host_conflict::{HostConflict, WinningClaim};
 
 /// Claims on a router's hosts.
 pub struct HostClaims<'r> {
@@ -53,7 +53,7 @@ impl<'r> HostClaims<'r> {
             host: host.to_owned(),
             winner: holder.meta.key.route_id().object(),
             loser: route.meta.key.route_id().object(),
-            held: Held::Host(holder.meta.seniority(&route.meta)),
+            held: WinningClaim::Host(holder.meta.seniority(&route.meta)),
         }))
     }
 

@@ -29,11 +29,11 @@ pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Ce
 
 fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Result<Certificate, Rejection> {
     let key = ObjectKey { namespace: route.meta.key.namespace.clone(), name: name.clone() };
-    let Some(slot) = secrets.slot(&key) else {
+    let Some(versions) = secrets.versions_of(&key) else {
         let message = format!("{SECRET_FIELD}: Not found: there is no Secret {key}");
         return Err(reject(RejectReason::ExternalCertificateGetFailed, message));
     };
-    match slot.good.as_ref().map(|secret| (&secret.kind, &secret.pair)) {
+    match versions.accepted.as_ref().map(|secret| (&secret.kind, &secret.pair)) {
         Some((_, Some(pair))) => Ok(pair.clone()),
         Some((kind, None)) => {
             let message = format!("{SECRET_FIELD}: Invalid value: Secret {key} has type {kind}, not kubernetes.io/tls");

@@ -17,7 +17,7 @@ const SHARED_WILD: (NamespaceOwnership, WildcardAdmission) =
 
 /// Decisions on Routes given oldest first: the message of each, or `admitted`.
 fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), routes: &[(&str, Value)]) -> Vec<String> {
-    let policy = Policy { domain: "apps.test".to_owned(), ownership, wildcards, domains: Default::default() };
+    let policy = AdmissionPolicy { domain: "apps.test".to_owned(), ownership, wildcards, domains: Default::default() };
     let values = routes.iter().zip(1..).map(|((id, spec), age)| route(id, age, spec.clone()));
     let resources = resources(values);
     let mut sorted: Vec<_> = resources.routes.iter().collect();
@@ -87,8 +87,12 @@ fn hosts_that_are_none_are_refused() {
     assert_eq!(found[0], "RouteNotAdmitted: wildcard routes are not allowed");
     assert!(found[1].starts_with("InvalidHost: host name validation errors: \"10.0.0.1\" ends in a number"));
     assert!(found[2].starts_with("InvalidHost: host name validation errors: has 25"), "{}", found[2]);
-    let policy =
-        Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
+    let policy = AdmissionPolicy {
+        domain: String::new(),
+        ownership: STRICT.0,
+        wildcards: STRICT.1,
+        domains: Default::default(),
+    };
     let resources = resources([route("a/one", 1, json!({ "subdomain": "x" }))]);
     let decisions = admit(&policy, resources.routes.iter(), &resources.secrets, &OtherApiClaims::default()).decisions;
     let rejection = decisions[0].outcome.as_ref().unwrap_err();
@@ -170,8 +174,12 @@ fn an_external_certificate_must_be_a_tls_secret_of_the_namespace() {
     };
     let decide = |kind: &str| {
         let resources = resources([route("a/r", 1, external.clone()), secret(kind)]);
-        let policy =
-            Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
+        let policy = AdmissionPolicy {
+            domain: String::new(),
+            ownership: STRICT.0,
+            wildcards: STRICT.1,
+            domains: Default::default(),
+        };
         admit(&policy, resources.routes.iter(), &resources.secrets, &OtherApiClaims::default())
             .decisions
             .remove(0)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
 
-use crate::status::host_conflict::{Held, HostConflict};
+use crate::status::host_conflict::{HostConflict, WinningClaim};
 
 /// Claims on a router's hosts and wildcards.
 #[derive(Default)]
@@ -59,16 +59,16 @@ impl<'r> WildcardClaims<'r> {
         if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard)
             && let Some(holder) = foreign(&claims.namespaces).or_else(|| claims.by_path.get(path).copied())
         {
-            return conflict(holder, Held::HostOfDomain);
+            return conflict(holder, WinningClaim::HostOfDomain);
         }
         let domain = parent(host);
         let Some(claims) = self.domains.get(domain) else { return Ok(()) };
         let of_exact = || foreign(&claims.exact_namespaces).filter(|_| is_wildcard);
         if let Some(holder) = foreign(&claims.wildcard_namespaces).or_else(of_exact) {
-            return conflict(holder, Held::HostOfDomain);
+            return conflict(holder, WinningClaim::HostOfDomain);
         }
         match claims.wildcards_by_path.get(path).copied().filter(|_| is_wildcard) {
-            Some(holder) => conflict(holder, Held::Wildcard(domain.to_owned())),
+            Some(holder) => conflict(holder, WinningClaim::Wildcard(domain.to_owned())),
             None => Ok(()),
         }
     }

@@ -26,7 +26,7 @@ const HEADER_REWRITE: u32 = 8192;
 
 /// A setting of a controller that its router cannot apply.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct UnsupportedSetting {
     /// Reason of the condition.
     pub reason: &'static str,
     /// The fault, the effect, and the fix.
@@ -36,7 +36,7 @@ pub struct Fault {
 }
 
 /// The policy of a controller's router, and the settings that cannot be applied.
-pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterPolicy, Vec<Fault>) {
+pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterPolicy, Vec<UnsupportedSetting>) {
     let mut faults = Vec::new();
     check_profile(controller, &mut faults);
     let http = &controller.http;
@@ -95,7 +95,7 @@ fn timeouts(tuning: &Tuning) -> Timeouts {
     }
 }
 
-fn limits(tuning: &Tuning, faults: &mut Vec<Fault>) -> Limits {
+fn limits(tuning: &Tuning, faults: &mut Vec<UnsupportedSetting>) -> Limits {
     let default = Limits::default();
     let mut head = match (tuning.header_buffer_bytes, tuning.header_buffer_max_rewrite_bytes) {
         (None, None) => default.head,
@@ -106,7 +106,7 @@ fn limits(tuning: &Tuning, faults: &mut Vec<Fault>) -> Limits {
             "spec.tuningOptions.headerBufferBytes: less headerBufferMaxRewriteBytes it is {head}, and the head of a \
              request may have {MAX_HEAD} bytes at most; that is the limit"
         );
-        faults.push(Fault { reason: "HeaderLimitReduced", message, refuses_tls: false });
+        faults.push(UnsupportedSetting { reason: "HeaderLimitReduced", message, refuses_tls: false });
         head = MAX_HEAD;
     }
     let connections = match tuning.max_connections {
@@ -119,10 +119,10 @@ fn limits(tuning: &Tuning, faults: &mut Vec<Fault>) -> Limits {
 
 /// Checks the TLS profile. Missing suites of `Intermediate` and `Modern` are not reported, since these only name a
 /// recommendation; those of other profiles are.
-fn check_profile(controller: &IngressController, faults: &mut Vec<Fault>) {
+fn check_profile(controller: &IngressController, faults: &mut Vec<UnsupportedSetting>) {
     let profile = &controller.tls_profile;
     match TlsOffer::of(profile) {
-        Err(nothing) => faults.push(Fault {
+        Err(nothing) => faults.push(UnsupportedSetting {
             reason: "TLSProfileUnusable",
             message: format!("spec.tlsSecurityProfile: {nothing}; until then TLS is refused"),
             refuses_tls: true,
@@ -132,13 +132,13 @@ fn check_profile(controller: &IngressController, faults: &mut Vec<Fault>) {
                 "spec.tlsSecurityProfile: not offered, as they are not safe any more or not in the TLS library: {}",
                 offer.missing.join(", ")
             );
-            faults.push(Fault { reason: "TLSProfileReduced", message, refuses_tls: false });
+            faults.push(UnsupportedSetting { reason: "TLSProfileReduced", message, refuses_tls: false });
         }
         Ok(_) => {}
     }
 }
 
-fn client_auth(tls: &ClientTls, resources: &Resources, faults: &mut Vec<Fault>) -> ClientAuth {
+fn client_auth(tls: &ClientTls, resources: &Resources, faults: &mut Vec<UnsupportedSetting>) -> ClientAuth {
     let map = resources.config_maps.get(&ObjectKey::new(CONFIG_NAMESPACE, &tls.ca));
     let found = match map.map(|map| &map.client_ca) {
         None => Err(format!("ConfigMap {:?} of spec.clientTLS.clientCA is not in {CONFIG_NAMESPACE}", tls.ca)),
@@ -154,24 +154,24 @@ fn client_auth(tls: &ClientTls, resources: &Resources, faults: &mut Vec<Fault>) 
                 let message = "the CA of spec.clientTLS names lists of revoked certificates, which are not fetched: a \
                                revoked certificate is taken until it expires";
                 let message = message.to_owned();
-                faults.push(Fault { reason: "RevocationNotChecked", message, refuses_tls: false });
+                faults.push(UnsupportedSetting { reason: "RevocationNotChecked", message, refuses_tls: false });
             }
             Arc::clone(&ca.roots)
         }
         // If a client certificate is required and cannot be verified, no client is served.
         Err(fault) => {
             let message = format!("{fault}; until it is there TLS is refused");
-            faults.push(Fault { reason: "ClientCAUnusable", message, refuses_tls: true });
+            faults.push(UnsupportedSetting { reason: "ClientCAUnusable", message, refuses_tls: true });
             Arc::new(RootCertStore::empty())
         }
     };
     ClientAuth { required: tls.required, roots, subjects: tls.subject_patterns.clone() }
 }
 
-fn pages(name: &str, resources: &Resources, faults: &mut Vec<Fault>) -> ErrorPages {
+fn pages(name: &str, resources: &Resources, faults: &mut Vec<UnsupportedSetting>) -> ErrorPages {
     let without = "the router's own pages are sent";
     let mut fault = |message: String| {
-        faults.push(Fault {
+        faults.push(UnsupportedSetting {
             reason: "ErrorPagesUnusable",
             message: format!("{message}; {without}"),
             refuses_tls: false,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// The status of each controller as `type=status reason: message`, in order of name.
-fn conditions(plan: &Plan) -> Vec<String> {
+fn conditions(plan: &RouterPlan) -> Vec<String> {
     let text = |condition: &Condition| {
         let Condition { kind, reason, message, .. } = condition;
         format!("{kind}={} {reason}: {message}", condition.status())
@@ -22,7 +22,7 @@ fn conditions(plan: &Plan) -> Vec<String> {
     plan.statuses.values().flat_map(|status| status.conditions.iter().map(text)).collect()
 }
 
-fn planned(objects: impl IntoIterator<Item = Value>) -> Plan {
+fn planned(objects: impl IntoIterator<Item = Value>) -> RouterPlan {
     plan(&resources(objects), &Settings::default())
 }
 

@@ -1,11 +1,11 @@
 //! Envoy: hosts as domains of one virtual host, in a file of routes that both listeners read.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::setting::Setting;
+use super::setting::PeerSetting;
 use crate::bench::network::{DESCRIPTORS, HOSTS};
 
 /// The routes (config.route.v3.RouteConfiguration).
-pub fn routes(setting: &Setting<'_>) -> String {
+pub fn routes(setting: &PeerSetting<'_>) -> String {
     let domains: String = setting.names().map(|name| format!("    - {name}\n")).collect();
     let fields: String = [
         ("X-Forwarded-Host", "%REQ(:AUTHORITY)%"),
@@ -38,7 +38,7 @@ pub fn routes(setting: &Setting<'_>) -> String {
 }
 
 /// A worker and a listening socket for each core; circuit breakers without effect; no additions to requests.
-pub fn configuration(setting: &Setting<'_>) -> String {
+pub fn configuration(setting: &PeerSetting<'_>) -> String {
     let folder = setting.folder.display();
     let most = HOSTS.len() as u64 * DESCRIPTORS;
     let tls = format!(

@@ -1,16 +1,16 @@
 //! HAProxy: hosts in a map, as OpenShift's router has them, and its fields for backends.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::setting::Setting;
+use super::setting::PeerSetting;
 use crate::bench::network::DESCRIPTORS;
 
 /// Hosts and their backend.
-pub fn map(setting: &Setting<'_>) -> String {
+pub fn map(setting: &PeerSetting<'_>) -> String {
     setting.names().map(|name| format!("{name} app\n")).collect()
 }
 
 /// Any connection to a backend is used again for any request (`http-reuse always`).
-pub fn configuration(setting: &Setting<'_>) -> String {
+pub fn configuration(setting: &PeerSetting<'_>) -> String {
     // Two descriptors a connection, pipes for every fourth, and some for listeners and threads.
     let maxconn = DESCRIPTORS * 2 / 5 - 100;
     let folder = setting.folder.display();

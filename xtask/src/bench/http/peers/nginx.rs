@@ -1,12 +1,12 @@
 //! nginx: hosts as server names, backends with connections that stay.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::setting::Setting;
+use super::setting::PeerSetting;
 use crate::bench::network::DESCRIPTORS;
 
 /// A listening socket for each worker, bodies passed on as they come, and buffers that hold a response of 64 KiB, so
 /// that none goes through a file.
-pub fn configuration(setting: &Setting<'_>) -> String {
+pub fn configuration(setting: &PeerSetting<'_>) -> String {
     let folder = setting.folder.display();
     let names: String = setting.names().map(|name| format!("      {name}\n")).collect();
     let upstreams: String = setting

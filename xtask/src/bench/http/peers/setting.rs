@@ -9,14 +9,14 @@ use super::super::ways::endpoints;
 use crate::bench::network::Middle;
 
 /// What configurations are made of.
-pub struct Setting<'a> {
+pub struct PeerSetting<'a> {
     pub cores: usize,
     pub folder: &'a Path,
     pub middle: &'a Middle,
     pub hosts: Hosts,
 }
 
-impl Setting<'_> {
+impl PeerSetting<'_> {
     /// Both services with their endpoints.
     pub fn services(&self) -> [(&'static str, Vec<SocketAddrV4>); 2] {
         [("app", WEB_PORT), ("echo", ECHO_PORT)].map(|(name, port)| (name, endpoints(self.middle, port)))

@@ -29,7 +29,7 @@ pub fn run(address: SocketAddrV4) -> Result<()> {
     bind(&socket, &SocketAddr::V4(address))?;
     listen(&socket, BACKLOG)?;
     let listener = TcpListener::from(socket);
-    let idle = Arc::new(Idle::new()?);
+    let idle = Arc::new(IdleConnections::new()?);
     eprintln!("{LISTENING}");
     thread::scope(|scope| {
         scope.spawn(|| idle.answer());
@@ -45,7 +45,7 @@ pub fn run(address: SocketAddrV4) -> Result<()> {
     Ok(())
 }
 
-fn serve(mut stream: TcpStream, idle: &Idle) -> io::Result<()> {
+fn serve(mut stream: TcpStream, idle: &IdleConnections) -> io::Result<()> {
     stream.set_nodelay(true)?;
     // A client that is gone without a word gives its worker free again.
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -102,14 +102,14 @@ fn echo(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Connections that wait without a thread.
-struct Idle {
+struct IdleConnections {
     epoll: std::os::fd::OwnedFd,
     streams: Mutex<HashMap<u64, TcpStream>>,
 }
 
-impl Idle {
-    fn new() -> Result<Idle> {
-        Ok(Idle { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, streams: Mutex::default() })
+impl IdleConnections {
+    fn new() -> Result<IdleConnections> {
+        Ok(IdleConnections { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, streams: Mutex::default() })
     }
 
     fn keep(&self, stream: TcpStream) -> io::Result<()> {

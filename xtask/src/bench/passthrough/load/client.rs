@@ -32,7 +32,7 @@ pub struct Arguments {
 
 /// The amount carried: bytes, round trips or connections.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct Amount {
     /// How many.
     pub units: u64,
     /// In how long.
@@ -45,14 +45,14 @@ pub struct Outcome {
     pub worst: Duration,
 }
 
-impl Outcome {
+impl Amount {
     /// As [`run`] prints it.
-    pub fn read(text: &str) -> Result<Outcome> {
+    pub fn read(text: &str) -> Result<Amount> {
         let numbers: Vec<u64> =
             text.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("numbers of a client")?;
         let [units, elapsed, connections, errors, worst] = numbers[..] else { bail!("a client printed `{text}`") };
         let [elapsed, worst] = [elapsed, worst].map(Duration::from_nanos);
-        Ok(Outcome { units, elapsed, connections, errors, worst })
+        Ok(Amount { units, elapsed, connections, errors, worst })
     }
 
     /// Units in a second.
@@ -61,12 +61,12 @@ impl Outcome {
     }
 
     /// Adds the amount of a following run.
-    pub fn then(self, next: Outcome) -> Outcome {
-        Outcome { elapsed: self.elapsed + next.elapsed, ..self.and(next) }
+    pub fn then(self, next: Amount) -> Amount {
+        Amount { elapsed: self.elapsed + next.elapsed, ..self.and(next) }
     }
 
-    fn and(self, other: Outcome) -> Outcome {
-        Outcome {
+    fn and(self, other: Amount) -> Amount {
+        Amount {
             units: self.units + other.units,
             elapsed: self.elapsed.max(other.elapsed),
             connections: self.connections + other.connections,
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let bytes = hello.bytes(Order { load: *load, milliseconds: *milliseconds });
     let time = Duration::from_millis(u64::from(*milliseconds));
     let start = Barrier::new(*connections);
-    let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
+    let outcomes: Vec<Result<Amount>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..*connections)
             .map(|number| {
                 let to = to[number % to.len()];
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             .map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread of the client panicked")))
             .collect()
     });
-    let total = outcomes.into_iter().try_fold(Outcome::default(), |sum, one| one.map(|one| sum.and(one)))?;
+    let total = outcomes.into_iter().try_fold(Amount::default(), |sum, one| one.map(|one| sum.and(one)))?;
     let [elapsed, worst] = [total.elapsed, total.worst].map(|time| time.as_nanos());
     println!("{} {elapsed} {} {} {worst}", total.units, total.connections, total.errors);
     Ok(())
@@ -110,10 +110,10 @@ fn connect_again_and_again(
     bytes: &[u8],
     time: Duration,
     start: &Barrier,
-) -> Result<Outcome> {
+) -> Result<Amount> {
     start.wait();
     let begin = Instant::now();
-    let mut outcome = Outcome::default();
+    let mut outcome = Amount::default();
     while begin.elapsed() < time {
         let connecting = Instant::now();
         match connect_once(to, hello, bytes) {
@@ -142,7 +142,7 @@ fn connect_once(to: SocketAddrV4, hello: Hello, bytes: &[u8]) -> io::Result<()> 
     }
 }
 
-fn carry(load: Load, to: SocketAddrV4, hello: Hello, bytes: &[u8], time: Duration, start: &Barrier) -> Result<Outcome> {
+fn carry(load: Load, to: SocketAddrV4, hello: Hello, bytes: &[u8], time: Duration, start: &Barrier) -> Result<Amount> {
     let opened = open(to, None, hello, bytes);
     // Every thread comes here, or the others would wait for ever.
     start.wait();
@@ -158,7 +158,7 @@ fn carry(load: Load, to: SocketAddrV4, hello: Hello, bytes: &[u8], time: Duratio
         Load::Echo => ask(stream, time)?,
         Load::Connect | Load::Idle => bail!("{load:?} is not carried by one connection for a time"),
     };
-    Ok(Outcome { units, elapsed: begin.elapsed(), connections: 1, errors: 0, worst })
+    Ok(Amount { units, elapsed: begin.elapsed(), connections: 1, errors: 0, worst })
 }
 
 fn receive(mut stream: TcpStream) -> Result<u64> {
