@@ -3,20 +3,20 @@
 //! As strict as the RFC permits a server to be: input that two readers may interpret differently is an error. The
 //! parser stores positions and no bytes, so a head may be split anywhere.
 
+mod byte_runs;
 mod content;
 mod framing;
 mod head;
 mod host;
-mod run;
 mod token;
 
 use crate::hostname::HostKind;
 
+use byte_runs::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 pub use content::{ContentError, ContentTracker};
 use framing::FramingReader;
 pub use head::{Framing, HeadError, HeadHost, Progress, RequestHead, TargetForm, UpgradeProtocol};
 pub use host::{HostReader, UnreadHost};
-use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 use token::is_token;
 
 /// Longest request head, in bytes; OpenShift's `headerBufferBytes` default.

@@ -17,11 +17,11 @@ extern crate self as router_common;
 mod common;
 
 pub mod decide;
-pub mod extensions;
-pub mod fragmenting;
+pub mod fragment_fallback;
 pub mod hostname;
 pub mod http;
-pub mod keyed;
+pub mod ip_extensions;
+pub mod keyed_hash;
 pub mod maps;
 pub mod options;
 pub mod packet;

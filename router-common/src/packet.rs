@@ -64,7 +64,7 @@ impl<P: Packet> Headers for Copied<'_, P> {
 pub enum NotTcp {
     /// Not IP, or another protocol than TCP.
     Other,
-    /// A fragment, IPv4 with options, or IPv6 with extension headers; [`crate::extensions`] reads them.
+    /// A fragment, IPv4 with options, or IPv6 with extension headers; [`crate::ip_extensions`] reads them.
     Unreadable,
     /// Shorter than its headers claim.
     Short,
@@ -151,8 +151,8 @@ pub fn read(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     }
 }
 
-/// Reads the headers of a first fragment after [`crate::extensions::Extensions::take_out`]. The payload is that of the
-/// fragment.
+/// Reads the headers of a first fragment after [`crate::ip_extensions::Extensions::take_out`]. The payload is that of
+/// the fragment.
 ///
 /// # Errors
 /// As [`segment`]; also if the fragment does not contain the whole TCP header.

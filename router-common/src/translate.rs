@@ -8,7 +8,7 @@
 //! payload is read.
 
 mod addresses;
-mod difference;
+mod checksum;
 mod fragments;
 mod packet_mut;
 mod rewriter;
@@ -18,7 +18,7 @@ use crate::options::{NOP, TIMESTAMPS};
 use crate::packet::{ACK, ETHERNET, SYN, Segment};
 
 use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
-pub use difference::ChecksumDelta;
+pub use checksum::ChecksumDelta;
 pub use fragments::{identify, translate_later};
 pub use packet_mut::PacketMut;
 pub use rewriter::{REWRITER_STEPS, Rewriter};

@@ -4,7 +4,7 @@
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use router_common::http::{ContentTracker, UpgradeProtocol};
-use router_common::keyed;
+use router_common::keyed_hash;
 use router_common::maps::{
     Config, Dial, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE,
     Handshake, KernelEndpoint, ListenerOwner, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
@@ -17,6 +17,7 @@ use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
 use crate::atomic::next_step;
+use crate::copy::is_v4;
 use crate::craft::compose;
 use crate::maps;
 use crate::next_hop;
@@ -25,7 +26,6 @@ use crate::scratch::Scratch;
 use crate::skb::{PASS_UP, Skb};
 use crate::telemetry;
 use crate::verifier;
-use crate::words::is_v4;
 
 /// [`begin`]: an endpoint was chosen.
 pub const CHOSEN: u32 = 0x1_0000;
@@ -282,7 +282,7 @@ fn number(settings: &Config) {
     let Some(memory) = maps::scratch_memory() else { return };
     let Scratch { client, backend, flight, .. } = memory;
     let back = client.rewrite.to.reversed();
-    let hash = keyed::hash(settings.secret, &back);
+    let hash = keyed_hash::hash(settings.secret, &back);
     let now = client.started_ns;
     let dial = &mut flight.dial;
     // Both increase from one connection to the next with the same addresses and ports, whichever client it is for: the

@@ -6,11 +6,11 @@ use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, MAX_FLIGHT};
 use router_common::options;
 use router_common::packet::{ETHERNET, Packet, Segment};
 
+use crate::copy::{is_v4, word, words};
 use crate::maps;
 use crate::scratch::{PacketSpec, Scratch};
 use crate::skb::{self, Skb};
 use crate::verifier::opaque;
-use crate::words::{is_v4, word, words};
 
 const TCP_HEADER: u32 = 20;
 const PROTOCOL_TCP: u8 = 6;

@@ -18,6 +18,7 @@ use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
+use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
 use crate::log;
@@ -30,7 +31,6 @@ use crate::skb::Skb;
 use crate::tables::KernelTables;
 use crate::telemetry::{self, InputSummary};
 use crate::verifier;
-use crate::words;
 
 /// The smallest first segment that is held, in bytes. Behind a smaller one, or any of clear text, the client may wait
 /// with its next write for an acknowledgement (RFC 9293 §3.7.4, Nagle), which only the stack sends. A hello is one
@@ -120,7 +120,7 @@ fn gather(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut
             }
         }
         None => {
-            words::zero_parsers(&mut memory.flight);
+            copy::zero_parsers(&mut memory.flight);
             // SAFETY: the helper has no precondition.
             memory.flight.started_ns = unsafe { bpf_ktime_get_boot_ns() };
         }
@@ -248,9 +248,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
 fn decide(memory: &mut Scratch, segment: &Segment, listener: ListenerOwner) {
     let Scratch { flight, exact, wildcard, decision, .. } = memory;
     exact.router = listener.router;
-    words::copy_name(&mut exact.host, &flight.host.exact);
+    copy::copy_name(&mut exact.host, &flight.host.exact);
     wildcard.router = listener.router;
-    words::copy_name(&mut wildcard.host, &flight.host.wildcard);
+    copy::copy_name(&mut wildcard.host, &flight.host.wildcard);
     let tables = KernelTables { exact, wildcard, client: &segment.flow.source };
     *decision = if listener.protocol == PROTOCOL_TLS {
         decide::tls(flight.hello.hello(), &tables)

@@ -21,9 +21,9 @@ use router_common::translate::{identify, translate_later};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::established;
+use crate::irregular_segments::fragment_data;
 use crate::maps;
 use crate::next_hop;
-use crate::odd::fragment_data;
 use crate::scratch::Scratch;
 use crate::skb::{self, Skb};
 

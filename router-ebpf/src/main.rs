@@ -4,8 +4,8 @@
 //! `sluice_ingress` (TC ingress, on every interface that clients or endpoints are behind) translates and forwards
 //! packets of carried connections; before that it only reads the headers and looks up one entry. A packet to a listener
 //! belongs to a first flight, which is gathered until SNI or Host is known, decided, recorded, and dialed. A packet of
-//! a carried connection that is not a plain segment is turned into one, or carried in fragments (`odd`). All other
-//! packets, and those in doubt, go up the stack unchanged.
+//! a carried connection that is not a plain segment is turned into one, or carried in fragments (`irregular_segments`).
+//! All other packets, and those in doubt, go up the stack unchanged.
 //!
 //! `sluice_egress` (TC egress, same interfaces) reads the SYN-ACKs of listeners, and drops the stack's packets of
 //! carried connections.
@@ -21,6 +21,7 @@
 mod atomic;
 mod connect;
 mod connecting;
+mod copy;
 mod craft;
 mod established;
 mod first_flight;
@@ -28,10 +29,10 @@ mod flow_end;
 mod fragments;
 mod handshake;
 mod icmp;
+mod irregular_segments;
 mod log;
 mod maps;
 mod next_hop;
-mod odd;
 mod options;
 mod packet_mut;
 mod pipelined;
@@ -39,11 +40,10 @@ mod reject;
 mod retry;
 mod scratch;
 mod skb;
-mod strangers;
 mod tables;
 mod telemetry;
+mod tuple_collisions;
 mod verifier;
-mod words;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::classifier;
@@ -77,11 +77,11 @@ fn ingress(mut skb: Skb) -> i32 {
     }
     let mut read = skb::segment(&skb);
     if read.is_none() {
-        match odd::packet(&skb) {
-            odd::LEFT => return icmp::packet(&mut skb),
-            odd::PLAIN => read = skb::segment(&skb),
-            odd::FIRST => return fragments::first(&mut skb),
-            odd::LATER => return fragments::later(&mut skb),
+        match irregular_segments::packet(&skb) {
+            irregular_segments::LEFT => return icmp::packet(&mut skb),
+            irregular_segments::PLAIN => read = skb::segment(&skb),
+            irregular_segments::FIRST => return fragments::first(&mut skb),
+            irregular_segments::LATER => return fragments::later(&mut skb),
             _ => {}
         }
     }
@@ -103,7 +103,7 @@ fn egress(mut skb: Skb) -> i32 {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
-    if segment.flags & (SYN | ACK) == SYN && !strangers::may_begin(segment) {
+    if segment.flags & (SYN | ACK) == SYN && !tuple_collisions::may_begin(segment) {
         return TC_ACT_SHOT;
     }
     let Some(listener) = maps::listener(&segment.flow.source, segment.flow.source_port) else {

@@ -1,8 +1,8 @@
 //! Typed access to the maps.
 
-mod carried;
 mod definitions;
 mod flights;
+mod flows;
 mod fragments;
 
 use aya_ebpf::bindings::BPF_ANY;
@@ -16,13 +16,13 @@ use router_common::verdict::DialCounter;
 
 use crate::scratch::{NextHop, Scratch};
 
-pub use carried::*;
 use definitions::{
     allowlists, clashes, config, dial_stats, endpoint_state, endpoints, handshakes, headers, listeners, next_hops,
     peers, pools, scratch, slots, taken, verdicts,
 };
 pub use definitions::{edge_reencrypt, events, flow_ends, http_be, reason_stats, route_stats, sni_passthrough, tcp_be};
 pub use flights::*;
+pub use flows::*;
 pub use fragments::*;
 
 /// The listener at this address and port, if there is one.

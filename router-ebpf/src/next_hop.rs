@@ -17,10 +17,10 @@ use aya_ebpf::bindings::{
 use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_redirect_neigh};
 use router_common::maps::FlowKey;
 
+use crate::copy::{is_v4, word, words};
 use crate::maps;
 use crate::scratch::{MAX_HOPS, NextHop, Scratch};
 use crate::skb::{LOOPBACK, OURS, Skb};
-use crate::words::{is_v4, word, words};
 
 /// Nanoseconds until a cached next hop is looked up again.
 const STANDS: u64 = 100_000_000;

@@ -20,6 +20,7 @@ use router_common::packet::{ACK, Packet, RST, Segment};
 use router_common::requests::{self, SegmentPosition};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
+use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::first_flight::{CONTENT, PARSE_BAD, PARSE_DONE, parse};
 use crate::flow_end;
@@ -28,7 +29,6 @@ use crate::next_hop;
 use crate::reject::swapped;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
-use crate::words;
 
 /// Most parts read of one segment: heads, chunked contents, or 4,096 bytes of them.
 const MAX_PARTS: u32 = 64;
@@ -85,7 +85,7 @@ fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     memory.later_at = from;
     memory.content = client.content;
     memory.content.pass(client.content.free());
-    words::zero_parsers(&mut memory.flight);
+    copy::zero_parsers(&mut memory.flight);
     if client.own & FLOW_IN_HEAD != 0 {
         let Some(begun) = maps::later_head(&segment.flow) else { return UNFOLLOWED };
         maps::read_later_head(memory, begun);
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, 
             return FOR_ANOTHER;
         }
         memory.content = requests::content(&head);
-        words::zero_parsers(&mut memory.flight);
+        copy::zero_parsers(&mut memory.flight);
     }
     AGAIN
 }
@@ -204,9 +204,9 @@ fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     }
     let Scratch { flight, exact, wildcard, .. } = memory;
     exact.router = router;
-    words::copy_name(&mut exact.host, &flight.host.exact);
+    copy::copy_name(&mut exact.host, &flight.host.exact);
     wildcard.router = router;
-    words::copy_name(&mut wildcard.host, &flight.host.wildcard);
+    copy::copy_name(&mut wildcard.host, &flight.host.wildcard);
     // SAFETY: only the agent writes this map, and replaces whole values; one integer is read.
     let found = unsafe { http_be.get(&*exact).or_else(|| http_be.get(&*wildcard)) };
     found.is_none_or(|host| host.route != route)

@@ -5,8 +5,8 @@ use core::mem::offset_of;
 
 use aya_ebpf::bindings::{bpf_fib_lookup, bpf_redir_neigh as Neighbour, bpf_sock_tuple};
 use router_common::decide::ConnectionDecision;
-use router_common::extensions::Extensions;
 use router_common::http::ContentTracker;
+use router_common::ip_extensions::Extensions;
 use router_common::maps::{FirstFlight, Flow, FlowKey, FragmentKey, Fragmented, HostKey, LaterHead, MAX_FLIGHT};
 use router_common::options::OptionReader;
 use router_common::translate::Rewriter;

@@ -19,9 +19,9 @@ pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
+use crate::copy::{is_v4, words};
 use crate::maps;
 use crate::verifier::{at_most_4096, opaque};
-use crate::words::{is_v4, words};
 
 /// Mark of packets that the ingress program has sent up the stack; it lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;

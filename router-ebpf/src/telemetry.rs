@@ -11,9 +11,9 @@ use router_common::maps::{
 };
 use router_common::verdict::{DialCounter, Verdict};
 
+use crate::copy;
 use crate::log;
 use crate::maps::{self, events, flow_ends, reason_stats, route_stats};
-use crate::words;
 
 const EVENTS_LOST: u32 = 0;
 
@@ -67,7 +67,7 @@ pub fn decision(
         (&raw mut (*event).flow).write(*flow);
         (&raw mut (*event).segments).write(read.segments);
         (&raw mut (*event).verdict).write(verdict);
-        words::write_name(&raw mut (*event).host, read.host);
+        copy::write_name(&raw mut (*event).host, read.host);
     }
     entry.submit(wakeup(&events));
 }

@@ -15,7 +15,7 @@ mod child;
 pub mod control;
 pub mod keeper;
 mod manager;
-mod say;
+mod messages;
 pub mod wire;
 
 pub use manager::{Inherited, KeeperOrder, Manager, Orders, inherit};

@@ -40,8 +40,8 @@ pub const FRAGMENTS: &str = "fragments";
 pub const FRAGMENTS_AGAIN: &str = "fragments_again";
 /// `u32` 0 → `u32`: number of fragmented packets carried; the source of their new identifications.
 pub const FRAGMENT_IDS: &str = "fragment_ids";
-/// 16-byte client address → `u64` of [`crate::fragmenting::relayed_until`], LRU: the client's connections are relayed
-/// until then, because its packets arrive in fragments that the kernel cannot carry.
+/// 16-byte client address → `u64` of [`crate::fragment_fallback::relayed_until`], LRU: the client's connections are
+/// relayed until then, because its packets arrive in fragments that the kernel cannot carry.
 pub const FRAGMENTING: &str = "fragmenting";
 /// Ring buffer of [`super::FlowEnd`].
 pub const FLOW_ENDS: &str = "flow_ends";

@@ -1,6 +1,6 @@
 //! The addresses in the IP header, and their effect on the IP and TCP checksums.
 
-use super::difference::ChecksumDelta;
+use super::checksum::ChecksumDelta;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;

@@ -2,7 +2,7 @@
 //! Its checksum covers the whole packet, and is updated by the difference without the other fragments.
 
 use super::addresses::{IP_CHECKSUM, addresses_difference, store_addresses};
-use super::difference::ChecksumDelta;
+use super::checksum::ChecksumDelta;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;

@@ -1,6 +1,6 @@
 //! Rewrites a packet's TCP options, one step at a time.
 
-use super::difference::ChecksumDelta;
+use super::checksum::ChecksumDelta;
 use crate::options::{END, MAX_OPTIONS, NOP, OPTIONS_ROOM, SACK, TIMESTAMPS};
 
 /// Translates one option per step, so that the kernel can call it in a loop that the verifier does not unroll. A

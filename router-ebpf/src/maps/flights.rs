@@ -8,9 +8,9 @@ use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, LaterHead, MAX_FLIGHT, SHORT_FLIGHT, ShortFlight};
 
 use super::definitions::{hellos, later_heads, short_hellos};
+use crate::copy;
 use crate::scratch::Scratch;
 use crate::verifier::at_most_4096;
-use crate::words;
 
 /// The first flight that is being gathered for a connection.
 #[inline(always)]
@@ -114,7 +114,7 @@ pub fn later_head(flow: &FlowKey) -> Option<&'static LaterHead> {
 /// Copies the partial head of a later request into the working memory, where the parser continues.
 #[inline(always)]
 pub fn read_later_head(memory: &mut Scratch, later: &LaterHead) {
-    words::copy_head(&mut memory.flight.head, &mut memory.flight.host, &later.head, &later.host);
+    copy::copy_head(&mut memory.flight.head, &mut memory.flight.host, &later.head, &later.host);
 }
 
 /// Stores the partial head of a later request from the working memory. `false`: no room.
@@ -123,7 +123,7 @@ pub fn keep_later_head(flow: &FlowKey, memory: &mut Scratch) -> bool {
     let Scratch { later_head: later, flight, .. } = memory;
     // SAFETY: the helper has no precondition.
     later.read_ns = unsafe { bpf_ktime_get_boot_ns() };
-    words::copy_head(&mut later.head, &mut later.host, &flight.head, &flight.host);
+    copy::copy_head(&mut later.head, &mut later.host, &flight.head, &flight.host);
     later_heads.insert(flow, &*later, BPF_ANY as u64).is_ok()
 }
 

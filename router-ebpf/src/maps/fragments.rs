@@ -2,7 +2,7 @@
 
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use router_common::fragmenting::relayed_until;
+use router_common::fragment_fallback::relayed_until;
 use router_common::maps::{FlowKey, FragmentKey, Fragmented, Repeated};
 
 use super::definitions::{fragment_ids, fragmenting, fragments, fragments_again};

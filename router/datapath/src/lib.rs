@@ -17,7 +17,7 @@
 
 pub mod address;
 pub mod adopt;
-pub mod alias;
+pub mod alias_table;
 pub mod clock;
 pub mod conntrack;
 pub mod dump;
@@ -44,7 +44,7 @@ pub mod reconciler;
 pub mod redirect_peer;
 mod resets;
 pub mod simulate;
-mod taken;
+mod taken_flows;
 #[cfg(test)]
 mod testing;
 

@@ -4,13 +4,13 @@
 //! A rule counts unless it certainly does not match. Unknown properties of a packet (its source port, and for listeners
 //! its source) leave that open.
 
-mod bits;
 mod conditions;
+mod evaluation;
 mod expressions;
 pub mod firewall;
 mod index;
 mod ipsets;
-mod judge;
+mod known_bits;
 mod legacy;
 mod packet;
 mod read;
@@ -23,7 +23,7 @@ mod watch;
 mod xt;
 mod xt_match;
 
-pub use judge::Loss;
+pub use evaluation::Loss;
 pub use packet::Interface;
 pub use watch::RulesetWatch;
 

@@ -2,10 +2,10 @@
 
 pub mod channel;
 mod ethtool;
+mod packet_taps;
 mod policies;
 pub mod queries;
 mod routing_rules;
-mod watchers;
 
 use std::io;
 
@@ -17,9 +17,9 @@ use channel::DATAGRAM;
 use policies::GROUP_POLICY;
 
 pub use ethtool::Ethtool;
+pub use packet_taps::{Disciplines, interface_chains};
 pub use policies::{Policies, XfrmDirection};
 pub use routing_rules::RoutingRules;
-pub use watchers::{Disciplines, interface_chains};
 
 /// `NFNLGRP_NFTABLES` (linux/netfilter/nfnetlink.h): multicast group for changes of rules.
 const GROUP_NFTABLES: u32 = 7;

@@ -13,7 +13,7 @@ use router_model::names::HostMatch;
 use router_table::table::{Endpoints, ResolvedRoute};
 use tracing::Level;
 
-use super::alias;
+use super::alias_table;
 use super::egress_routes::{Obstacle, Path, Paths};
 use super::image::{EndpointEntry, MapImage, PoolEntry, PoolSlots, RelayReason, SlotEntry};
 
@@ -233,7 +233,7 @@ impl<P: Paths> Pools<P> {
             }
         }
         let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();
-        let columns = alias::columns(&weights);
+        let columns = alias_table::columns(&weights);
         let slots = shares.into_iter().zip(columns).map(|((address, (path, _)), (threshold, alias))| SlotEntry {
             endpoint: self.endpoint(EndpointEntry { address, path }),
             threshold,

@@ -22,7 +22,7 @@ use super::kernel::{KernelError, KernelPrograms, Mode};
 use super::netlink::News;
 use super::ports;
 use super::redirect_peer::Peers;
-use super::taken::TakenFlows;
+use super::taken_flows::TakenFlows;
 use inputs::DataPathInputs;
 use programmed::Programmed;
 use state::ReconcilerState;

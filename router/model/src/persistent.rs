@@ -6,9 +6,9 @@
 //! capacity: spare capacity would take half as much memory again.
 
 mod changes;
-mod hashed;
+mod hashed_map;
+mod identity;
 mod node;
-mod same;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -16,10 +16,10 @@ use std::ops::Index;
 use std::sync::Arc;
 
 pub use changes::Difference;
-pub use hashed::HashedMap;
+pub use hashed_map::HashedMap;
+pub use identity::Identity;
 pub use node::Entries;
 use node::Node;
-pub use same::Identity;
 
 /// A persistent ordered map; see the module. Keys and values should be cheap to clone.
 pub struct OrderedMap<K, V> {

@@ -5,10 +5,10 @@
 //! does not read. So the waits are timed here: for the first byte of a request, for the rest of its head, and for
 //! writability.
 
+mod body_progress;
 mod cut_off;
 mod framed_input;
 mod frames;
-mod waits;
 
 use std::io;
 use std::pin::Pin;
@@ -24,8 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::client_io::framed_input::{BodyLength, FramedInput};
 use crate::connection_state::ConnectionState;
 use crate::rt::timer::Timer;
+use body_progress::BodyProgress;
 use frames::FrameMeter;
-use waits::BodyProgress;
 
 /// Most bytes that are read from a client after the router has ended the connection: closing with unread bytes would
 /// reset it, and the client could lose the last response.

@@ -17,11 +17,11 @@ use super::http::serve::{policy_of, serve_http1, serve_http2};
 use super::peeked_stream::PeekedStream;
 use super::preface::{self, FirstBytes};
 use super::proxy_protocol::Proxied;
-use super::snapshot::ServedRouter;
+use super::serving_table::ServedRouter;
 use super::tls::terminate::terminate;
 use super::{passthrough, proxy_protocol};
+use crate::access_record::AccessRecord;
 use crate::context::WorkerContext;
-use crate::record::AccessRecord;
 
 /// A connection as accepted by its listener.
 #[derive(Debug)]

@@ -14,10 +14,10 @@ use rustls::RootCertStore;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::dial;
-use super::listeners::returned::OriginalLookup;
+use super::listeners::loop_detection::OriginalLookup;
 use super::listeners::sockets::Sockets;
 use super::rt::timer::Timers;
-use super::snapshot::ServingTable;
+use super::serving_table::ServingTable;
 use super::upstream::balancer::Balancer;
 use super::upstream_tls::UpstreamTls;
 use crate::upstream::pool::ConnectionPool;

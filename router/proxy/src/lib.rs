@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_record;
 mod capacity;
 mod certificates;
 mod client_io;
@@ -22,17 +23,16 @@ mod hello;
 mod http;
 mod interim;
 mod keep_alive;
-mod known;
 mod limits;
 pub mod listeners;
 mod passthrough;
 mod peeked_stream;
 mod preface;
 mod proxy_protocol;
-mod record;
+mod proxy_state;
 pub mod relay;
 pub mod rt;
-mod snapshot;
+mod serving_table;
 mod streams;
 mod tls;
 mod upstream;
@@ -48,7 +48,7 @@ use tokio::task::JoinHandle;
 
 use context::ProcessContext;
 use listeners::Listeners;
-use snapshot::{ServingTable, Snapshots};
+use serving_table::{ServingTable, Snapshots};
 use upstream::{checks, probes, removed_endpoints};
 use workers::{Worker, Workers};
 
@@ -56,7 +56,7 @@ use router_access_log::{AccessLog, RouteCounters};
 use router_listener::ListenerState;
 
 pub use context::ProxyConfig;
-pub use known::ProxyState;
+pub use proxy_state::ProxyState;
 pub use upstream_tls::UpstreamTls;
 
 /// A running proxy.

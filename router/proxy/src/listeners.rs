@@ -3,7 +3,7 @@
 
 mod accept;
 pub mod address;
-pub mod returned;
+pub mod loop_detection;
 pub mod sockets;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,9 +20,9 @@ use super::peeked_stream::PeekedStream;
 use super::upstream::choose::NoEndpoint;
 use super::upstream::hashing::HashKey;
 use super::upstream::plan::BalancingPlan;
-use super::upstream::secure::{ByteStream, secured};
+use super::upstream::tls_connect::{ByteStream, secured};
+use crate::access_record::AccessRecord;
 use crate::context::WorkerContext;
-use crate::record::AccessRecord;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 use crate::rt::timer::{PooledTimer, Timer};
 

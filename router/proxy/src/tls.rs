@@ -9,6 +9,6 @@
 pub mod anchors;
 pub mod client_auth;
 pub mod client_certificate;
+pub mod router_tls;
 pub mod sessions;
 pub mod terminate;
-pub mod terms;

@@ -2,12 +2,12 @@
 //! backends with a `BackendTLSPolicy` (Gateway API, `BackendTLSPolicyValidation`).
 
 mod error;
-mod named;
+mod peer_names;
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use dashmap::DashMap;
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use router_table::rule::{BackendPolicy, BackendTls, PeerName};
 use router_table::table::Reencrypt;
 use rustls::client::WebPkiServerVerifier;
@@ -101,7 +101,7 @@ impl UpstreamTls {
         let store = tls.anchors(tls.roots().is_none().then(system)).ok_or(none)?;
         let key = (address(store), Arc::clone(tls.names()));
         let mut named = self.by_policy.entry(key).or_try_insert_with(|| {
-            let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, tls)?))?;
+            let trust = UpstreamTrust::with(Arc::new(peer_names::NamedPeer::new(store, tls)?))?;
             let made = StoreConfig { trust, store: Arc::clone(store) };
             Ok::<_, TrustError>(PolicyConfig { made, policy: Weak::new() })
         })?;

@@ -1,9 +1,9 @@
 //! Views of the admin API, built from the newest snapshots on request.
 
 mod findings;
+mod inclusion_objects;
 pub mod intended;
 mod kernel;
-mod others;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ impl Views {
                 rows.push(row);
             }
         }
-        rows.extend(others::routes(published, &counters, &in_kernel));
+        rows.extend(inclusion_objects::routes(published, &counters, &in_kernel));
         Value::Array(rows)
     }
 
@@ -187,7 +187,7 @@ impl Views {
             json!({"router": listener.router.to_string(), "protocol": protocol,
                     "address": listener.address.to_string(), "state": state, "error": error})
         });
-        sockets.chain(others::listeners(published)).collect()
+        sockets.chain(inclusion_objects::listeners(published)).collect()
     }
 
     fn intended(&self) -> Value {
@@ -334,7 +334,7 @@ fn conflicts(published: &Published) -> Value {
                 "reason": lost.reason, "message": lost.message, "winner": winner(&lost.winner)}));
         }
     }
-    for (object, row, by) in others::conflicts(published) {
+    for (object, row, by) in inclusion_objects::conflicts(published) {
         rows.push(json!({"kind": object.kind.name(), "namespace": object.key.namespace, "name": object.key.name,
             "router": null, "parent": row.parent, "host": row.hosts.join(","), "reason": row.reason,
             "message": row.message, "winner": winner(by)}));

@@ -159,7 +159,7 @@ async fn attend(
             result = &mut hand_over, if !handed_over => {
                 handed_over = true;
                 if let Err(error) = result {
-                    super::say::say(&format!("the agent cannot be given its sockets: {error}"));
+                    super::messages::say(&format!("the agent cannot be given its sockets: {error}"));
                 }
             }
             message = socket.async_io(Interest::READABLE, || receive(&socket)), if listening => match message {

@@ -23,7 +23,7 @@ use super::backoff::Backoff;
 use super::child::{AgentEvent, Child, NamedSockets, Number, Start};
 use super::control;
 use super::control::UpgradeReply;
-use super::say::say;
+use super::messages::say;
 use super::wire::{self, KeeperMessage};
 
 /// Time-out for an agent to release the kernel's maps.

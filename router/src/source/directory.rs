@@ -8,7 +8,7 @@
 //! An object that was absent in one scan, or that has another uid, is a new one.
 
 mod index;
-mod settled;
+mod stable_read;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -30,7 +30,7 @@ use super::manifests::{self, Due, FileContent, ManifestReader};
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
 use index::ObjectIndex;
-use settled::{FileText, is_recent};
+use stable_read::{FileText, is_recent};
 
 /// How long an empty file counts as being written; then it counts as empty.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);

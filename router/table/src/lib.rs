@@ -7,7 +7,7 @@ pub mod decide;
 pub mod flag;
 pub mod header_modifier;
 pub mod host_pattern;
-pub mod live;
+pub mod live_state;
 pub mod location;
 pub mod lookup;
 pub mod matchers;

@@ -3,7 +3,7 @@
 mod cluster;
 mod endpoints;
 mod hosts;
-mod kind;
+mod route_kind;
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use cluster::{ROUTE_SHARES, RULE_SHARES};
 pub use endpoints::{Endpoint, Endpoints, EndpointsKey, PortChoice, User};
 pub use hosts::HostTable;
 use ipnet::IpNet;
-pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
+pub use route_kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
 use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};

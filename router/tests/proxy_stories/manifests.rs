@@ -10,7 +10,7 @@ use router_model::certificate::MaterialCache;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_proxy::ProxyConfig;
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use router_table::table::{RouterTable, RoutingTable};
 use router_translate::endpoints::addresses::EndpointAddresses;
 use router_translate::explain::explain;

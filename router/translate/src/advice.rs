@@ -9,14 +9,14 @@ use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use router_table::table::{ResolvedRoute, RoutingTable, WeightedService};
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
 use crate::explain::facts::Facts;
-use crate::gateway::inclusion::problems;
+use crate::gateway::inclusion::slot_validation;
 use crate::shown;
 use crate::status::report::StatusReport;
 use crate::unserved::unserved;
@@ -53,7 +53,7 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
             ),
         }));
     }
-    warnings.extend(problems::warnings(resources));
+    warnings.extend(slot_validation::warnings(resources));
     warnings.extend(absences(table, resources));
     warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
     warnings.sort();

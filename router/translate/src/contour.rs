@@ -239,7 +239,7 @@ impl Translator for ContourTranslator<'_> {
         let delegations = self.inputs.resources.certificate_delegations.iter().filter(|object| object.has_status);
         translation.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };
-            (reference, status::written::certificate_delegation(object, self.inputs.resources))
+            (reference, status::serialize::certificate_delegation(object, self.inputs.resources))
         }));
         translation
     }

@@ -7,13 +7,13 @@
 //! the same objects (`engine/tests.rs`).
 
 mod assembly;
-pub mod change;
+mod groups;
 mod host_rules;
-mod members;
-mod refused;
+mod rejected_manifests;
 mod reuse;
 mod route_conditions;
-mod served;
+pub mod route_revision;
+mod router_state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use router_api::resources::{Resources, Versions};
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectKey;
 use router_model::persistent::{Difference, OrderedMap};
+use router_state::RouterState;
 use router_table::table::{Endpoints, RouterTable, RoutingTable};
-use served::RouterState;
 
 use crate::endpoints::EndpointIndex;
 use crate::engine::assembly::ChangedRoutes;
-use crate::engine::change::RouteRevision;
 use crate::engine::host_rules::HostContests;
+use crate::engine::route_revision::RouteRevision;
 use crate::openshift::{compile, controllers};
 use crate::settings::Settings;
 use crate::status::condition::last_good_serves;
@@ -319,6 +319,6 @@ impl EngineState {
 #[cfg(test)]
 mod contests;
 #[cfg(test)]
-mod denied;
+mod denied_domains;
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,13 @@ pub mod data_path;
 pub mod explanation;
 pub mod facts;
 mod filter;
-mod follow;
-pub mod found;
 mod host_rules;
 mod hosts;
+pub mod lookup_result;
 pub mod outcome;
 mod owners;
 pub mod query;
+mod query_trace;
 pub mod request;
 pub mod settings;
 mod text;
@@ -37,7 +37,7 @@ pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     match hosts::listener(facts, query, &mut explanation) {
         Some(router) => {
             explanation.router = Some(router.name.to_string());
-            follow::follow(facts, router, query, &mut explanation);
+            query_trace::follow(facts, router, query, &mut explanation);
         }
         None => hosts::no_listener(facts, query, &mut explanation),
     }

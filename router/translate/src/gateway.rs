@@ -4,8 +4,8 @@
 //! expands routes with slots into flat rules, `serve` and `rules` build the virtual hosts, and `status` writes the
 //! conditions.
 
+pub mod backend_payload;
 pub mod backend_tls;
-pub mod carried;
 mod claims;
 pub mod class;
 pub(crate) mod conditions;
@@ -37,7 +37,7 @@ use rules::Resolver;
 pub use unserved::unserved;
 
 use crate::endpoints::services::Services;
-use crate::gateway::carried::BackendPayload;
+use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::claims::{AttachedRoute, seniority};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, RootRoute, RuleOutcome};

@@ -7,7 +7,7 @@ use super::super::*;
 use super::frame::{Frame, Headers, Sums};
 use super::options::any_options;
 use super::{any_headers, any_translation, translated};
-use crate::extensions::Extensions;
+use crate::ip_extensions::Extensions;
 use crate::packet::{read_fragment, segment};
 
 /// The kernel program's work on a fragment, given the connection's addresses.

@@ -11,7 +11,7 @@ use router_common::maps::{Flow, FlowKey};
 use router_sys::batch::MapWalk;
 use tokio::sync::Notify;
 
-use super::carried::{self, Lost};
+use super::blocked_flows::{self, Lost};
 use crate::egress_routes::{KernelPaths, Path, Paths};
 use crate::host::state::HostState;
 use crate::netfilter::{self, HostFirewall};
@@ -137,7 +137,7 @@ impl Looker {
             WatchRequest::Carried => {
                 let begin = Instant::now();
                 let KernelPaths { host, names, .. } = &self.paths;
-                let lost = carried::lost(&mut self.flows, host, |index| netfilter::Interface::of(index, names));
+                let lost = blocked_flows::lost(&mut self.flows, host, |index| netfilter::Interface::of(index, names));
                 tracing::debug!(target: "timing", took = ?begin.elapsed(), "carried connections checked");
                 lost.map_or_else(
                     |error| {

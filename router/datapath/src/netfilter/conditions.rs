@@ -1,7 +1,7 @@
 //! Evaluation of rules' conditions and loads: everything that precedes their verdicts.
 
-use super::bits::{Bits, Truth};
-use super::judge::{PacketState, PacketWalk};
+use super::evaluation::{PacketState, PacketWalk};
+use super::known_bits::{Bits, Truth};
 use super::packet::{AddressClass, Device, NAME, RulePacket, Tracked};
 use super::registers::Registers;
 use super::sets::Value;

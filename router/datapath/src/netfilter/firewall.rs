@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::netfilter::judge::{Asked, Harm, Loss, PacketState, arrive, pass};
+use crate::netfilter::evaluation::{Asked, Harm, Loss, PacketState, arrive, pass};
 use crate::netfilter::packet::{AddressClass, Device, Interface, RulePacket, SegmentKind, Tracked, class};
 use crate::netfilter::rules::{Hook, Ruleset};
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
 
-use super::bits::Bits;
+use super::known_bits::Bits;
 use super::packet::RulePacket;
 use super::xt_match;
 use crate::netfilter::rule::{Comparison, NftExpression, NftRule, RegisterSource};

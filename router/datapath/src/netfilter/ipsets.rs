@@ -76,7 +76,7 @@ fn element(read: &NetlinkAttributes<'_>) -> Option<(Vec<u8>, Vec<u8>, Stands)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::{Bits, Truth};
+    use super::super::known_bits::{Bits, Truth};
     use super::*;
 
     fn network(address: &[u8], bits: u8) -> (Vec<u8>, Vec<u8>, Stands) {

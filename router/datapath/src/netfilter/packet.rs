@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use super::bits::{Bits, Truth};
+use super::known_bits::{Bits, Truth};
 
 /// Bytes of an IPv6 header, the longer one.
 const NETWORK: usize = 40;

@@ -1,6 +1,6 @@
 //! The registers of a rule's expressions.
 
-use crate::netfilter::bits::{Bits, KnownBits};
+use crate::netfilter::known_bits::{Bits, KnownBits};
 use crate::netfilter::rule::{REGISTERS, RegisterSpan};
 
 /// Register contents, with a mask of the known bits.

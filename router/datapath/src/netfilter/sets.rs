@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::bits::{Bits, Truth};
+use super::known_bits::{Bits, Truth};
 use crate::netfilter::verdict::RuleVerdict;
 
 /// Relation of a set's elements to keys.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::judge::Harm;
+use super::evaluation::Harm;
 use super::legacy;
 use super::read::{RulesetReader, RulesetSnapshot};
 use super::rules::Ruleset;

@@ -119,7 +119,7 @@ pub fn read_target(name: &str, revision: u32, info: &[u8]) -> NftExpression {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::{KnownBits, Truth};
+    use super::super::known_bits::{KnownBits, Truth};
     use super::super::packet::{AddressClass, RulePacket, SegmentKind, Tracked};
     use super::super::xt_match::{LOCAL, UNICAST};
     use super::*;

@@ -1,6 +1,6 @@
 //! Matches of xtables (iptables): `-m` of `iptables-nft`.
 
-use crate::netfilter::bits::{KnownBits, Truth};
+use crate::netfilter::known_bits::{KnownBits, Truth};
 use crate::netfilter::packet::{AddressClass, RulePacket, Tracked};
 
 /// A condition.

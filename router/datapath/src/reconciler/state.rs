@@ -30,7 +30,7 @@ use crate::ports::PortRange;
 use crate::reconciler::inputs::DataPathInputs;
 use crate::reconciler::programmed::Programmed;
 use crate::redirect_peer::Peers;
-use crate::taken::TakenFlows;
+use crate::taken_flows::TakenFlows;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::identity::Identity;
 use super::node::Node;
-use super::same::Identity;
 
 /// A key at which two versions differ.
 #[derive(Debug)]

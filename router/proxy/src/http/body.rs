@@ -12,11 +12,11 @@ use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
 use super::upload::UploadState;
+use crate::access_record::AccessRecord;
 use crate::connection_state::InFlight;
-use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
 use crate::upstream::failure::AnswerError;
-use crate::upstream::wire::IncomingBody;
+use crate::upstream::request_sender::IncomingBody;
 use crate::upstream::{cause, wake_suppression};
 
 /// Why a response body is incomplete.

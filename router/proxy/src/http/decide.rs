@@ -14,10 +14,10 @@ use router_table::table::ResolvedRoute;
 
 use super::connection::{Connection, ConnectionTls};
 use super::target::{RequestTarget, read_target};
+use crate::access_record::AccessRecord;
 use crate::http::path_rewrite::rewritten;
 use crate::http::request_view::{RequestPath, RequestView};
-use crate::record::AccessRecord;
-use crate::snapshot::ServedRouter;
+use crate::serving_table::ServedRouter;
 
 /// How a request is handled.
 #[derive(Debug)]

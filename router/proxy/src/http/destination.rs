@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::modify::modify;
 use super::{actions, interim, request_id};
 use crate::http::header_case::HeaderCase;
-use crate::snapshot::ServedRouter;
+use crate::serving_table::ServedRouter;
 use crate::upstream::plan::BalancingPlan;
 use crate::upstream::target::EndpointTarget;
 

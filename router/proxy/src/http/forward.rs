@@ -1,6 +1,6 @@
 //! Forwards a request to an endpoint and returns the response.
 
-mod answered;
+mod response;
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -24,12 +24,12 @@ use super::modify::modify;
 use super::retry::{AttemptOutcome, Retries};
 use super::upgrade::{self, RequestedUpgrade};
 use super::upload::{RequestBody, UploadState, is_unexpected};
+use crate::access_record::AccessRecord;
 use crate::connection_state::InFlight;
 use crate::context::WorkerContext;
 use crate::http::deadlines::Deadlines;
 use crate::interim::InterimTurn;
 use crate::limits::TooMany;
-use crate::record::AccessRecord;
 use crate::upstream::attempt::{AttemptError, InactivityTimeouts, attempt, read_off};
 use crate::upstream::choose::{Choice, NoEndpoint, Pick};
 use crate::upstream::connect::ConnectRequest;
@@ -37,7 +37,7 @@ use crate::upstream::hashing::HashInput;
 use crate::upstream::plan::{BalancingPlan, Prepared};
 use crate::upstream::target::EndpointTarget;
 
-use answered::{Answered, answer};
+use response::{Answered, answer};
 
 /// Why an endpoint's response is missing, with what the router's own response needs.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use hyper::body::Frame;
 use router_table::policy::forwarded::ForwardedHeaders;
 
-use super::join::join;
+use super::join_values::join;
 use crate::tls::client_certificate::ClientCertificate;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

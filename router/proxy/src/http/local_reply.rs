@@ -12,8 +12,8 @@ use super::grpc;
 use super::pages::{self, PageFormat};
 use super::reason;
 use super::upload::is_unexpected;
+use crate::access_record::AccessRecord;
 use crate::connection_state::InFlight;
-use crate::record::AccessRecord;
 
 /// How to write a response for one request.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
 use super::connection::Connection;
 use super::cors::CorsGrant;
-use crate::snapshot::ServedRouter;
+use crate::serving_table::ServedRouter;
 
 /// Inputs of the filters.
 #[derive(Clone, Copy, Debug)]

@@ -18,10 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::Connection;
 use super::{ConnectionContext, handle};
+use crate::access_record::AccessRecord;
 use crate::client_io::{ClientIo, ClientLimits};
 use crate::connection_state::ConnectionState;
 use crate::context::{Phase, WorkerContext};
-use crate::record::AccessRecord;
 use crate::streams::{InParts, Streams};
 
 /// Most concurrent requests of one HTTP/2 connection.

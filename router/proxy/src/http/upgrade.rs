@@ -17,11 +17,11 @@ use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
 use super::{headers, reason};
+use crate::access_record::AccessRecord;
 use crate::connection_state::InFlight;
 use crate::context::WorkerContext;
-use crate::record::AccessRecord;
 use crate::relay::{self, TunnelEnd};
-use crate::upstream::wire::IncomingBody;
+use crate::upstream::request_sender::IncomingBody;
 
 /// The only protocol supported for extended CONNECT.
 const WEBSOCKET: &str = "websocket";

@@ -16,10 +16,10 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::address::plain;
+use crate::access_record::AccessRecord;
 use crate::capacity::{Capacity, ConnectionPermit, Permits};
 use crate::connection::{Accepted, serve};
 use crate::context::WorkerContext;
-use crate::record::AccessRecord;
 use crate::workers::Workers;
 
 /// Pause after `accept` failed for lack of resources.

@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::client_auth;
 use super::client_certificate::ClientCertificate;
+use crate::access_record::AccessRecord;
 use crate::capacity::Permits;
 use crate::context::WorkerContext;
 use crate::hello::{ClientHelloBytes, turn_away};
@@ -18,8 +19,7 @@ use crate::http::connection::{Connection, ConnectionTls};
 use crate::http::serve::{serve_http1, serve_http2};
 use crate::passthrough;
 use crate::peeked_stream::PeekedStream;
-use crate::record::AccessRecord;
-use crate::snapshot::{ServedRouter, ServedTls};
+use crate::serving_table::{ServedRouter, ServedTls};
 
 /// RFC 8446 §6.2: an error of the router, not of the client.
 const ALERT_INTERNAL_ERROR: u8 = 80;

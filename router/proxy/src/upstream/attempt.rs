@@ -23,7 +23,7 @@ use super::connect::ConnectRequest;
 use super::failure::{Processing, Unanswered};
 use super::http2;
 use super::replay::SavedRequest;
-use super::wire::{IncomingBody, RequestSender};
+use super::request_sender::{IncomingBody, RequestSender};
 use crate::http::upload::{RequestBody, UploadState};
 use crate::rt::timer::{PooledTimer, TaskTimer};
 use crate::upstream::bucket::{FRESH, Lease};

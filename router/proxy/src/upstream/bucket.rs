@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::failure::UpstreamError;
 use super::http2::Http2Connection;
 use super::http2::upload::UploadTask;
-use super::wire::{Http1Connection, RequestSender};
+use super::request_sender::{Http1Connection, RequestSender};
 
 pub use key::{MAX_AGE, PoolKey, Wire};
 

@@ -1,6 +1,6 @@
 //! Obtains a connection for a request: from the pool, or a new one.
 
-mod which;
+mod eligible;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::failure::UpstreamError;
 use super::health::ConnectStage;
 use super::private::Private;
 use super::read_activity::ReadActivity;
-use super::secure::{SecureError, Trusted, secure, trust_policy};
+use super::request_sender::Http1Connection;
 use super::target::{EndpointTarget, TlsPeer};
-use super::wire::Http1Connection;
+use super::tls_connect::{SecureError, Trusted, secure, trust_policy};
 use super::{http2, wake_suppression};
 use crate::coalesced_write::CoalescedWrite;
 use crate::context::ProcessContext;
@@ -208,7 +208,7 @@ impl ConnectRequest<'_> {
 }
 
 /// Connects to an endpoint for a request of the router's own (a health check), with the protocol and TLS of client
-/// requests (`wire`).
+/// requests (`request_sender`).
 ///
 /// # Errors
 /// Why the endpoint cannot be reached.

@@ -20,7 +20,7 @@ use router_listener::{OwnAddresses, is_local};
 use router_table::rule::HealthCheck;
 
 use super::target::{EndpointTarget, TlsPeer};
-use crate::listeners::returned::Returned;
+use crate::listeners::loop_detection::Returned;
 use crate::upstream::bucket::{MAX_AGE, PoolKey, Wire};
 
 /// Consecutive failures that eject an address.

@@ -1,21 +1,21 @@
 //! An HTTP/2 connection to an endpoint, shared by the requests of many clients.
 //!
 //! Uses h2 directly, without hyper: one client must not be able to end or stall the requests of another, which requires
-//! knowledge of the data that waits in h2 and of the limits that the endpoint has announced ([`seen`]).
+//! knowledge of the data that waits in h2 and of the limits that the endpoint has announced ([`connection_view`]).
 //!
 //! Memory is bounded. Responses: by flow-control windows, which are replenished only when data is read: 128 KiB per
 //! stream, so 16 MiB for [`MAX_STREAMS`]. Gathered data takes at most twice its size and a buffer of 4 KiB; at most
 //! [`MAX_SMALL`] small frames, and those of one read, are not gathered. Requests: by h2's buffer, 128 KiB per stream,
-//! too. Any two consecutive parts in it have at least [`seen::SMALL`] bytes while the endpoint accepts none; one part
-//! may wait for the window.
+//! too. Any two consecutive parts in it have at least [`connection_view::SMALL`] bytes while the endpoint accepts none;
+//! one part may wait for the window.
 
-pub mod answer;
+pub mod body;
+mod connection_view;
+mod frame_inspection;
 mod frames;
 mod load;
 pub mod request;
-mod seen;
 pub mod upload;
-mod watched;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -34,12 +34,12 @@ use tokio::time::timeout;
 use super::cause;
 use super::failure::{AnswerError, Processing, Unanswered, UpstreamError};
 use crate::http::upload::RequestBody;
-use answer::{Http2Body, ReceivedContent, lock};
+use body::{Http2Body, ReceivedContent, lock};
+use connection_view::{MAX_SMALL, Seen};
+use frame_inspection::Watched;
 pub use load::MAX_BROKEN_OFF;
 use load::{ConnectionLoad, MAX_STREAMS, UNTOLD};
-use seen::{MAX_SMALL, Seen};
 use upload::{Sending, UploadTask};
-use watched::Watched;
 
 /// Stream window in bytes: how much of a response may wait for a slow client. Limits a stream to one window per round
 /// trip, which takes at most a millisecond within a cluster.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use foldhash::fast::RandomState;
 
 use crate::upstream::bucket::{Bucket, PoolKey, lock};
-use crate::upstream::held::PrivateBuckets;
+use crate::upstream::private_buckets::PrivateBuckets;
 
 /// Connections by key.
 #[derive(Debug, Default)]

@@ -19,8 +19,8 @@ use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_A
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use router_table::table::ResolvedRoute;
 
-use super::held::PrivateBuckets;
 use super::plan::BalancingPlan;
+use super::private_buckets::PrivateBuckets;
 use crate::upstream::bucket::{Bucket, PoolKey};
 use crate::upstream::pool::ConnectionPool;
 

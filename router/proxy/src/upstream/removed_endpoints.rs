@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use router_model::names::RouteId;
 use router_table::table::{Endpoints, ResolvedRoute, RoutingTable};
 
-use crate::snapshot::ServingTable;
+use crate::serving_table::ServingTable;
 
 /// The endpoints that a route had in `before` and lacks in `now`. Cost is proportional to the change. The result may
 /// contain an endpoint that another route still has; that endpoint loses only its idle connections.
@@ -39,7 +39,7 @@ mod tests {
     use router_table::policy::{RoutePolicy, Timeouts};
 
     use super::*;
-    use crate::snapshot::ServedRouter;
+    use crate::serving_table::ServedRouter;
     use crate::upstream::testing::{self, address, route, router};
 
     /// Routers with `shop/cart`, each with endpoints at these ports.

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::{BEYOND_DRAIN, Keeper, PendingUpgrade, YIELD};
 use crate::keep::child::Number;
 use crate::keep::control::{UpgradeReply, UpgradeResult};
-use crate::keep::say::say;
+use crate::keep::messages::say;
 use crate::keep::wire;
 
 impl Keeper {

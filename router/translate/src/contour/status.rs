@@ -2,8 +2,8 @@
 //! valid if one of them is (docs/delegation.md#s10).
 
 mod path_status;
-pub mod words;
-pub mod written;
+pub mod serialize;
+pub mod wording;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::claims::lost;
 use super::tls::HostTls;
 use super::walk::{Passed, ProxyVisit};
 use crate::contour::claims::types::{Claim, ContourClaims, Proxies, Winners};
-use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
-use crate::contour::status::written::status;
+use crate::contour::status::serialize::status;
+use crate::contour::status::wording::{Domain, ROOT_INVALID, about, partly};
 use crate::status::host_conflict::HostConflict;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 

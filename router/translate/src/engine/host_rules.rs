@@ -17,7 +17,7 @@ use router_table::rule::HostRules;
 use router_table::table::{HostIndex, RouterTable, VirtualHost};
 
 use super::assembly::{Assembled, HostRulesTable};
-use super::refused;
+use super::rejected_manifests;
 use crate::engine::reuse::{Reuse, routes_of};
 use crate::openshift::claims::cross_api::{OtherApiClaim, OtherApiClaims, contested};
 use crate::openshift::compile;
@@ -201,7 +201,7 @@ impl HostContests {
         }
         self.keep_hosts(hosts, delegated);
         self.make_routers(made, routers, &settings.cluster_domain);
-        refused::tell(resources, &mut told);
+        rejected_manifests::tell(resources, &mut told);
         self.tell(told);
     }
 

@@ -486,7 +486,7 @@ fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
 
 #[test]
 fn members_are_in_order_of_group_and_route() {
-    use members::{GroupEntry, has_routes, routes_of};
+    use groups::{GroupEntry, has_routes, routes_of};
     let member = |group: &str, id: &str, age| {
         let router_api::object::Object::Route(route) = good(route(id, age, json!({}))) else { panic!("a Route") };
         GroupEntry { group: group.into(), route }

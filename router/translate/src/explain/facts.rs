@@ -1,7 +1,7 @@
 //! Inputs of an explanation.
 
 use router_api::resources::Resources;
-use router_table::live::{LiveState, Trust};
+use router_table::live_state::{LiveState, Trust};
 use router_table::table::RoutingTable;
 
 use crate::status::report::StatusReport;

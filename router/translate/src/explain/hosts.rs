@@ -16,7 +16,7 @@ use super::owners::{owner, owner_of};
 use super::request::QueryRequest;
 use crate::explain::explanation::{Candidate, Explanation, ExplanationStep, Loser, Owner};
 use crate::explain::facts::Facts;
-use crate::explain::found::LookupResult;
+use crate::explain::lookup_result::LookupResult;
 use crate::explain::query::{Query, QueryProtocol};
 use crate::status::ingress::IngressEntry;
 

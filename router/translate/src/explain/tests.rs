@@ -1,7 +1,7 @@
 //! Whole explanations as text: operators rely on each line.
 
 use router_api::resources::Resources;
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use serde_json::{Value, json};
 
 use crate::explain::explanation::ExplanationStep;

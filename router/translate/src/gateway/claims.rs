@@ -11,7 +11,7 @@ use router_model::object::{Meta, ObjectKey};
 use router_table::host_pattern::{HostPattern, PatternSet};
 
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::listeners::placed::Placed;
+use crate::gateway::listeners::evaluated::Placed;
 use crate::status::condition::Condition;
 
 /// A route and those of its `parentRefs` that name a Gateway of ours.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use router_api::gateway_api::types::Gateway;
 use router_model::kind::Kind;
 
-use crate::gateway::listeners::placed::Placed;
+use crate::gateway::listeners::evaluated::Placed;
 use crate::status::condition::Condition;
 
 /// A Gateway of ours with its listeners.

@@ -4,7 +4,7 @@
 //! all conflicted; between Gateways, the older one keeps its hostname.
 
 mod certificates;
-pub mod placed;
+pub mod evaluated;
 pub(crate) mod ports;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,7 @@ use router_table::host_pattern::HostPattern;
 
 use super::conditions::Faults;
 use crate::gateway::grants::Grants;
-use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
+use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
 use crate::gateway::listeners::ports::Ports;
 use crate::status::condition::Condition;
 use crate::translator::Inputs;

@@ -7,8 +7,8 @@ use router_api::resources::Resources;
 
 use super::conditions::Faults;
 use super::rules::Resolver;
-use crate::gateway::carried::BackendPayload;
-use crate::gateway::inclusion::problems::problems;
+use crate::gateway::backend_payload::BackendPayload;
+use crate::gateway::inclusion::slot_validation::problems;
 use crate::status::condition::Condition;
 
 /// Conditions that every row of a route's status has beside `Accepted`.

@@ -18,7 +18,7 @@ use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, WeightedService};
 
-use crate::gateway::carried::BackendPayload;
+use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::inclusion::types::{EffectiveRule, Level, RuleOutcome};
 use crate::translator::RouterPorts;
 

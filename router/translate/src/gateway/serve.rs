@@ -21,7 +21,7 @@ use super::rules::{Resolver, Routes};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RootRoute};
-use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
+use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
 use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;

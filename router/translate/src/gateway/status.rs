@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 
 use super::GatewayTranslator;
 use super::conditions::conditions;
-use crate::gateway::carried::BackendPayload;
+use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::claims::{AttachedRoute, GatewayParent};
-use crate::gateway::inclusion::status::words::listener_reference;
+use crate::gateway::inclusion::status::wording::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;

@@ -1,7 +1,7 @@
 //! Warnings for objects that no status covers, with the verdict and the fix of `explain`.
 
 use router_api::testing::{controller, resources, route};
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use serde_json::{Value, json};
 
 use super::*;

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
-use router_table::live::Trust;
+use router_table::live_state::Trust;
 use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;

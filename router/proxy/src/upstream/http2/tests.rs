@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use hyper::body::Frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::seen::SMALL;
+use super::connection_view::SMALL;
 use super::*;
 use crate::http::tee::{self, Tee};
 use crate::rt::task_waker::Count;

@@ -11,7 +11,7 @@ use h2::{Reason, SendStream};
 use hyper::body::{Body, Frame};
 use tokio::task::JoinHandle;
 
-use super::seen::{PIECE, SMALL, Seen};
+use super::connection_view::{PIECE, SMALL, Seen};
 use crate::http::upload::RequestBody;
 use crate::http::upload_error::UploadError;
 

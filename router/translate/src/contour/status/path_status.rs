@@ -4,7 +4,7 @@ use router_api::contour::types::Violation;
 use router_model::kind::Kind;
 
 use super::super::walk::ProxyVisit;
-use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
+use crate::contour::status::wording::{Domain, ROOT_INVALID, about, partly};
 
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 
-use crate::gateway::inclusion::problem::SlotProblem;
+use crate::gateway::inclusion::slot_problem::SlotProblem;
 
 /// A rule that child routes attach to.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! is not revealed.
 
 mod parent;
-pub(crate) mod words;
+pub(crate) mod wording;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{InclusionPath, via};
 use crate::gateway::conditions::condition;
-use crate::gateway::inclusion::status::words::{reason, refused, sentence};
+use crate::gateway::inclusion::status::wording::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
 use crate::status::object_status::ParentStatus;

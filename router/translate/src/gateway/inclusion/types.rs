@@ -111,8 +111,8 @@ pub enum RuleOutcome {
     Serve,
     /// 404: the fallback of a slot with children, none of which matches. No other rule is tried.
     NoChild,
-    /// 500: a slot without attached children, or an invalid slot (see `problems`); answered as if no backend were
-    /// usable.
+    /// 500: a slot without attached children, or an invalid slot (see `slot_validation`); answered as if no backend
+    /// were usable.
     NoBackend,
 }
 

@@ -10,7 +10,7 @@ use router_table::host_pattern::HostPattern;
 
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
-use crate::gateway::listeners::placed::{GatewayProtocol, Placed};
+use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
 use crate::status::condition::Condition;
 
 /// The certificates of all valid `certificateRefs`, in order; invalid ones are added to the faults.

@@ -10,8 +10,8 @@ use router_table::rule::BackendTls;
 use router_table::table::EndpointsKey;
 
 use crate::endpoints::services::{ServiceError, Services};
+use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::backend_tls::BackendTlsPolicies;
-use crate::gateway::carried::BackendPayload;
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
 use crate::status::condition::Condition;

@@ -11,7 +11,7 @@ use super::Counts;
 use crate::gateway::GatewayTranslator;
 use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::listeners::placed::Placed;
+use crate::gateway::listeners::evaluated::Placed;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::translator::LostHosts;

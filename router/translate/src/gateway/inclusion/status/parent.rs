@@ -12,7 +12,7 @@ use super::super::edges::{Edges, ParentRoute, Refusal, gateway_of, reference_of}
 use super::super::slots::Slot;
 use super::super::walk::InclusionPath;
 use crate::gateway::conditions::condition;
-use crate::gateway::inclusion::status::words::{MOST_NAMES, listener_reference};
+use crate::gateway::inclusion::status::wording::{MOST_NAMES, listener_reference};
 use crate::gateway::inclusion::types::{Context, Fragment, RootRoute};
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;

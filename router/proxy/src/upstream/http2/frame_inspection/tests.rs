@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use super::super::connection_view::{FIRST_WINDOW, SMALL, STARVED};
 use super::super::frames::{ACK, DATA, END_STREAM, GOAWAY, PADDED, SETTINGS, WINDOW_UPDATE};
-use super::super::seen::{FIRST_WINDOW, SMALL, STARVED};
 use super::*;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_table::live::{LiveState, Trust};
+use router_table::live_state::{LiveState, Trust};
 use router_table::table::{Endpoint, ResolvedRoute, WeightedService};
 
 use super::upstream::target::EndpointTarget;

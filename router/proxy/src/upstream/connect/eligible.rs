@@ -9,8 +9,8 @@ use super::ConnectRequest;
 use crate::upstream::bucket::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
 use crate::upstream::removed_endpoints::is_there;
+use crate::upstream::request_sender::IncomingBody;
 use crate::upstream::target::EndpointTarget;
-use crate::upstream::wire::IncomingBody;
 
 impl ConnectRequest<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {

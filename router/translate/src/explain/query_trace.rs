@@ -18,7 +18,7 @@ use super::{backends, filter, host_rules, hosts, settings};
 use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Explanation, ExplanationStep, Loser};
 use crate::explain::facts::Facts;
-use crate::explain::found::LookupResult;
+use crate::explain::lookup_result::LookupResult;
 use crate::explain::query::{Query, QueryProtocol};
 use crate::explain::settings::RouteSetting;
 use crate::status::object_status::faults;

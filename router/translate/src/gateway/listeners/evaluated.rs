@@ -5,7 +5,7 @@ use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 
-use crate::gateway::carried::BackendPayload;
+use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::listeners::ports::PortKind;
 use crate::status::condition::Condition;
 

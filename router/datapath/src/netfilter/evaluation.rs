@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::bits::{KnownBits, Truth};
+use super::known_bits::{KnownBits, Truth};
 use super::packet::{Device, Interface, RulePacket, Tracked};
 use super::rules::{Base, Chain, ChainType, Hook, Ruleset};
 use super::sets::Value;

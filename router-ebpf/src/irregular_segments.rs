@@ -4,7 +4,7 @@
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
-use router_common::extensions::EXTENSION_STEPS;
+use router_common::ip_extensions::EXTENSION_STEPS;
 use router_common::maps::{FlowKey, HANDSHAKE_DECIDED, mapped};
 use router_common::packet::{ETHERNET, FRAGMENT_HEADER, Packet};
 use router_common::verdict::{DialCounter, Reason};

@@ -12,12 +12,12 @@ use super::super::headers::prepare_response;
 use super::super::reason;
 use super::super::upgrade::{self, RequestedUpgrade};
 use super::super::upload::UploadState;
+use crate::access_record::AccessRecord;
 use crate::connection_state::InFlight;
 use crate::context::WorkerContext;
 use crate::http::deadlines::Deadlines;
-use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
-use crate::upstream::wire::IncomingBody;
+use crate::upstream::request_sender::IncomingBody;
 
 /// An endpoint's response, with what is needed of its request.
 pub struct Answered {

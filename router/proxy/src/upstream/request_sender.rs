@@ -87,7 +87,7 @@ pub enum IncomingBody {
     /// Over HTTP/1.1.
     Http1(Incoming),
     /// Over HTTP/2.
-    Http2(http2::answer::Http2Body),
+    Http2(http2::body::Http2Body),
 }
 
 impl IncomingBody {

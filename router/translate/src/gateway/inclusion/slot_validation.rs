@@ -8,7 +8,7 @@ use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
 use super::slots::SlotResolver;
-use crate::gateway::inclusion::problem::SlotProblem;
+use crate::gateway::inclusion::slot_problem::SlotProblem;
 use crate::warning::Warning;
 
 /// Faults of the slots of a route, with the index of each rule.

@@ -15,7 +15,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::seen::{PIECE, SMALL, Seen};
+use super::connection_view::{PIECE, SMALL, Seen};
 use super::upload::UploadTask;
 
 /// Content of a response.

@@ -12,9 +12,9 @@ use router_model::persistent::OrderedMap;
 use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
-use super::members::{GroupEntry, has_routes, routes_of};
-use crate::engine::change::RouteRevision;
+use super::groups::{GroupEntry, has_routes, routes_of};
 use crate::engine::route_conditions::RouteConditions;
+use crate::engine::route_revision::RouteRevision;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::{Admission, admit};

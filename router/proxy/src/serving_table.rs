@@ -10,7 +10,7 @@ use router_table::table::{Endpoints, RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
-use super::tls::terms::{Configs, Handshakes, RouterTls, TermsError};
+use super::tls::router_tls::{Configs, Handshakes, RouterTls, TermsError};
 use crate::http::header_case::HeaderCase;
 
 /// A routing table, ready to serve.

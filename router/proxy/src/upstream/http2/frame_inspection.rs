@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connection_view::{MAX_SMALL, Seen};
 use super::frames::{FLAGS, FrameHeader, HEADER, KIND, UNKNOWN, Walker};
-use super::seen::{MAX_SMALL, Seen};
 
 /// Length of the client connection preface in bytes (RFC 9113 §3.4).
 const PREFACE: usize = 24;
