@@ -448,8 +448,8 @@ fn make_syn(skb: &Skb) -> bool {
     let window = (dial.window as u32) << (handshake.client_shift & 15);
     wanted.window = if window > u16::MAX as u32 { u16::MAX } else { window as u16 };
     // Segments keep their size in both directions.
-    let told = if handshake.client_mss == 0 { DEFAULT_SEGMENT } else { handshake.client_mss };
-    let mss = if dial.max_segment != 0 && told > dial.max_segment { dial.max_segment } else { told };
+    let announced = if handshake.client_mss == 0 { DEFAULT_SEGMENT } else { handshake.client_mss };
+    let mss = if dial.max_segment != 0 && announced > dial.max_segment { dial.max_segment } else { announced };
     wanted.syn_options(&options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift));
     compose(skb)
 }

@@ -197,9 +197,9 @@ fn payload(skb: &Skb, client: &Flow) -> i32 {
     let via = dial.via;
     let stamped = dial.handshake.options & OPTION_TIMESTAMPS != 0;
     let total = dial.prefix + memory.flight.received;
-    let told = if dial.max_segment == 0 { 536 } else { dial.max_segment as u32 };
-    let room = if stamped { told.wrapping_sub(12) } else { told };
-    let room = (if room < MIN_SEGMENT || room > told { MIN_SEGMENT } else { room }) & !3;
+    let announced = if dial.max_segment == 0 { 536 } else { dial.max_segment as u32 };
+    let room = if stamped { announced.wrapping_sub(12) } else { announced };
+    let room = (if room < MIN_SEGMENT || room > announced { MIN_SEGMENT } else { room }) & !3;
     // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
     // last segment the kernel finds the neighbour itself.
     if total > room && !skb.put_ethernet(0, &dial.macs) {

@@ -103,7 +103,7 @@ fn note(segment: &Segment, flow: &mut Flow) {
 
 /// Updates the connection's state from a segment that was carried in fragments.
 #[inline(never)]
-pub fn told_in_fragments(segment: &Segment, flow: &mut Flow) {
+pub fn update_from_fragments(segment: &Segment, flow: &mut Flow) {
     note(segment, flow);
     if flow.state == STATE_ESTABLISHED
         && !is_plain(segment, flow)

@@ -42,23 +42,23 @@ const MAX_HELD: u32 = 8;
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
 pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
-    let told = (listener.max_segment as u32) << 16 | listener.protocol as u32;
+    let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
-    unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, told) }
+    unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }
 }
 
 /// A global function in the kernel's sense: the verifier checks it once, separately from its callers, and its frame is
 /// not part of the fast path's. Its arguments may only be the context and numbers, so the listener is packed into
-/// `told`, and the headers are read from per-CPU memory.
+/// `packed`, and the headers are read from per-CPU memory.
 ///
 /// # Safety
 /// `ctx` is the program's context.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, told: u32) -> i32 {
+pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, packed: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    read(&skb, segment, ListenerOwner { router, protocol: told as u8, pad: 0, max_segment: (told >> 16) as u16 })
+    read(&skb, segment, ListenerOwner { router, protocol: packed as u8, pad: 0, max_segment: (packed >> 16) as u16 })
 }
 
 #[inline(always)]

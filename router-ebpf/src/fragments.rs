@@ -148,7 +148,7 @@ fn ended(skb: &Skb) {
     segment.ack = fragmented.ack;
     segment.flags = fragmented.flags as u8;
     segment.payload_len = total.wrapping_sub(fragmented.header) & 0xffff;
-    established::told_in_fragments(segment, flow);
+    established::update_from_fragments(segment, flow);
 }
 
 /// Offset of the packet's end by its IP header, in bytes; bytes behind it are padding, as in Ethernet.

@@ -65,7 +65,7 @@ pub fn sent(skb: &mut Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
 fn answered(skb: &mut Skb, segment: &Segment, listener: ListenerOwner, client: &FlowKey) {
     let options = read_options(skb, segment);
     if listener.max_segment != 0 && options.mss > listener.max_segment {
-        tell_less(skb, segment, options.mss_at as u32, options.mss, listener.max_segment);
+        lower_mss(skb, segment, options.mss_at as u32, options.mss, listener.max_segment);
     }
     let Some(handshake) = maps::handshake(client) else { return };
     if segment.ack != handshake.client_isn.wrapping_add(1) {
@@ -88,7 +88,7 @@ fn answered(skb: &mut Skb, segment: &Segment, listener: ListenerOwner, client: &
 /// Lowers the maximum segment size that the SYN-ACK announces to the client: the client's segments will be forwarded to
 /// an endpoint with unchanged size.
 #[inline(always)]
-fn tell_less(skb: &mut Skb, segment: &Segment, at: u32, old: u16, new: u16) {
+fn lower_mss(skb: &mut Skb, segment: &Segment, at: u32, old: u16, new: u16) {
     let mut difference = translate::ChecksumDelta::default();
     difference.change(old as u32, new as u32);
     // At an odd position the two bytes belong to two words of the sum; this does not occur, because Linux aligns its

@@ -133,7 +133,7 @@ pub fn is_taken(back: &FlowKey) -> bool {
 
 /// Reports to the agent that a SYN of another sender has the addresses and ports of a carried connection.
 #[inline(always)]
-pub fn tell_clash(back: &FlowKey) {
+pub fn report_clash(back: &FlowKey) {
     // An LRU map evicts the oldest entry; a lost report is repeated with the SYN's retransmission.
     let _ = clashes.insert(back, 1, BPF_ANY as u64);
 }

@@ -142,8 +142,8 @@ impl Skb {
     pub fn checksum_is_partial(&self, field: u32) -> bool {
         let before = self.load::<2>(field);
         // SAFETY: see `fix_ip_checksum`.
-        let told = unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), field, 0, 1, 2) == 0 };
-        if told && before == self.load::<2>(field) {
+        let updated = unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), field, 0, 1, 2) == 0 };
+        if updated && before == self.load::<2>(field) {
             return true;
         }
         // Restored, because a packet checksum computed by hardware covers the field's old value.

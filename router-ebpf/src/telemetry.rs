@@ -27,14 +27,14 @@ pub struct InputSummary<'a> {
     pub host: Option<&'a [u8; NAME_FIELD]>,
 }
 
-/// Records a decision; if `told`, also as an event for the agent.
+/// Records a decision; if `reports`, also as an event for the agent.
 #[inline(always)]
 pub fn decision(
     flow: &FlowKey,
     listener: ListenerOwner,
     decision: ConnectionDecision,
     read: InputSummary<'_>,
-    told: bool,
+    reports: bool,
 ) {
     let verdict = ConnVerdict {
         // SAFETY: the helper has no precondition.
@@ -54,7 +54,7 @@ pub fn decision(
     }
     count_reason(decision.reason as u32);
     count_route(&decision);
-    if !told {
+    if !reports {
         return;
     }
     let Some(mut entry) = events.reserve(0) else {
@@ -113,7 +113,7 @@ fn count_route(decision: &ConnectionDecision) {
 pub fn end(one: &mut Flow, other: &mut Flow) {
     let from_client = one.side == SIDE_CLIENT;
     count_end(if from_client { one } else { other }, if from_client { other } else { one });
-    tell_end(one, other, DialCounter::EndsLate);
+    report_end(one, other, DialCounter::EndsLate);
 }
 
 /// Reports the end of a connection that has ended, unless it was reported: its entries are about to be replaced or
@@ -121,12 +121,12 @@ pub fn end(one: &mut Flow, other: &mut Flow) {
 #[inline(always)]
 pub fn last_of(one: &mut Flow, other: &mut Flow) {
     if (one.own | other.own) & FLOW_REPORTED == 0 {
-        tell_end(one, other, DialCounter::EndsLost);
+        report_end(one, other, DialCounter::EndsLost);
     }
 }
 
 #[inline(never)]
-fn tell_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
+fn report_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
     let from_client = one.side == SIDE_CLIENT;
     let Some(mut entry) = flow_ends.reserve(0) else { return maps::count(untold) };
     let (client, backend) = if from_client { (&*one, &*other) } else { (&*other, &*one) };

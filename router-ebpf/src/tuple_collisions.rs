@@ -20,7 +20,7 @@ pub fn may_begin(segment: &Segment) -> bool {
     }
     if flow.state != STATE_CLOSING {
         maps::count(DialCounter::Clashed);
-        maps::tell_clash(&back);
+        maps::report_clash(&back);
         return false;
     }
     if connect::give_back(flow) {

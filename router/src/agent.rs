@@ -97,7 +97,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let translation = tokio::spawn(follow(directory, engine, settings, Outputs { tables, statuses, published }));
-    let advice = tokio::spawn(advice::tell(published_watch.clone(), proxy.known()));
+    let advice = tokio::spawn(advice::log_warnings(published_watch.clone(), proxy.known()));
     let views = Views {
         published: published_watch,
         listeners: listeners.clone(),

@@ -14,7 +14,7 @@ pub mod outcome;
 pub mod placeholders;
 pub mod play;
 pub mod send;
+pub mod short_status;
 mod stage;
 pub mod story;
-pub mod told;
 mod verbs;

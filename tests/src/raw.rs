@@ -58,7 +58,7 @@ pub struct End {
     nature: Nature,
     started: Instant,
     /// The peer's SYN.
-    told: Packet,
+    peer_syn: Packet,
     /// Next sequence number to send.
     next: u32,
     /// The peer's last acknowledgement.
@@ -97,7 +97,7 @@ impl End {
             path: Path { hardware: HARDWARE, gateway, local: place.address, remote },
             nature,
             started: Instant::now(),
-            told: Packet::default(),
+            peer_syn: Packet::default(),
             next: nature.isn,
             acknowledged: nature.isn,
             expected: 0,
@@ -117,8 +117,8 @@ impl End {
         let mut end = End::new(place, remote, nature)?;
         end.send_packet(end.syn())?;
         end.next = nature.isn.wrapping_add(1);
-        end.until("a SYN-ACK", |end| end.told.syn)?;
-        ensure!(end.acknowledged == end.next, "the SYN-ACK acknowledges something else: {:?}", end.told);
+        end.until("a SYN-ACK", |end| end.peer_syn.syn)?;
+        ensure!(end.acknowledged == end.next, "the SYN-ACK acknowledges something else: {:?}", end.peer_syn);
         end.acknowledge()?;
         Ok(end)
     }
@@ -137,7 +137,7 @@ impl End {
     /// # Errors
     /// When none comes.
     pub fn accept(&mut self) -> Result<()> {
-        self.until("a SYN", |end| end.told.syn)?;
+        self.until("a SYN", |end| end.peer_syn.syn)?;
         let answer = Packet { ack: Some(self.expected), ..self.syn() };
         self.send_packet(answer)?;
         self.next = self.nature.isn.wrapping_add(1);
@@ -150,8 +150,8 @@ impl End {
     }
 
     /// The SYN of the peer.
-    pub fn told(&self) -> &Packet {
-        &self.told
+    pub fn peer_syn(&self) -> &Packet {
+        &self.peer_syn
     }
 
     /// Everything received in order.
@@ -353,24 +353,24 @@ impl End {
 
     fn syn(&self) -> Packet {
         // A SYN-ACK has only options that the SYN offered (RFC 7323 §2.2, RFC 2018 §2).
-        let answer = self.told.syn;
+        let answer = self.peer_syn.syn;
         Packet {
             seq: self.nature.isn,
             syn: true,
             max_segment: Some(self.nature.max_segment),
-            shift: self.nature.shift.filter(|_| !answer || self.told.shift.is_some()),
-            sack_permitted: self.nature.sack && (!answer || self.told.sack_permitted),
+            shift: self.nature.shift.filter(|_| !answer || self.peer_syn.shift.is_some()),
+            sack_permitted: self.nature.sack && (!answer || self.peer_syn.sack_permitted),
             ..Packet::default()
         }
     }
 
     fn timestamps_agreed(&self) -> bool {
-        self.nature.clock.is_some() && self.told.timestamps.is_some()
+        self.nature.clock.is_some() && self.peer_syn.timestamps.is_some()
     }
 
     /// Our window shift, if both ends offered one.
     fn shift(&self) -> u8 {
-        self.nature.shift.filter(|_| self.told.shift.is_some()).unwrap_or(0)
+        self.nature.shift.filter(|_| self.peer_syn.shift.is_some()).unwrap_or(0)
     }
 
     fn clock(&self) -> u32 {

@@ -25,7 +25,7 @@ const BURST: usize = 32;
 
 /// What happens to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameAction {
     /// It arrives.
     Pass,
     /// It is lost.
@@ -57,11 +57,11 @@ pub struct Frame {
 }
 
 /// Decides the fate of each TCP segment in order. All other frames pass.
-pub type Plan = Box<dyn FnMut(&Frame) -> Fate + Send>;
+pub type Plan = Box<dyn FnMut(&Frame) -> FrameAction + Send>;
 
 /// A plan under which everything passes.
 pub fn clean() -> Plan {
-    Box::new(|_| Fate::Pass)
+    Box::new(|_| FrameAction::Pass)
 }
 
 /// Random loss, duplication and reordering of `percent` of all frames each; deterministic for a seed.
@@ -75,10 +75,10 @@ pub fn noise(mut seed: u64, percent: u64) -> Plan {
         mixed ^= mixed >> 31;
         let time = Duration::from_micros(200 + (mixed >> 32) % 5000);
         match mixed % 100 / percent {
-            0 => Fate::Lost,
-            1 => Fate::Twice(time),
-            2 => Fate::Late(time),
-            _ => Fate::Pass,
+            0 => FrameAction::Lost,
+            1 => FrameAction::Twice(time),
+            2 => FrameAction::Late(time),
+            _ => FrameAction::Pass,
         }
     })
 }
@@ -87,7 +87,7 @@ pub fn noise(mut seed: u64, percent: u64) -> Plan {
 pub fn fragmenting(size: u32, backwards: bool) -> Plan {
     Box::new(move |frame| {
         let Segment { tcp, payload, payload_len, .. } = frame.segment;
-        if payload - tcp + payload_len > size { Fate::Parts { size, backwards } } else { Fate::Pass }
+        if payload - tcp + payload_len > size { FrameAction::Parts { size, backwards } } else { FrameAction::Pass }
     })
 }
 
@@ -216,12 +216,12 @@ impl Forwarder {
     fn forward(&mut self, port: usize, frame: Vec<u8>) -> Result<()> {
         let fate = match segment(&frame.as_slice()) {
             Ok(segment) => self.decide(segment),
-            Err(_) => Fate::Pass,
+            Err(_) => FrameAction::Pass,
         };
-        if matches!(fate, Fate::Pass | Fate::Twice(_)) {
+        if matches!(fate, FrameAction::Pass | FrameAction::Twice(_)) {
             self.ports[port].send(&frame)?;
         }
-        if let Fate::Parts { size, backwards } = fate {
+        if let FrameAction::Parts { size, backwards } = fate {
             self.kept += 1;
             let mut parts = dress::fragments(&frame, u32::try_from(self.kept)?, usize::try_from(size)?);
             if backwards {
@@ -229,25 +229,27 @@ impl Forwarder {
             }
             parts.iter().try_for_each(|part| self.ports[port].send(part))?;
         }
-        if let Fate::Twice(after) | Fate::Late(after) = fate {
+        if let FrameAction::Twice(after) | FrameAction::Late(after) = fate {
             self.kept += 1;
             self.late.push(Reverse(Kept { at: Instant::now() + after, number: self.kept, port, frame }));
         }
         Ok(())
     }
 
-    fn decide(&mut self, segment: Segment) -> Fate {
+    fn decide(&mut self, segment: Segment) -> FrameAction {
         let next = u32::try_from(self.connections.len() / 2).unwrap_or(u32::MAX);
         if !self.connections.contains_key(&segment.flow) {
             self.connections.insert(segment.flow, (next, true, 0));
             self.connections.insert(segment.flow.reversed(), (next, false, 0));
         }
-        let Some((connection, forward, count)) = self.connections.get_mut(&segment.flow) else { return Fate::Pass };
+        let Some((connection, forward, count)) = self.connections.get_mut(&segment.flow) else {
+            return FrameAction::Pass;
+        };
         let frame = Frame { connection: *connection, forward: *forward, index: *count, segment };
         *count += 1;
         let fate = (self.plan)(&frame);
         self.shared.frames.fetch_add(1, Ordering::Relaxed);
-        self.shared.faults.fetch_add(u64::from(fate != Fate::Pass), Ordering::Relaxed);
+        self.shared.faults.fetch_add(u64::from(fate != FrameAction::Pass), Ordering::Relaxed);
         fate
     }
 }

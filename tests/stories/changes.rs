@@ -240,7 +240,7 @@ fn status_files(sluice: &Sluice) -> Result<Vec<String>> {
 }
 
 #[test]
-fn what_is_odd_is_told_once_in_the_log() -> Result<()> {
+fn anomalies_are_logged_once() -> Result<()> {
     let foreign = |name: &str| {
         format!(
             "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{namespace: demo, name: {name}}}\n\

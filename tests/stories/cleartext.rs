@@ -237,7 +237,7 @@ fn two_requests_that_come_at_once_reach_each_its_own_backend() -> Result<()> {
 }
 
 #[test]
-fn a_later_request_for_another_host_is_told_wherever_it_is_cut() -> Result<()> {
+fn a_later_request_for_another_host_is_detected_wherever_it_is_split() -> Result<()> {
     let stage = Stage::new()?;
     let (own, other) = (request("/later", "ONE", "X: y\r\n"), request("/later", "two", "X: y\r\n"));
     let mut refusals = 0;
@@ -256,7 +256,7 @@ fn a_later_request_for_another_host_is_told_wherever_it_is_cut() -> Result<()> {
 }
 
 #[test]
-fn a_later_request_for_another_host_is_told_behind_others_and_in_large_heads() -> Result<()> {
+fn a_later_request_for_another_host_is_detected_behind_others_and_in_large_heads() -> Result<()> {
     let stage = Stage::new()?;
     let large = format!("Cookie: {}\r\n", "c".repeat(6000));
     passed(&stage, &[&request("/large", "one", &large)]).context("a large head")?;

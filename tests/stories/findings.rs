@@ -25,7 +25,7 @@ fn names_of(sluice: &Sluice, what: &str, why: &str) -> Result<Vec<String>> {
 }
 
 /// Waits until these have the given reason.
-fn told(sluice: &Sluice, what: &str, why: &str, names: &[&str]) -> Result<()> {
+fn reported(sluice: &Sluice, what: &str, why: &str, names: &[&str]) -> Result<()> {
     let mut found = Vec::new();
     wait_until("a finding", PATIENCE, || {
         found = names_of(sluice, what, why).unwrap_or_default();
@@ -36,7 +36,7 @@ fn told(sluice: &Sluice, what: &str, why: &str, names: &[&str]) -> Result<()> {
 }
 
 #[test]
-fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
+fn everything_relayed_is_reported_with_rule_and_remedy() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
     stage.connect()?;
     ensure!(names_of(&stage.sluice, "endpoint", "")?.is_empty(), "{}", stage.sluice.get("status")?);
@@ -57,18 +57,18 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
     stage.router.feed(&["nft", "-f", "-"], &rules)?;
 
     let sluice = &stage.sluice;
-    told(
+    reported(
         sluice,
         "endpoint",
         "of chain out in table inet story may drop packets to it",
         &[&format!("{endpoint}:9000")],
     )?;
-    told(sluice, "listener", "of chain pre in table inet story may translate", &[&stage.address.to_string()])?;
-    told(sluice, "interface", "it has a master", &["port"])?;
-    told(sluice, "interface", "no Ethernet headers", &["tun0"])?;
-    told(sluice, "interface", "shares the link of another", &["shared"])?;
-    told(sluice, "setting", "routes of IPv6", &["net.ipv6.conf.all.forwarding=0"])?;
-    told(sluice, "setting", "reverse path filter", &["net.ipv4.conf.back.rp_filter=1"])?;
+    reported(sluice, "listener", "of chain pre in table inet story may translate", &[&stage.address.to_string()])?;
+    reported(sluice, "interface", "it has a master", &["port"])?;
+    reported(sluice, "interface", "no Ethernet headers", &["tun0"])?;
+    reported(sluice, "interface", "shares the link of another", &["shared"])?;
+    reported(sluice, "setting", "routes of IPv6", &["net.ipv6.conf.all.forwarding=0"])?;
+    reported(sluice, "setting", "reverse path filter", &["net.ipv4.conf.back.rp_filter=1"])?;
 
     let output = command::output(
         Command::new(sluice::binary()?).args(["get", "status", "-o", "wide", "--state"]).arg(sluice.state()),
@@ -85,7 +85,7 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
 }
 
 #[test]
-fn another_instance_and_an_agent_without_programs_are_told() -> Result<()> {
+fn another_instance_and_an_agent_without_programs_are_reported() -> Result<()> {
     let netns = Netns::new("instances")?;
     let endpoint = SocketAddr::from((Ipv4Addr::LOCALHOST, BACKEND_PORT));
     let manifests = (0..3u16).map(|_| tempfile::TempDir::new()).collect::<std::io::Result<Vec<_>>>()?;
@@ -97,8 +97,8 @@ fn another_instance_and_an_agent_without_programs_are_told() -> Result<()> {
     let first = start(0, DataPath::Kernel)?;
     let second = start(1, DataPath::Kernel)?;
     for (one, other) in [(&first, &second), (&second, &first)] {
-        told(one, "instance", "it dials from the ports", &[other.instance()])?;
+        reported(one, "instance", "it dials from the ports", &[other.instance()])?;
     }
     let relay = start(2, DataPath::UserSpace)?;
-    told(&relay, "host", "--data-path userspace", &["all connections"])
+    reported(&relay, "host", "--data-path userspace", &["all connections"])
 }

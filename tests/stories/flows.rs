@@ -220,7 +220,7 @@ fn the_maps_are_as_the_agent_intends_after_every_change() -> Result<()> {
 }
 
 #[test]
-fn a_wildcard_routes_connection_is_logged_with_the_name_that_was_asked_for() -> Result<()> {
+fn a_wildcard_routes_connection_is_logged_with_the_requested_name() -> Result<()> {
     const ASKED: &str = "pay.wild.test";
     let netns = Netns::new("wildcard")?;
     let listener = netns.run(|| Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, BACKEND_PORT))?))?;

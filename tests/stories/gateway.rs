@@ -142,7 +142,7 @@ fn conditions(of: &Value) -> Vec<String> {
 }
 
 #[test]
-fn gateways_are_served_told_and_explained() -> Result<()> {
+fn gateways_are_served_reported_and_explained() -> Result<()> {
     let ca = Ca::new()?;
     let routes = http_route("store", 2026, "store.gw.test", "/", "one")
         + &http_route("cart", 2026, "store.gw.test", "/cart", "two");

@@ -409,7 +409,7 @@ fn other_exit_codes_are_tried_again_more_and_more_slowly() -> Result<()> {
 }
 
 #[test]
-fn wrong_usage_is_told_once_and_not_kept() -> Result<()> {
+fn wrong_usage_is_reported_once_and_not_restarted() -> Result<()> {
     for (arguments, part) in [
         (&["keep", "--", "run", "--no-such-flag"][..], "--no-such-flag"),
         (&["keep", "--", "get", "routes"], "`sluice keep -- run …`"),
@@ -430,7 +430,7 @@ fn wrong_usage_is_told_once_and_not_kept() -> Result<()> {
 
 /// As with systemd: sockets through `LISTEN_FDS`, readiness through `NOTIFY_SOCKET`.
 #[test]
-fn sockets_of_systemd_are_used_and_readiness_is_told() -> Result<()> {
+fn sockets_of_systemd_are_used_and_readiness_is_notified() -> Result<()> {
     let netns = Netns::new("activation")?;
     let _nginx = Nginx::start(&netns, &nginx::quickstart(Ipv4Addr::LOCALHOST.into()))?;
     let (manifests, state) = (folder::quickstart(Ipv4Addr::LOCALHOST.into())?, TempDir::new()?);

@@ -80,7 +80,7 @@ fn banned(before: &[Rule], ban: &Rule, lift: &Rule, end: End) -> Result<()> {
         ban.load(stage, &pair)?;
         stops(stage, &pair, end)?;
         if stage.steers() {
-            ensure!(fate(&pair.origin)? == End::Reset, "the endpoint waits");
+            ensure!(state(&pair.origin)? == End::Reset, "the endpoint waits");
             ended_by_rule(stage)?;
         }
         lift.load(stage, &pair)?;
@@ -101,7 +101,7 @@ fn stops(stage: &Stage, pair: &Pair, end: End) -> Result<()> {
     let sent = (&pair.client).write_all(b"anybody there?");
     ensure!(end == End::Reset || sent.is_ok(), "{sent:?}");
     arrives_nothing(&pair.origin)?;
-    let seen = fate(&pair.client)?;
+    let seen = state(&pair.client)?;
     ensure!(seen == end, "the client is {seen:?} instead of {end:?}");
     Ok(())
 }
@@ -134,7 +134,7 @@ fn is_reset(error: &std::io::Error) -> bool {
 }
 
 /// State of an end, including an unread error.
-fn fate(mut stream: &TcpStream) -> Result<End> {
+fn state(mut stream: &TcpStream) -> Result<End> {
     stream.set_read_timeout(Some(SILENCE))?;
     match stream::read_once(&mut stream) {
         // After a reset that was already reported, reads return the end of the stream.
@@ -180,7 +180,7 @@ fn a_client_that_a_rule_rejects_is_cut_off() -> Result<()> {
         let lift = nft("delete table inet late\n");
         lift.load(stage, &pair)?;
         if stage.steers() {
-            ensure!(fate(&pair.origin)? == End::Reset, "the endpoint waits");
+            ensure!(state(&pair.origin)? == End::Reset, "the endpoint waits");
             ended_by_rule(stage)?;
             return steered_within(stage, HOLDS_WITHIN);
         }
@@ -198,7 +198,7 @@ fn what_an_endpoints_host_rejects_in_mid_transfer_arrives_when_it_does_no_more()
         rules("table inet late { chain c { type filter hook input priority 0; tcp dport 9000 reject\n}\n}\n")?;
         (&pair.client).write_all(b"anybody there?")?;
         arrives_nothing(&pair.origin)?;
-        ensure!(fate(&pair.client)? == End::Silent, "the client was reset");
+        ensure!(state(&pair.client)? == End::Silent, "the client was reset");
         rules("delete table inet late\n")?;
         arrives(&pair, b"anybody there?")?;
         pair.exchange(4, 200_000, 200_000)
@@ -321,7 +321,7 @@ fn ends(stage: &Stage, pair: &Pair) -> Result<()> {
     if stage.steers() {
         no_flow_is_left(stage)?;
         ended_by_rule(stage)?;
-        ensure!(fate(&pair.client)? == End::Reset, "the client waits");
+        ensure!(state(&pair.client)? == End::Reset, "the client waits");
     }
     // At least one direction is blocked: a client's request gets no response.
     let _ = (&pair.client).write_all(b"question");

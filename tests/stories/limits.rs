@@ -123,7 +123,7 @@ fn block(socket: &Socket, family: Family) -> Result<()> {
 
 /// A segment with an authentication header of an unknown key: both data paths drop it, and the connection continues.
 #[test]
-fn segments_behind_an_authentication_header_that_nobody_knows_are_dropped() -> Result<()> {
+fn segments_behind_an_unknown_authentication_header_are_dropped() -> Result<()> {
     let world = |data_path, family| Stage::new(data_path, Setup { offloads: false, ..Setup::new(family) });
     alike(world, |stage| {
         stage.carried_by(Carrier::Kernel, || {

@@ -78,7 +78,7 @@ fn a_client_and_an_endpoint_are_on_one_segment() -> Result<()> {
 
 /// Like those of WireGuard. The programs attach to none of them.
 #[test]
-fn clients_come_by_an_interface_without_ethernet_headers() -> Result<()> {
+fn clients_arrive_over_an_interface_without_ethernet_headers() -> Result<()> {
     let world = |data_path, family: Family| {
         let machines = machines(family)?;
         plain(family, &machines, BACK)?;
@@ -90,7 +90,7 @@ fn clients_come_by_an_interface_without_ethernet_headers() -> Result<()> {
 
 /// Like a macvlan in passthru mode, the only one on its host: it has the hardware address of the link itself.
 #[test]
-fn clients_come_by_a_macvlan_that_takes_its_whole_link() -> Result<()> {
+fn clients_arrive_over_a_macvlan_that_has_its_whole_link() -> Result<()> {
     let world = |data_path, family: Family| {
         let machines = machines(family)?;
         let [client, router, _] = &machines;

@@ -105,7 +105,7 @@ pub fn run(root: &Path) -> Result<Tally> {
     });
     let guests = guests.collect::<Result<Vec<_>>>()?;
     let results = thread::scope(|scope| {
-        let booted: Vec<_> = guests.iter().map(|guest| scope.spawn(move || tell(guest))).collect();
+        let booted: Vec<_> = guests.iter().map(|guest| scope.spawn(move || report(guest))).collect();
         booted.into_iter().map(|guest| guest.join().unwrap_or_else(|_| bail!("a thread panicked"))).collect::<Vec<_>>()
     });
     let (mut total, mut failed) = (Tally::default(), Vec::new());
@@ -124,7 +124,7 @@ pub fn run(root: &Path) -> Result<Tally> {
 }
 
 /// Boots a guest and prints what its tests said. Whether all of them ran and passed.
-fn tell(guest: &Guest<'_>) -> Result<(Tally, bool)> {
+fn report(guest: &Guest<'_>) -> Result<(Tally, bool)> {
     let (version, started) = (&guest.kernel.version, Instant::now());
     let mut tally = Tally::default();
     let said = guest.boot(|line| {

@@ -67,7 +67,7 @@ fn lengths_are_those_of_rfc_1035() {
 }
 
 #[test]
-fn addresses_are_told_from_names() {
+fn addresses_are_distinguished_from_names() {
     for text in ["192.0.2.1", "192.0.2.1.", "a.1", "2001:db8::1", "::", "::ffff:192.0.2.1", "2001:DB8:0:0:0:0:0:1"] {
         assert_eq!(name(text).map(|(_, kind)| kind), Ok(HostKind::IpLiteral), "{text}");
     }

@@ -174,7 +174,7 @@ fn headers_of_ipv6_that_a_host_refuses() {
 }
 
 #[test]
-fn fragments_are_told_with_their_places() {
+fn fragments_are_reported_with_their_offsets() {
     for v6 in [false, true] {
         let parts = plain(v6).fragments(0x1234, 8);
         assert_eq!(parts.len(), 4);

@@ -90,7 +90,7 @@ fn tcp_options_of_any_length_are_skipped() {
 }
 
 #[test]
-fn ipv4_options_are_left_to_whoever_reads_them() {
+fn ipv4_options_are_left_to_the_reader() {
     for words in 1..=10 {
         let frame = frame4(&vec![1; words * 4], &tcp_bytes(&[], b"hello"));
         assert_eq!(payload(&frame), Err(NotTcp::Unreadable), "{words}");
@@ -98,7 +98,7 @@ fn ipv4_options_are_left_to_whoever_reads_them() {
 }
 
 #[test]
-fn flags_are_told_apart() {
+fn flags_are_distinguished() {
     for flag in [FIN, SYN, RST, ACK] {
         let mut frame = frame4(&[], &tcp_bytes(&[], b""));
         frame[34 + 13] = flag;

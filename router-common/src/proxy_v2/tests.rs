@@ -82,7 +82,7 @@ fn ipv4_header_is_that_of_the_specification() {
 }
 
 #[test]
-fn one_mapped_address_alone_is_told_as_ipv6() {
+fn one_mapped_address_alone_is_written_as_ipv6() {
     let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
     for (source, destination) in [(mapped([192, 0, 2, 7]), v6), (v6, mapped([192, 0, 2, 7]))] {
         let flow = FlowKey { source, destination, source_port: 1, destination_port: 65535 };
@@ -93,7 +93,7 @@ fn one_mapped_address_alone_is_told_as_ipv6() {
 }
 
 #[test]
-fn an_address_that_differs_from_a_mapped_one_in_any_bytes_is_told_as_ipv6() {
+fn an_address_that_differs_from_a_mapped_one_in_any_bytes_is_written_as_ipv6() {
     for (one, other) in (0..12).flat_map(|one| (one..12).map(move |other| (one, other))) {
         let mut source = mapped([192, 0, 2, 7]);
         source[one] ^= 1;

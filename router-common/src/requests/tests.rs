@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::vec::Vec;
 
 use super::*;
-use crate::common::streams::{Connection, Fate, OWN, Stream, in_any_order, in_order, stream, tempting};
+use crate::common::streams::{Connection, OWN, SegmentOutcome, Stream, in_any_order, in_order, stream, tempting};
 use crate::hostname::{HostBuilder, field_text};
 use crate::http::{HeadParser, Progress};
 
@@ -28,13 +28,13 @@ impl Followed {
 }
 
 impl Connection for Followed {
-    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> Fate {
+    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> SegmentOutcome {
         let len = bytes.len() as u32;
         let quick = is_content(self.judged, &self.content, seq.wrapping_add(len));
         let from = match place(&mut self.judged, &mut self.content, acked, seq, len) {
-            SegmentPosition::Passes => return Fate::Passes,
+            SegmentPosition::Passes => return SegmentOutcome::Passes,
             _ if quick => panic!("what is content is not looked at"),
-            SegmentPosition::Early => return Fate::Early,
+            SegmentPosition::Early => return SegmentOutcome::Early,
             SegmentPosition::From(from) => from,
         };
         let (mut content, mut parser, mut host) = (self.content, self.parser, self.host);
@@ -44,19 +44,19 @@ impl Connection for Followed {
             if !content.is_over() {
                 match content.scan(left) {
                     Ok(taken) => left = &left[taken..],
-                    Err(_) => return Fate::Reset,
+                    Err(_) => return SegmentOutcome::Reset,
                 }
                 continue;
             }
             let before = parser.head().len;
             match parser.feed(&mut host, left) {
                 Progress::Incomplete => break,
-                Progress::Invalid(_) => return Fate::Reset,
+                Progress::Invalid(_) => return SegmentOutcome::Reset,
                 Progress::Complete => {}
             }
             let head = parser.head();
             if !can_follow(&head) || field_text(&host.exact) != OWN {
-                return Fate::Reset;
+                return SegmentOutcome::Reset;
             }
             left = &left[(head.len - before) as usize..];
             content = super::content(&head);
@@ -64,7 +64,7 @@ impl Connection for Followed {
         }
         (self.content, self.parser, self.host) = (content, parser, host);
         self.judged = seq.wrapping_add(len);
-        Fate::Passes
+        SegmentOutcome::Passes
     }
 }
 

@@ -144,15 +144,15 @@ proptest! {
     }
 
     #[test]
-    fn a_window_is_never_told_larger((headers, t, sums) in any_case()) {
+    fn a_window_is_never_announced_larger((headers, t, sums) in any_case()) {
         let there = translated(&headers.frame(&[], &[], sums), &t);
-        let told = segment(&&there.bytes[..]).map(|segment| u64::from(segment.window)).unwrap();
+        let announced = segment(&&there.bytes[..]).map(|segment| u64::from(segment.window)).unwrap();
         let (own, unit) = (u64::from(headers.window) << t.shift_up, 1_u64 << t.shift_down);
         if headers.flags & SYN != 0 {
-            prop_assert_eq!(told, u64::from(headers.window));
+            prop_assert_eq!(announced, u64::from(headers.window));
         } else {
-            prop_assert!(told * unit <= own);
-            prop_assert!(told == 0xffff || own - told * unit < unit, "{} of {} told in units of {}", told, own, unit);
+            prop_assert!(announced * unit <= own);
+            prop_assert!(announced == 0xffff || own - announced * unit < unit, "{} of {} announced in units of {}", announced, own, unit);
         }
     }
 

@@ -167,7 +167,7 @@ pub fn cuts(random: &mut Random, len: usize, most: usize) -> Vec<(usize, usize)>
 
 /// Outcome of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum SegmentOutcome {
     /// It is forwarded to the endpoint.
     Passes,
     /// It is dropped, and will be retransmitted.
@@ -179,7 +179,7 @@ pub enum Fate {
 /// Handles a segment at a sequence number, when the endpoint has acknowledged everything before another one.
 pub trait Connection {
     /// Handles the segment.
-    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> Fate;
+    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> SegmentOutcome;
 }
 
 /// Sends a stream in order, in segments up to the given size, with occasional acknowledgements of the endpoint.
@@ -195,10 +195,10 @@ pub fn in_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(&Str
         let (from, to) = (stream.first + from, stream.first + to);
         let fate = connection.segment(at(from), &stream.bytes[from..to], acked);
         if stream.end.is_some_and(|end| end <= to) {
-            assert_eq!(fate, Fate::Reset, "seed {seed}: {from}..{to} of {:?}", stream.end);
+            assert_eq!(fate, SegmentOutcome::Reset, "seed {seed}: {from}..{to} of {:?}", stream.end);
             return;
         }
-        assert_eq!(fate, Fate::Passes, "seed {seed}: {from}..{to} of {:?}", stream.end);
+        assert_eq!(fate, SegmentOutcome::Passes, "seed {seed}: {from}..{to} of {:?}", stream.end);
         if random.below(3) == 0 {
             acked = at(to);
         }
@@ -228,13 +228,13 @@ pub fn in_any_order<C: Connection>(seed: u64, most: usize, connect: impl FnOnce(
         let from = if random.below(4) == 0 { from.saturating_sub(random.below(500)).max(stream.first) } else { from };
         let to = len.min(from + 1 + random.below(most));
         match connection.segment(at(from), &stream.bytes[from..to], at(next)) {
-            Fate::Reset => {
+            SegmentOutcome::Reset => {
                 assert!(stream.end.is_some_and(|end| end <= to), "seed {seed}: {from}..{to} of {:?}", stream.end);
                 return;
             }
-            Fate::Early => assert!(from > next, "seed {seed}: nothing was missing before {from}"),
-            Fate::Passes if random.below(5) != 0 => has[from..to].fill(true),
-            Fate::Passes => {}
+            SegmentOutcome::Early => assert!(from > next, "seed {seed}: nothing was missing before {from}"),
+            SegmentOutcome::Passes if random.below(5) != 0 => has[from..to].fill(true),
+            SegmentOutcome::Passes => {}
         }
         while next < len && has[next] {
             next += 1;

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_copies_are_told_of_once_in_a_while() {
+    fn lost_copies_are_logged_at_intervals() {
         let (totals, start) = (Totals::default(), Instant::now());
         let lose = |after: u64| totals.lose_copy(start + Duration::from_secs(after));
         assert_eq!([lose(0), lose(1), lose(59), lose(60), lose(61)], [Some(1), None, None, Some(3), None]);

@@ -213,14 +213,14 @@ struct QueueWriter {
 impl QueueWriter {
     /// Writes until all senders are dropped.
     fn run(mut self, lines: &Receiver<LogMessage>) {
-        let mut told = 0;
+        let mut reported = 0;
         log_writer::gather();
         loop {
             let message = match lines.try_recv() {
                 Ok(message) => message,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    told = self.tell_dropped(told);
+                    reported = self.log_dropped(reported);
                     self.flush();
                     match lines.recv() {
                         Ok(message) => message,
@@ -281,11 +281,11 @@ impl QueueWriter {
     }
 
     /// Logs how many lines were dropped since the last message.
-    fn tell_dropped(&self, told: u64) -> u64 {
+    fn log_dropped(&self, reported: u64) -> u64 {
         let dropped = self.dropped.load(Ordering::Relaxed);
-        if dropped > told {
+        if dropped > reported {
             tracing::warn!(
-                lines = dropped - told,
+                lines = dropped - reported,
                 "access log lines were dropped: the reader is too slow, or sending failed"
             );
         }

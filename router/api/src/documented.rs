@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::fields::asked;
+use crate::fields::read_members;
 use crate::openshift::route::annotations::names::ANNOTATIONS;
 use crate::testing::{documented, parsed};
 
 /// The fields that parsing these objects reads, without indices: `Route.spec.host`.
 fn fields_of(kind: &str, manifests: &[Value]) -> BTreeSet<String> {
-    asked::take();
+    read_members::take();
     manifests.iter().for_each(|manifest| drop(parsed(manifest.clone())));
-    let names = asked::take().into_iter().filter(|name| name.starts_with("spec."));
+    let names = read_members::take().into_iter().filter(|name| name.starts_with("spec."));
     let name = |name: String| format!("{kind}.{}", name.replace("[0]", ""));
     names.map(name).collect()
 }

@@ -11,8 +11,8 @@ pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field ye
 /// A mapping that is being read. `null` members count as absent, as for the API server.
 pub struct Fields<'v> {
     map: Option<&'v Map<String, Value>>,
-    /// Where it stands: at `name`, if there is one, of the mapping at `above`. Most mappings have nothing that is wrong,
-    /// so that nobody asks for the path.
+    /// Its path: member `name`, if any, of `above`. Composed only when an error or warning needs it; most mappings have
+    /// neither.
     above: FieldPath,
     name: Option<&'static str>,
     known: Vec<&'static str>,
@@ -66,7 +66,7 @@ impl<'v> Fields<'v> {
     /// A member as it is.
     pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
         #[cfg(test)]
-        asked::note(&self.own_path(), name);
+        read_members::note(&self.own_path(), name);
         self.know(&[name]);
         self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
     }
@@ -169,7 +169,7 @@ impl<'v> Fields<'v> {
     /// Marks members as known that have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
         #[cfg(test)]
-        names.iter().for_each(|name| asked::note(&self.own_path(), name));
+        names.iter().for_each(|name| read_members::note(&self.own_path(), name));
         self.know(names);
     }
 
@@ -217,7 +217,7 @@ pub fn describe(value: &Value) -> &'static str {
 
 /// The members that this thread has read, for the test that compares them with the documentation.
 #[cfg(test)]
-pub(crate) mod asked {
+pub(crate) mod read_members {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 

@@ -164,12 +164,12 @@ impl KernelPaths {
     }
 
     /// True if a socket's packets may take another route than those of the programs.
-    fn are_told_apart(&mut self, to: SocketAddr, hop: RouteLookup) -> io::Result<bool> {
+    fn may_differ(&mut self, to: SocketAddr, hop: RouteLookup) -> io::Result<bool> {
         let routing = &self.host.routing;
         if routing.is_empty() {
             return Ok(false);
         }
-        if routing.tell_source_ports_apart(hop.source, to.ip()) {
+        if routing.distinguish_source_ports(hop.source, to.ip()) {
             return Ok(true);
         }
         let RouteLookup { source, interface, .. } = hop;
@@ -192,7 +192,7 @@ impl KernelPaths {
 
     fn ask(&mut self, to: SocketAddr) -> io::Result<Result<Path, Obstacle>> {
         let Some(hop) = self.netlink.hop_to(to.ip())? else { return Ok(Err(Obstacle::NoRoute)) };
-        let apart = self.are_told_apart(to, hop)?;
+        let apart = self.may_differ(to, hop)?;
         Ok(usable(hop, &self.attached).and_then(|path| {
             if apart {
                 return Err(Obstacle::OtherRoute);

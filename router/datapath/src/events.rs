@@ -54,7 +54,7 @@ pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(),
 }
 
 /// Reports the ends that the sweep found.
-pub async fn tell_swept(reporter: &RefCell<Reporter>) {
+pub async fn report_swept(reporter: &RefCell<Reporter>) {
     let mut pace = RingPace::default();
     loop {
         let turn = reporter.borrow_mut().take_swept(TURN);

@@ -12,7 +12,9 @@ use router_sys::batch::MapWalk;
 use rustix::time::ClockId;
 
 use super::clock::clock;
-use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
+use super::flows::{
+    FlowAction, due, end_of, has_lingered, has_settled, is_client, judge, needs_backend, other_direction,
+};
 use super::host::Lost;
 use super::resets::Resets;
 
@@ -42,7 +44,7 @@ pub struct Sweeper {
     live: Option<usize>,
     pass: Pass,
     /// The next pass begins no earlier than this.
-    rest_until: Duration,
+    idle_until: Duration,
     resets: Resets,
 }
 
@@ -57,7 +59,7 @@ struct Pass {
 
 impl Pass {
     /// The earliest useful time of the next pass.
-    fn rest_until(&self) -> Duration {
+    fn idle_until(&self) -> Duration {
         if self.entries <= CROWDED {
             return self.began;
         }
@@ -82,7 +84,7 @@ impl Sweeper {
             seen: 0,
             live: None,
             pass: Pass::default(),
-            rest_until: Duration::ZERO,
+            idle_until: Duration::ZERO,
             resets: Resets::default(),
         })
     }
@@ -95,7 +97,7 @@ impl Sweeper {
     /// Restarts the count.
     pub fn recount(&mut self) {
         (self.seen, self.live) = (0, None);
-        self.rest_until = Duration::ZERO;
+        self.idle_until = Duration::ZERO;
         self.walk.restart();
     }
 
@@ -121,7 +123,7 @@ impl Sweeper {
     pub fn sweep(&mut self, idle: impl Fn(u32) -> Duration, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
         let now = clock(ClockId::Monotonic);
         if !self.walk.is_under_way() {
-            if now < self.rest_until {
+            if now < self.idle_until {
                 self.sweep_flights();
                 return Ok(());
             }
@@ -148,7 +150,7 @@ impl Sweeper {
                 }
                 *seen += usize::from(flow.state != STATE_CLOSING);
                 let idle = *timeouts.entry(flow.route).or_insert_with(|| idle(flow.route));
-                if wants_backend(flow, now, idle) {
+                if needs_backend(flow, now, idle) {
                     candidates.push((*key, flow.started_ns, idle));
                 } else if let Some(due) = due(flow, idle) {
                     pass.due = Some(pass.due.map_or(due, |first| first.min(due)));
@@ -172,7 +174,7 @@ impl Sweeper {
             if round {
                 self.live = Some(std::mem::take(&mut self.seen));
                 self.passes += 1;
-                self.rest_until = self.pass.rest_until();
+                self.idle_until = self.pass.idle_until();
                 break;
             }
         }
@@ -228,20 +230,20 @@ impl Sweeper {
         let client = self.get(key).filter(|client| is_client(client) && client.started_ns == started)?;
         let backend = self.partner(&client);
         let fate = judge(&client, backend.as_ref(), now, idle);
-        if fate == Fate::Keep {
+        if fate == FlowAction::Keep {
             return None;
         }
         self.remove(key, started);
         if let Some(backend) = &backend {
             self.remove(&other_direction(&client), started);
-            if matches!(fate, Fate::End(FlowEndReason::Idle | FlowEndReason::Fragmented)) {
+            if matches!(fate, FlowAction::End(FlowEndReason::Idle | FlowEndReason::Fragmented)) {
                 self.resets.send(key, &client, backend);
             }
         }
         self.forget_flight(key);
         match fate {
-            Fate::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
-            Fate::Keep | Fate::Forget => None,
+            FlowAction::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
+            FlowAction::Keep | FlowAction::Forget => None,
         }
     }
 
@@ -312,14 +314,14 @@ mod tests {
     use crate::flows::{CONFIRM_LIMIT, DIAL_LIMIT};
 
     #[test]
-    fn a_full_map_rests_until_something_in_it_is_due() {
+    fn a_full_map_is_not_swept_until_an_entry_is_due() {
         let began = Duration::from_secs(100);
-        let rest_until = |entries, due| Pass { began, entries, due }.rest_until();
-        assert_eq!(rest_until(CROWDED, None), began, "every second");
-        assert_eq!(rest_until(CROWDED + 1, None), began + REST);
+        let idle_until = |entries, due| Pass { began, entries, due }.idle_until();
+        assert_eq!(idle_until(CROWDED, None), began, "every second");
+        assert_eq!(idle_until(CROWDED + 1, None), began + REST);
         let (soon, late) = (began + REST / 2, began + REST * 2);
-        assert_eq!(rest_until(CROWDED + 1, Some(soon)), soon);
-        assert_eq!(rest_until(CROWDED + 1, Some(late)), began + REST);
+        assert_eq!(idle_until(CROWDED + 1, Some(soon)), soon);
+        assert_eq!(idle_until(CROWDED + 1, Some(late)), began + REST);
         // A connection that begins during the pause is seen before it is due.
         assert!(REST < DIAL_LIMIT && REST < CONFIRM_LIMIT);
     }

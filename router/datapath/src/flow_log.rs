@@ -35,7 +35,7 @@ pub struct Reporter {
     wanted: Arc<Mutex<MapImage>>,
     relayed: RelayedCounts,
     names: ServerNames,
-    gone: Gone,
+    gone: RemovedRoutes,
     swept: VecDeque<FlowEnd>,
 }
 
@@ -57,7 +57,7 @@ impl Reporter {
             wanted,
             relayed: RelayedCounts::default(),
             names: ServerNames::default(),
-            gone: Gone::default(),
+            gone: RemovedRoutes::default(),
             swept: VecDeque::new(),
         }
     }
@@ -260,12 +260,12 @@ impl ServerNames {
 
 /// Removed routes; the newest [`GONE`] are kept.
 #[derive(Debug, Default)]
-struct Gone {
+struct RemovedRoutes {
     by_id: HashMap<u32, Named>,
     order: VecDeque<u32>,
 }
 
-impl Gone {
+impl RemovedRoutes {
     fn insert(&mut self, id: u32, named: Named) {
         // Ids are never reused, so none is in `order` twice.
         if self.by_id.insert(id, named).is_none() {

@@ -23,7 +23,7 @@ pub const ORPHAN_LIFE: Duration = Duration::from_secs(10);
 
 /// The action on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FlowAction {
     /// Keep it.
     Keep,
     /// It has ended, and its end was reported: delete both entries.
@@ -33,24 +33,24 @@ pub enum Fate {
 }
 
 /// The action on a connection, given its two entries. `now` is of the monotonic clock; `idle` is the route's tunnel
-/// timeout. The backend's entry is needed only if [`wants_backend`] is true.
-pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duration) -> Fate {
+/// timeout. The backend's entry is needed only if [`needs_backend`] is true.
+pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duration) -> FlowAction {
     let since = |ns: u64| now.saturating_sub(Duration::from_nanos(ns));
     match client.state {
-        STATE_CLOSING if since(client.ended_ns) <= LINGER => Fate::Keep,
-        STATE_CLOSING if client.own & FLOW_REPORTED != 0 => Fate::Forget,
-        STATE_CLOSING => Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Finished)),
-        STATE_DIALING if since(client.started_ns) > DIAL_LIMIT => Fate::End(FlowEndReason::Silent),
-        STATE_CONFIRMING if since(client.started_ns) > CONFIRM_LIMIT => Fate::End(FlowEndReason::Silent),
+        STATE_CLOSING if since(client.ended_ns) <= LINGER => FlowAction::Keep,
+        STATE_CLOSING if client.own & FLOW_REPORTED != 0 => FlowAction::Forget,
+        STATE_CLOSING => FlowAction::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Finished)),
+        STATE_DIALING if since(client.started_ns) > DIAL_LIMIT => FlowAction::End(FlowEndReason::Silent),
+        STATE_CONFIRMING if since(client.started_ns) > CONFIRM_LIMIT => FlowAction::End(FlowEndReason::Silent),
         // The programs have marked it for its end.
         STATE_ESTABLISHED if client.end != 0 => {
-            Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Fragmented))
+            FlowAction::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Fragmented))
         }
         STATE_ESTABLISHED => {
             let last = client.last_ns.max(client.started_ns).max(backend.map_or(0, |flow| flow.last_ns));
-            if since(last) > idle { Fate::End(FlowEndReason::Idle) } else { Fate::Keep }
+            if since(last) > idle { FlowAction::End(FlowEndReason::Idle) } else { FlowAction::Keep }
         }
-        _ => Fate::Keep,
+        _ => FlowAction::Keep,
     }
 }
 
@@ -64,8 +64,8 @@ pub fn has_lingered(flow: &Flow, now: Duration) -> bool {
 }
 
 /// True if the decision about the connection needs the backend's entry, too.
-pub fn wants_backend(client: &Flow, now: Duration, idle: Duration) -> bool {
-    judge(client, None, now, idle) != Fate::Keep
+pub fn needs_backend(client: &Flow, now: Duration, idle: Duration) -> bool {
+    judge(client, None, now, idle) != FlowAction::Keep
 }
 
 /// Monotonic time at which a connection is to be ended if no further packet arrives, by the client's entry alone;

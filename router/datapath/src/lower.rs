@@ -215,10 +215,10 @@ fn lower_host(
         let reason = if host.steerable_cleartext().is_some() { Reason::Cleartext } else { Reason::NeedsProxy };
         hosts.push(((RouteMap::HttpBe, router.id, name.clone()), entry(route, reason)));
     }
-    let Some(site) = &host.site else { return };
+    let Some(host_rules) = &host.rules else { return };
     // A site's name is in all maps, with route 0, so that no wildcard matches it there. Its rule is not known before
     // the request is read.
-    let closed = |reason| HostEntry { route: 0, reason, allow_list: false, backend: site.owner.to_string() };
+    let closed = |reason| HostEntry { route: 0, reason, allow_list: false, backend: host_rules.owner.to_string() };
     if host.passthrough.is_none() {
         hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), closed(Reason::TlsTerminate)));
     }

@@ -71,7 +71,7 @@ pub async fn run(
     let mut task = ReconcilerTask { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut mode).await;
-        events::tell_swept(&task.state.reporter).await;
+        events::report_swept(&task.state.reporter).await;
         match ended {
             Err(error) => {
                 // Maps that cannot be written must not steer connections.
@@ -81,7 +81,7 @@ pub async fn run(
             Ok(Ended::Told) => break,
             Ok(Ended::Superseded(pid)) => {
                 tracing::info!(pid, "another agent writes the kernel maps now");
-                task.tell(|programmed| programmed.superseded = true);
+                task.publish(|programmed| programmed.superseded = true);
                 if task.wait_for_end_of(pid, &mut mode).await {
                     return Ok(());
                 }
@@ -166,7 +166,7 @@ impl ReconcilerTask {
                 () = changed(&mut self.inputs.tables) => {}
                 () = changed(&mut self.inputs.listeners) => {}
                 () = at(again) => {}
-                told = self.state.told() => match told {
+                reply = self.state.reply() => match reply {
                     WatchReply::Nothing => continue,
                     WatchReply::Lost(found) => {
                         lost.extend(found);
@@ -262,7 +262,7 @@ impl ReconcilerTask {
     fn look_at_peers(&mut self) {
         if self.state.look_at_peers(&self.kernel) {
             let peers = self.state.peers();
-            self.tell(|programmed| programmed.peers = peers);
+            self.publish(|programmed| programmed.peers = peers);
         }
     }
 
@@ -277,7 +277,7 @@ impl ReconcilerTask {
         let drained = draining && live == 0;
         let before = Arc::clone(&self.programmed.borrow());
         if (before.connections, before.drained) != (live, drained) {
-            self.tell(|programmed| (programmed.connections, programmed.drained) = (live, drained));
+            self.publish(|programmed| (programmed.connections, programmed.drained) = (live, drained));
         }
     }
 
@@ -311,7 +311,7 @@ impl ReconcilerTask {
         self.inputs.access.flush().await;
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Programmed)) {
+    fn publish(&self, change: impl FnOnce(&mut Programmed)) {
         self.programmed.send_modify(|programmed| change(Arc::make_mut(programmed)));
     }
 

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_discipline_that_queues_or_has_no_name_wants_packets() {
+    fn a_discipline_that_queues_or_has_no_name_needs_packets() {
         assert!(["noqueue", "clsact", "ingress"].into_iter().all(passes_all));
         assert!(!["", "tbf", "htb", "fq", "fq_codel", "mq", "pfifo_fast", "netem"].into_iter().any(passes_all));
     }

@@ -24,7 +24,7 @@ pub struct Resets {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
     /// The failure to open them was logged.
-    told: bool,
+    failure_logged: bool,
 }
 
 impl Resets {
@@ -43,7 +43,7 @@ impl Resets {
     /// Resets the sender of an entry's packets.
     fn send_to(&mut self, from: &FlowKey, flow: &Flow) {
         if let Err(error) = self.answer(from, flow)
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.failure_logged, true)
         {
             tracing::warn!(%error, "cannot send resets for ended connections; raw sockets need CAP_NET_RAW");
         }

@@ -36,9 +36,9 @@ pub struct TakenFlows {
     held: HashSet<FlowKey>,
     conntrack: Option<Conntrack>,
     look: Option<PendingScan>,
-    rest_until: Instant,
+    idle_until: Instant,
     /// The failure of a reading was logged.
-    told: bool,
+    failure_logged: bool,
 }
 
 impl TakenFlows {
@@ -50,7 +50,15 @@ impl TakenFlows {
         let map: HashMap<_, Raw<FlowKey>, u32> = HashMap::try_from(taken)?;
         let held = map.keys().map(|key| key.map(|Raw(key)| key)).collect::<Result<_, _>>()?;
         let clashes = HashMap::try_from(clashes)?;
-        Ok(TakenFlows { map, clashes, held, conntrack: None, look: None, rest_until: Instant::now(), told: false })
+        Ok(TakenFlows {
+            map,
+            clashes,
+            held,
+            conntrack: None,
+            look: None,
+            idle_until: Instant::now(),
+            failure_logged: false,
+        })
     }
 
     /// Writes the result of a reading to the map, and starts the next one if it is due.
@@ -62,7 +70,7 @@ impl TakenFlows {
             // A panic was printed by its thread.
             None | Some(Err(_)) => Ok(()),
             Some(Ok((found, took))) => {
-                self.rest_until = Instant::now() + REST.max(took * SHARE);
+                self.idle_until = Instant::now() + REST.max(took * SHARE);
                 let written = found.and_then(|found| self.write(found));
                 tracing::debug!(target: "timing", taken = self.held.len(), ?took, "ports of other connections read");
                 written
@@ -70,7 +78,7 @@ impl TakenFlows {
         };
         let begun = written.and_then(|()| self.begin(pools, ports));
         if let Err(error) = begun
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.failure_logged, true)
         {
             tracing::warn!(%error, "cannot read the ports of the host's translated connections");
         }
@@ -78,7 +86,7 @@ impl TakenFlows {
 
     /// Starts a reading, unless no connection is tracked.
     fn begin(&mut self, pools: &Pools<impl Paths>, ports: PortRange) -> io::Result<()> {
-        if Instant::now() < self.rest_until {
+        if Instant::now() < self.idle_until {
             return Ok(());
         }
         if Conntrack::count() == 0 {

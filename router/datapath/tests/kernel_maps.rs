@@ -56,8 +56,8 @@ fn image() -> MapImage {
         image.routes.insert(route, RouteLabel { router: 7, route: id });
     }
     // A host with rules, and a route that is a part of an object of another kind.
-    let site = HostEntry { backend: "HTTPRoute shop/store".to_owned(), ..entry(0, Reason::NeedsProxy, false) };
-    image.hosts.insert((RouteMap::HttpBe, 7, "site.test".to_owned()), site);
+    let host_rules = HostEntry { backend: "HTTPRoute shop/store".to_owned(), ..entry(0, Reason::NeedsProxy, false) };
+    image.hosts.insert((RouteMap::HttpBe, 7, "site.test".to_owned()), host_rules);
     let part = RouteId { kind: Kind::TlsRoute, part: 12, ..RouteId::of_route("ns", "tls") };
     image.routes.insert(5, RouteLabel { router: 7, route: part });
     for (id, ip) in [(5, v4), (6, v6)] {
@@ -190,7 +190,7 @@ fn a_walk_sees_every_entry_of_a_large_map_once() {
 }
 
 #[test]
-fn a_walk_wants_the_map_that_it_is_for() {
+fn a_walk_rejects_a_map_of_another_type() {
     let mut kernel = kernel();
     assert!(MapWalk::<FlowKey, Flow>::new(&kernel.take(names::HELLOS).unwrap()).is_err(), "other values");
     let map = kernel.take(names::EVENTS).unwrap();
@@ -211,15 +211,15 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let mut heads: HashMap<_, Raw<FlowKey>, Raw<LaterHead>> = HashMap::try_from(copy(&later_heads)).unwrap();
     let mut sweeper = Sweeper::new(map, hellos, short_hellos, later_heads).unwrap();
     let long_ago = (clock(ClockId::Monotonic) - Duration::from_secs(20)).as_nanos() as u64;
-    let closing = |told: u8| {
+    let closing = |own: u8| {
         move |flow: &mut Flow| {
-            (flow.state, flow.end, flow.own) = (STATE_CLOSING, FlowEndReason::BackendReset as u8, told);
+            (flow.state, flow.end, flow.own) = (STATE_CLOSING, FlowEndReason::BackendReset as u8, own);
             (flow.started_ns, flow.last_ns, flow.ended_ns) = (long_ago, long_ago, long_ago);
         }
     };
     let idle = |flow: &mut Flow| (flow.started_ns, flow.last_ns, flow.route) = (long_ago, long_ago, 2);
     let live = pair(1, |_| ());
-    let (told, untold, silent) = (pair(2, closing(FLOW_REPORTED)), pair(3, closing(0)), pair(4, idle));
+    let (reported, unreported, silent) = (pair(2, closing(FLOW_REPORTED)), pair(3, closing(0)), pair(4, idle));
     // Another client's connection has taken over the port of an ended one: the backend's entry is of the other
     // connection.
     let mut taken_over = pair(5, closing(FLOW_REPORTED));
@@ -230,7 +230,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     // The client has begun anew: the kernel deletes its entry alone.
     let mut begun_anew = pair(7, closing(FLOW_REPORTED));
     begun_anew[0] = live[0];
-    for (key, flow) in [live, told, untold, silent, taken_over, lonely, begun_anew].into_iter().flatten() {
+    for (key, flow) in [live, reported, unreported, silent, taken_over, lonely, begun_anew].into_iter().flatten() {
         flows.insert(Raw(key), Raw(flow), 0).unwrap();
     }
     assert_eq!(sweeper.highest_ids().unwrap(), (2, 5));
@@ -248,7 +248,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
         .unwrap();
     ended.sort_unstable();
     let (reset, idle) = (FlowEndReason::BackendReset as u8, FlowEndReason::Idle as u8);
-    assert_eq!(ended, [(3, reset, 10, 20), (4, idle, 10, 20)], "ends that were told are not told again");
+    assert_eq!(ended, [(3, reset, 10, 20), (4, idle, 10, 20)], "reported ends are not reported again");
     let mut left = Vec::new();
     walk.all(|key, _| left.push((key.source_port, key.destination_port))).unwrap();
     left.sort_unstable();
@@ -257,7 +257,7 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     kept.sort_unstable();
     assert_eq!(kept, [1, 9]);
     // Connections that the first pass counted before it deleted them are not live in the second.
-    sweeper.sweep(timeout, |end| panic!("told twice: {end:?}")).unwrap();
+    sweeper.sweep(timeout, |end| panic!("reported twice: {end:?}")).unwrap();
     assert_eq!(sweeper.live(), Some(1));
 }
 

@@ -31,7 +31,7 @@ use router_sys::abi::Raw;
 use rustix::time::ClockId;
 
 use packets::{Client, own_network};
-use streams::{Connection, Fate, OTHER, OWN, Stream, in_any_order, in_order, tempting};
+use streams::{Connection, OTHER, OWN, SegmentOutcome, Stream, in_any_order, in_order, tempting};
 
 const ROUTER: u32 = 7;
 const ROUTE: u32 = 8;
@@ -155,25 +155,25 @@ impl<'r> Carried<'r> {
     }
 
     /// Sends bytes of the client at an offset behind the first ones.
-    fn sends(&self, offset: u32, bytes: &[u8]) -> Fate {
+    fn sends(&self, offset: u32, bytes: &[u8]) -> SegmentOutcome {
         self.sends_packet(&self.client.data_at(offset, bytes))
     }
 
-    fn sends_packet(&self, packet: &[u8]) -> Fate {
+    fn sends_packet(&self, packet: &[u8]) -> SegmentOutcome {
         let before = self.entry(0).packets;
         self.run(packet);
         let after = self.entry(0);
         match (after.state == STATE_CLOSING, after.packets - before) {
-            (true, 0) => Fate::Reset,
-            (false, 0) => Fate::Early,
-            (false, 1) => Fate::Passes,
+            (true, 0) => SegmentOutcome::Reset,
+            (false, 0) => SegmentOutcome::Early,
+            (false, 1) => SegmentOutcome::Passes,
             other => panic!("{other:?}"),
         }
     }
 }
 
 impl Connection for Carried<'_> {
-    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> Fate {
+    fn segment(&mut self, seq: u32, bytes: &[u8], acked: u32) -> SegmentOutcome {
         self.change(1, |backend| backend.acked = acked);
         self.sends(seq.wrapping_sub(self.begin), bytes)
     }
@@ -192,7 +192,7 @@ fn random_streams_end_exactly_where_they_must() {
 
 /// Each prefix of a stream in one segment, and the rest in another.
 #[test]
-fn a_stream_is_told_wherever_it_is_cut() {
+fn a_request_for_another_host_is_detected_wherever_the_stream_is_split() {
     let rig = Rig::new();
     let own = "POST /own HTTP/1.1\r\nHost: own.test\r\nContent-Length: 39\r\n\r\nGET / HTTP/1.1\r\nHost: other.test\r\n\r\nabc\
                \r\nPOST / HTTP/1.1\r\nHost: own.test\r\nTransfer-Encoding: chunked\r\n\r\n2c;x=y\r\n\
@@ -202,8 +202,8 @@ fn a_stream_is_told_wherever_it_is_cut() {
     for cut in 1..whole.len() {
         let connection = Carried::new(&rig, "127.0.0.1", u32::MAX - 50, ContentTracker::default());
         let (first, second) = whole.as_bytes().split_at(cut);
-        assert_eq!(connection.sends(0, first), Fate::Passes, "{cut} bytes");
-        assert_eq!(connection.sends(cut as u32, second), Fate::Reset, "behind {cut} bytes");
+        assert_eq!(connection.sends(0, first), SegmentOutcome::Passes, "{cut} bytes");
+        assert_eq!(connection.sends(cut as u32, second), SegmentOutcome::Reset, "behind {cut} bytes");
         assert_eq!(connection.entry(0).end, FlowEndReason::OtherHost as u8);
     }
 }
@@ -216,8 +216,8 @@ fn damaged_segments_are_not_read() {
     let mut damaged = connection.client.data_at(0, head);
     let last = damaged.len() - 10;
     damaged[last] ^= 1;
-    assert_eq!(connection.sends_packet(&damaged), Fate::Early);
-    assert_eq!(connection.sends(0, b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n"), Fate::Reset);
+    assert_eq!(connection.sends_packet(&damaged), SegmentOutcome::Early);
+    assert_eq!(connection.sends(0, b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n"), SegmentOutcome::Reset);
 }
 
 /// Sends an endpoint's packet at an offset of its stream.
@@ -228,7 +228,7 @@ fn answers(connection: &Carried, offset: u32, bytes: &[u8]) {
     assert_eq!(connection.entry(1).packets, before.packets + 1, "answers are sent on");
 }
 
-fn asked(rig: &RefCell<Rig>, content: ContentTracker) -> Carried<'_> {
+fn with_content(rig: &RefCell<Rig>, content: ContentTracker) -> Carried<'_> {
     let connection = Carried::new(rig, "127.0.0.1", 1000, content);
     connection.change(0, |client| client.peer |= FLOW_ASKED);
     connection.change(1, |backend| {
@@ -243,16 +243,16 @@ fn behind_a_switch_of_protocols_nothing_is_looked_at() {
     let rig = Rig::new();
     let (own, other) =
         (&b"GET / HTTP/1.1\r\nHost: own.test\r\n\r\n"[..], b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n");
-    let connection = asked(&rig, ContentTracker::sized(5));
-    assert_eq!(connection.sends(0, b"hello"), Fate::Passes, "content of the request");
-    assert_eq!(connection.sends(5, own), Fate::Early, "until the answer is there");
+    let connection = with_content(&rig, ContentTracker::sized(5));
+    assert_eq!(connection.sends(0, b"hello"), SegmentOutcome::Passes, "content of the request");
+    assert_eq!(connection.sends(5, own), SegmentOutcome::Early, "until the answer is there");
     // A later packet, out of order, decides nothing.
     answers(&connection, 100, b"HTTP/1.1 200 OK\r\n\r\n");
-    assert_eq!(connection.sends(5, own), Fate::Early);
+    assert_eq!(connection.sends(5, own), SegmentOutcome::Early);
     answers(&connection, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
     assert_eq!((connection.entry(0).peer, connection.entry(1).own), (FLOW_SWITCHED, 0));
     for (offset, bytes) in [(5, &other[..]), (41, &b"\0\x01\x02"[..]), (44, &other[..])] {
-        assert_eq!(connection.sends(offset, bytes), Fate::Passes);
+        assert_eq!(connection.sends(offset, bytes), SegmentOutcome::Passes);
     }
     assert_eq!(connection.entry(0).own & FLOW_CLEARTEXT, 0);
 }
@@ -268,15 +268,15 @@ fn an_endpoint_that_does_not_switch_gets_requests_that_are_looked_at() {
         "HTTP/1.1 100 Continue\r\n\r\n",
         "HTTP/1.1 10",
     ] {
-        let connection = asked(&rig, ContentTracker::default());
+        let connection = with_content(&rig, ContentTracker::default());
         answers(&connection, 0, answer.as_bytes());
         // As if a second first response arrived.
         answers(&connection, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
-        assert_eq!(connection.sends(0, other), Fate::Reset, "{answer:?}");
+        assert_eq!(connection.sends(0, other), SegmentOutcome::Reset, "{answer:?}");
     }
     // Content and further bytes in one segment cannot be held: the endpoint may wait for the content first.
-    let connection = asked(&rig, ContentTracker::sized(5));
-    assert_eq!(connection.sends(0, b"helloGET / HTTP/1.1\r\n"), Fate::Reset);
+    let connection = with_content(&rig, ContentTracker::sized(5));
+    assert_eq!(connection.sends(0, b"helloGET / HTTP/1.1\r\n"), SegmentOutcome::Reset);
     assert_eq!(connection.entry(0).end, FlowEndReason::Unfollowed as u8);
 }
 
@@ -287,7 +287,7 @@ fn content_of_any_length_passes() {
     let tempting = tempting(SEGMENT);
     let mut seq = 1000_u32;
     for _ in 0..40 {
-        assert_eq!(connection.segment(seq, &tempting, seq.wrapping_sub(5)), Fate::Passes, "at {seq}");
+        assert_eq!(connection.segment(seq, &tempting, seq.wrapping_sub(5)), SegmentOutcome::Passes, "at {seq}");
         // As if a window of other segments had passed.
         seq = seq.wrapping_add(1 << 29);
     }

@@ -270,7 +270,7 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
 }
 
 #[test]
-fn a_site_hides_the_wildcard_that_would_be_steered() {
+fn host_rules_hide_the_wildcard_that_would_be_steered() {
     let mut rig = Rig::new(image());
     let v4: IpAddr = "127.0.0.1".parse().unwrap();
     let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Shortest interval between two messages about a reached limit.
-const TELL: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A limited number of permits.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Capacity {
     taken: AtomicUsize,
     most: AtomicUsize,
     freed: Notify,
-    told: Mutex<Option<Instant>>,
+    last_logged: Mutex<Option<Instant>>,
 }
 
 impl Default for Capacity {
@@ -25,7 +25,7 @@ impl Default for Capacity {
             taken: AtomicUsize::new(0),
             most: AtomicUsize::new(usize::MAX),
             freed: Notify::new(),
-            told: Mutex::default(),
+            last_logged: Mutex::default(),
         }
     }
 }
@@ -78,10 +78,10 @@ impl Capacity {
     }
 
     fn is_news(&self) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = told.is_none_or(|told| told.elapsed() >= TELL);
+        let mut last = self.last_logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
         if news {
-            *told = Some(Instant::now());
+            *last = Some(Instant::now());
         }
         news
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_gets_the_next_seat_that_is_free() {
+    async fn a_waiter_gets_the_next_free_permit() {
         let capacity = Arc::new(Capacity::default());
         capacity.set(2);
         let mut seats = vec![capacity.take(), capacity.take()];
@@ -123,8 +123,8 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         seats.pop();
-        let told = tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("a seat").unwrap();
-        assert!(told, "it is the first to hear of it");
+        let is_first = tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("a seat").unwrap();
+        assert!(is_first, "it is the first to hear of it");
         seats.push(capacity.take());
         let mut again = std::pin::pin!(capacity.wait());
         assert!(futures_util::poll!(again.as_mut()).is_pending());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_higher_limit_lets_in_and_a_lower_one_throws_nobody_out() {
+    async fn a_higher_limit_admits_and_a_lower_one_closes_no_connection() {
         let capacity = Arc::new(Capacity::default());
         let seats: Vec<ConnectionPermit> = (0..3).map(|_| capacity.take()).collect();
         capacity.set(1);

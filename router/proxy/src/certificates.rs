@@ -79,7 +79,7 @@ impl ResolvesServerCert for CertificateChooser {
         let name = hello.server_name().and_then(|name| Hostname::parse(name).ok());
         let found = self.router.match_sni(name.as_ref());
         let several = match &found {
-            SniMatch::Terminate(host) => host.site.as_ref().and_then(|site| site.tls.as_ref()),
+            SniMatch::Terminate(host) => host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()),
             SniMatch::Passthrough(_) | SniMatch::Default => None,
         };
         let suitable = several.and_then(|tls| suitable(&tls.certificates, &hello));

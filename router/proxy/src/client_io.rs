@@ -180,7 +180,7 @@ impl<S> ClientIo<S> {
     /// stream's waker is registered.
     fn wait_for_next(&mut self, cx: &mut Context<'_>) {
         if self.clock.is_freed()
-            && self.gated.as_ref().is_some_and(|gated| gated.will_be_told())
+            && self.gated.as_ref().is_some_and(|gated| gated.has_waker())
             && self.poll_read_limit(cx).is_pending()
         {
             self.clock.is_read();

@@ -64,7 +64,7 @@ pub async fn serve(shared: Arc<WorkerContext>, mut accepted: Accepted) {
     }
     match accepted.protocol {
         Protocol::Http => {
-            let speaks_http2 = served.is_some_and(|served| served.table.hosts.has_sites());
+            let speaks_http2 = served.is_some_and(|served| served.table.hosts.has_other_kinds());
             let Accepted { router, client, listener, stream, seats, .. } = accepted;
             let connection = Connection::new(router, client, listener, None, seats);
             if speaks_http2 {

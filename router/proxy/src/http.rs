@@ -253,7 +253,7 @@ fn begin(
 /// Adds CORS fields to the router's own response: otherwise a page of another origin could not read the error.
 fn shared_with(sharing: Option<&CorsGrant>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if let Some(sharing) = sharing {
-        sharing.tell(response.headers_mut());
+        sharing.set_fields(response.headers_mut());
     }
     response
 }
@@ -295,7 +295,7 @@ fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Opti
     let mut response = pages::redirect(status, location::of_rule(to, &rule.prefix, from))?;
     modify::modify(&policy.response_headers, response.headers_mut());
     if let Some(sharing) = sharing(&rule.route, request) {
-        sharing.tell(response.headers_mut());
+        sharing.set_fields(response.headers_mut());
     }
     Some(response)
 }

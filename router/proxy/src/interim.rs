@@ -71,7 +71,7 @@ pub struct InterimSink {
 impl InterimSink {
     /// Queues an interim response. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped. `100 Continue` is
     /// dropped, because hyper sends its own to clients that expect it.
-    pub fn hear(&self, response: Response<()>) {
+    pub fn send(&self, response: Response<()>) {
         if response.status() != StatusCode::CONTINUE {
             self.interim.arrive(self.turn, response);
         }
@@ -206,9 +206,9 @@ mod tests {
         let turn = interim.begin().listener();
         assert_eq!(written(&interim), "");
         for length in 0..20 {
-            turn.hear(hints(length));
+            turn.send(hints(length));
         }
-        turn.hear(Response::builder().status(StatusCode::CONTINUE).body(()).unwrap());
+        turn.send(Response::builder().status(StatusCode::CONTINUE).body(()).unwrap());
         assert_eq!(written(&interim), "|0|1|2|3|4|5|6|7");
         assert_eq!(interim.end(), 12);
 
@@ -216,7 +216,7 @@ mod tests {
         // Including the four bytes of their names: 104 and 5; the second one is too long.
         let rest = MOST_BYTES - 104 - 5 - 4;
         for length in [100, MOST_BYTES - 104, 1, rest, 0] {
-            turn.hear(hints(length));
+            turn.send(hints(length));
         }
         assert_eq!(written(&interim), format!("|100|1|{rest}"));
         assert_eq!(interim.end(), 2);
@@ -230,7 +230,7 @@ mod tests {
         for length in [MOST_BYTES, MOST_BYTES - 5] {
             let mut response = hints(1);
             response.extensions_mut().insert(ReasonPhrase::try_from("x".repeat(length)).unwrap());
-            turn.hear(response);
+            turn.send(response);
         }
         assert_eq!(written(&interim), "|1");
         assert_eq!(interim.end(), 1);
@@ -240,12 +240,12 @@ mod tests {
     fn those_of_an_earlier_request_are_nobodys() {
         let interim = Arc::<Interim>::default();
         let first = interim.begin().listener();
-        first.hear(hints(1));
+        first.send(hints(1));
         assert_eq!(interim.end(), 0);
-        first.hear(hints(2));
+        first.send(hints(2));
         let second = interim.begin().listener();
-        first.hear(hints(3));
-        second.hear(hints(4));
+        first.send(hints(3));
+        second.send(hints(4));
         assert_eq!(written(&interim), "|4");
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let turn = interim.begin().listener();
         let mut cx = Context::from_waker(noop_waker_ref());
         let mut arrive = |length| {
-            turn.hear(hints(length));
+            turn.send(hints(length));
             assert_eq!(interim.poll_with(&mut cx, |_| Poll::Ready(5), |_| vec![b'x']), Poll::Ready(5));
         };
         arrive(1);

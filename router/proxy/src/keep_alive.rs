@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_accepted_is_asked_as_their_listener_says() {
+    fn accepted_connections_have_the_keep_alive_of_their_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         keep_alive(&listener).unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -130,7 +130,7 @@ impl Listeners {
             }
             self.open.insert(key.clone(), now);
         }
-        self.tell(&wanted);
+        self.publish(&wanted);
     }
 
     /// Applies the table's connection limits.
@@ -179,7 +179,7 @@ impl Listeners {
         Ok(open)
     }
 
-    fn tell(&self, wanted: &BTreeMap<ListenerId, u32>) {
+    fn publish(&self, wanted: &BTreeMap<ListenerId, u32>) {
         let states = self.open.iter().map(|(key, open)| ListenerState {
             router: key.router.clone(),
             router_id: wanted.get(key).copied().unwrap_or_default(),

@@ -39,7 +39,7 @@ impl LiveState for ProxyState {
         if view.is_ill(target) {
             return Some("ill by its health check".to_owned());
         }
-        view.rest(endpoint.address, || target.peer_for(route)).map(|(step, rest)| {
+        view.ejection(endpoint.address, || target.peer_for(route)).map(|(step, rest)| {
             let seconds = rest.as_secs().max(1);
             format!("rests for {seconds} s more: {step} failed several times in a row")
         })

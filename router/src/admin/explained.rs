@@ -52,7 +52,7 @@ fn query_of(question: &str) -> Result<Query, QueryError> {
         match name {
             METHOD => query.with_method(&value),
             HEADER => query.with_header(&value),
-            FROM => Ok(query.asked_by(value.parse().map_err(|_| QueryError::From(value.clone()))?)),
+            FROM => Ok(query.from_client(value.parse().map_err(|_| QueryError::From(value.clone()))?)),
             // Sent by a client of another version.
             _ => Ok(query),
         }
@@ -153,7 +153,7 @@ mod tests {
         ] {
             for from in [None, Some("192.0.2.1"), Some("2001:db8::1")] {
                 let query = Query::parse(text).unwrap();
-                let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
+                let query = from.map_or(query.clone(), |from| query.from_client(from.parse().unwrap()));
                 let fields = ["X-Version: 2&from=3", "x-empty;", "X-Text: é 100%"];
                 let told = query
                     .clone()

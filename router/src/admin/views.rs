@@ -277,7 +277,7 @@ fn certificates(published: &Published) -> Value {
     for router in &published.table.routers {
         rows.push(certificate_row(router, "(default)", router.default_certificate.as_ref()));
         let of_site = |host: &VirtualHost| -> Vec<Certificate> {
-            let tls = host.site.as_ref().and_then(|site| site.tls.as_ref());
+            let tls = host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref());
             tls.map(|tls| tls.certificates.clone()).unwrap_or_default()
         };
         let mut of_hosts: Vec<_> = router

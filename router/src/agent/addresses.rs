@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_were_asked_for_are_told_as_they_are() {
+    fn configured_addresses_are_reported_unchanged() {
         assert_eq!(reached_at(&[ip("127.0.0.1")]), [ip("127.0.0.1")]);
         assert_eq!(
             reached_at(&[ip("192.0.2.7"), ip("127.0.0.1"), ip("2001:db8::1")]),

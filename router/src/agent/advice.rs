@@ -25,10 +25,10 @@ const SHARE: u32 = 20;
 /// Interval without changes: certificates expire.
 const OFTEN: Duration = Duration::from_secs(3600);
 /// Maximum number of warnings in the log for one pass.
-const MAX_TOLD: usize = 50;
+const MAX_LOGGED: usize = 50;
 
 /// Logs warnings about every version that stays for a moment, until the sender is dropped.
-pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: ProxyState) {
+pub async fn log_warnings(mut published: watch::Receiver<Arc<Published>>, known: ProxyState) {
     let mut told = LoggedWarnings::default();
     loop {
         let (now, known, begin) = (published.borrow_and_update().clone(), known.clone(), Instant::now());
@@ -69,7 +69,8 @@ impl LoggedWarnings {
     fn new_lines(&mut self, now: &[Warning], place: impl Fn(&Warning) -> Origin) -> Vec<String> {
         let hashes: Vec<u64> = now.iter().map(|warning| self.hasher.hash_one(warning)).collect();
         let mut new = now.iter().zip(&hashes).filter(|(_, hash)| !self.warnings.contains(hash)).map(|(it, _)| it);
-        let mut lines: Vec<String> = new.by_ref().take(MAX_TOLD).map(|warning| line(warning, place(warning))).collect();
+        let mut lines: Vec<String> =
+            new.by_ref().take(MAX_LOGGED).map(|warning| line(warning, place(warning))).collect();
         let more = new.count();
         if more > 0 {
             lines.push(format!("and {more} more warnings; `sluice validate` shows them all"));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_told_once_for_as_long_as_it_stays_true() {
+    fn a_warning_is_logged_once_while_it_holds() {
         let mut told = LoggedWarnings::default();
         let (one, two) = (warning("one", "is odd"), warning("two", "is odd"));
         let line = |name: &str| format!("routes.yaml:3:1: warning: Route shop/{name}: spec.to: is odd");
@@ -125,9 +126,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_warnings_is_counted_instead() {
-        let all: Vec<Warning> = (0..MAX_TOLD + 7).map(|i| warning(&i.to_string(), "is odd")).collect();
+        let all: Vec<Warning> = (0..MAX_LOGGED + 7).map(|i| warning(&i.to_string(), "is odd")).collect();
         let lines = lines(&mut LoggedWarnings::default(), &all);
-        assert_eq!(lines.len(), MAX_TOLD + 1);
-        assert_eq!(lines[MAX_TOLD], "and 7 more warnings; `sluice validate` shows them all");
+        assert_eq!(lines.len(), MAX_LOGGED + 1);
+        assert_eq!(lines[MAX_LOGGED], "and 7 more warnings; `sluice validate` shows them all");
     }
 }

@@ -71,7 +71,7 @@ impl ExplainArgs {
         let query = self.query.clone();
         let query = self.method.iter().try_fold(query, |query, method| query.with_method(method))?;
         let query = self.headers.iter().try_fold(query, |query, field| query.with_header(field))?;
-        Ok(self.from.map_or_else(|| query.clone(), |client| query.clone().asked_by(client)))
+        Ok(self.from.map_or_else(|| query.clone(), |client| query.clone().from_client(client)))
     }
 }
 

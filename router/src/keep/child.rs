@@ -104,7 +104,7 @@ impl Child {
     }
 
     /// Sends a message to it.
-    pub fn tell(&self, text: &'static str) {
+    pub fn send(&self, text: &'static str) {
         self.do_it(Deed::Tell(text));
     }
 

@@ -36,25 +36,25 @@ enum ManagerKind {
 impl Manager {
     /// Reports that everything is served.
     pub fn ready(&self) {
-        self.tell(&[NotifyState::Ready], &[]);
+        self.notify(&[NotifyState::Ready], &[]);
     }
 
     /// Reports progress, or why the agent ends.
     pub fn status(&self, text: &str) {
-        self.tell(&[NotifyState::Status(&text.replace('\n', " "))], &[]);
+        self.notify(&[NotifyState::Status(&text.replace('\n', " "))], &[]);
     }
 
     /// Reports that the agent drains, without a successor.
     pub fn stopping(&self) {
-        self.tell(&[NotifyState::Stopping], &[]);
+        self.notify(&[NotifyState::Stopping], &[]);
     }
 
     /// Reports that the kernel's maps are released.
     pub fn yielded(&self) {
-        self.tell(&[NotifyState::Custom(wire::YIELDED)], &[]);
+        self.notify(&[NotifyState::Custom(wire::YIELDED)], &[]);
     }
 
-    fn tell(&self, states: &[NotifyState<'_>], descriptors: &[BorrowedFd<'_>]) {
+    fn notify(&self, states: &[NotifyState<'_>], descriptors: &[BorrowedFd<'_>]) {
         let text = || states.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let told = match &self.0 {
             ManagerKind::None => return,
@@ -70,11 +70,11 @@ impl Manager {
 
 impl SocketKeeper for Manager {
     fn opened(&self, name: &str, socket: BorrowedFd<'_>) {
-        self.tell(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
+        self.notify(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
     }
 
     fn closed(&self, name: &str) {
-        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
+        self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
     }
 }
 

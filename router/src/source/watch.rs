@@ -26,7 +26,7 @@ const POLL_SHARE: u32 = 20;
 /// If more files than this have changed, the whole folder is scanned.
 const MAX_PENDING: usize = 1024;
 /// Maximum number of diagnostics logged per scan.
-const MAX_TOLD: usize = 50;
+const MAX_LOGGED: usize = 50;
 
 impl Directory {
     /// Watches the folder until every receiver is dropped. The receiver has the present snapshot at once, and a new one
@@ -43,8 +43,8 @@ async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>)
     watches.follow(directory.identity());
     // Covers changes between the first scan and the watches.
     let mut scope = Scope::Everything;
-    let mut told = directory.snapshot().diagnostics;
-    tell(&[], &told);
+    let mut logged = directory.snapshot().diagnostics;
+    log_new(&[], &logged);
     loop {
         let begin = Instant::now();
         let looked = tokio::task::spawn_blocking(move || {
@@ -57,8 +57,8 @@ async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>)
         };
         directory = returned;
         if let Some(snapshot) = snapshot {
-            tell(&told, &snapshot.diagnostics);
-            told = Arc::clone(&snapshot.diagnostics);
+            log_new(&logged, &snapshot.diagnostics);
+            logged = Arc::clone(&snapshot.diagnostics);
             sender.send_replace(snapshot);
         }
         if watches.follow(directory.identity()) {
@@ -77,9 +77,9 @@ async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>)
 }
 
 /// Logs diagnostics that are new. Both lists are sorted.
-fn tell(before: &[Diagnostic], now: &[Diagnostic]) {
+fn log_new(before: &[Diagnostic], now: &[Diagnostic]) {
     let mut new = now.iter().filter(|problem| before.binary_search(problem).is_err());
-    for problem in new.by_ref().take(MAX_TOLD) {
+    for problem in new.by_ref().take(MAX_LOGGED) {
         match problem.severity {
             Severity::Error => tracing::error!(target: "manifests", "{problem}"),
             Severity::Warning => tracing::warn!(target: "manifests", "{problem}"),

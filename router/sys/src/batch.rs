@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_wants_a_hash_map_of_its_keys_and_values() {
+    fn a_walk_needs_a_hash_map_of_its_keys_and_values() {
         let map = map(1);
         assert!(MapWalk::<SlotKey, SlotKey>::new(&map).is_err());
         assert!(MapWalk::<AllowNet, AliasSlot>::new(&map).is_err());

@@ -30,7 +30,7 @@ pub struct ViaTls<'c> {
     /// The SNI of the handshake.
     pub sni: Option<&'c Hostname>,
     /// Whether the router's client certificate settings are those of the handshake.
-    pub asks_the_same: bool,
+    pub has_same_client_policy: bool,
     /// Whether the client's certificate, or its absence, is accepted.
     pub admitted: bool,
     /// Whether the version is TLS 1.3, the newest one.
@@ -172,7 +172,7 @@ fn find<'t>(
 ) -> RequestMatch<'t> {
     let Some(tls) = &via.tls else { return table.match_cleartext_request(host, request) };
     match table.match_tls_request(host, request) {
-        RequestMatch::NoRoute if tls.sni.is_some() && site_of(&table.match_sni(tls.sni)).is_some() => {
+        RequestMatch::NoRoute if tls.sni.is_some() && rules_of(&table.match_sni(tls.sni)).is_some() => {
             RequestMatch::Closed
         }
         found => found,
@@ -221,16 +221,16 @@ impl<R: Request + ?Sized> Request for WithMethod<'_, R> {
 /// listener, or the client certificate settings have changed since the handshake. A client without SNI has selected
 /// nothing, so Host decides (docs/openshift.md#http2).
 fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname>) -> bool {
-    if !tls.asks_the_same {
+    if !tls.has_same_client_policy {
         return true;
     }
     // A host's minimum version also applies to connections with another SNI or none.
-    if !tls.is_newest && site_of(&router.match_sni(host)).is_some_and(asks_for_newest) {
+    if !tls.is_newest && rules_of(&router.match_sni(host)).is_some_and(requires_newest) {
         return true;
     }
     let Some(sni) = tls.sni.filter(|sni| Some(*sni) != host) else { return false };
     let (shown, needed) = (router.match_sni(Some(sni)), router.match_sni(host));
-    match (site_of(&shown), site_of(&needed)) {
+    match (rules_of(&shown), rules_of(&needed)) {
         (Some(shown), Some(needed)) => shown.listener != needed.listener,
         // The host is unclaimed: 404.
         (Some(_), None) => !matches!(needed, SniMatch::Default),
@@ -242,14 +242,14 @@ fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname
 }
 
 /// Whether a host requires TLS 1.3.
-fn asks_for_newest(site: &HostRules) -> bool {
-    site.tls.as_ref().and_then(|tls| tls.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13)
+fn requires_newest(host_rules: &HostRules) -> bool {
+    host_rules.tls.as_ref().and_then(|tls| tls.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13)
 }
 
 /// The host rules that terminate a connection.
-fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t HostRules> {
+fn rules_of<'t>(found: &SniMatch<'t>) -> Option<&'t HostRules> {
     match found {
-        SniMatch::Terminate(host) => host.site.as_deref(),
+        SniMatch::Terminate(host) => host.rules.as_deref(),
         SniMatch::Passthrough(_) | SniMatch::Default => None,
     }
 }

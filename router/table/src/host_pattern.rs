@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn wider_patterns_come_by_specificity() {
+    fn wider_patterns_are_ordered_by_specificity() {
         let wider = pattern("x.a.test").and_wider();
         assert_eq!(wider, ["x.a.test", "*.a.test", "*.test", "*"].map(pattern));
         assert!(wider.is_sorted_by_key(HostPattern::specificity));

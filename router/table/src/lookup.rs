@@ -28,7 +28,7 @@ impl<'t> SniMatch<'t> {
     /// The certificate for the name, the first if there are several; `None`: the agent's self-signed one.
     pub fn certificate(&self, router: &'t RouterTable) -> Option<&'t Certificate> {
         let own = match *self {
-            SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
+            SniMatch::Terminate(host) => match host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()) {
                 Some(tls) => tls.certificates.first(),
                 None => host.certificate.as_ref(),
             },
@@ -87,8 +87,8 @@ impl RouterTable {
             if let Some(route) = &candidate.passthrough {
                 return SniMatch::Passthrough(route);
             }
-            match &candidate.site {
-                Some(site) if site.tls.is_some() => return SniMatch::Terminate(candidate),
+            match &candidate.rules {
+                Some(host_rules) if host_rules.tls.is_some() => return SniMatch::Terminate(candidate),
                 Some(_) => return SniMatch::Default,
                 None if !candidate.terminated.is_empty() => return SniMatch::Terminate(candidate),
                 None => {}
@@ -111,8 +111,8 @@ impl RouterTable {
                 return RequestMatch::PassedThrough;
             }
             has_tls |= !candidate.terminated.is_empty();
-            if let Some(site) = &candidate.site {
-                return first(site.tls.as_ref().map(|tls| &*tls.rules), request);
+            if let Some(host_rules) = &candidate.rules {
+                return first(host_rules.tls.as_ref().map(|tls| &*tls.rules), request);
             }
             if let Some(route) = longest(&candidate.terminated, &request.path_in(self.policy.path_form)) {
                 return RequestMatch::Forward(route);
@@ -133,8 +133,8 @@ impl RouterTable {
             return RequestMatch::Forward(route);
         }
         for candidate in self.candidates_behind(exact.map(|(host, _)| host), host) {
-            if let Some(site) = &candidate.site {
-                return first(site.cleartext.as_deref(), request);
+            if let Some(host_rules) = &candidate.rules {
+                return first(host_rules.cleartext.as_deref(), request);
             }
             let path = request.path_in(self.policy.path_form);
             let Some(route) = longest(&candidate.cleartext, &path) else { continue };

@@ -151,20 +151,21 @@ impl HostIndex {
     /// domain that delegates its names. Otherwise it is unavailable (503), as in OpenShift.
     pub fn finds_nothing(&self, host: Option<&Hostname>) -> bool {
         let around = iter::successors(host.and_then(Hostname::parent), |domain| Some(domain.split_once('.')?.1));
-        self.has_only_sites() || around.into_iter().any(|domain| self.domains.contains(domain))
+        self.has_only_other_kinds() || around.into_iter().any(|domain| self.domains.contains(domain))
     }
 
     /// Whether any virtual host belongs to an object of another kind than Route.
-    pub fn has_sites(&self) -> bool {
+    pub fn has_other_kinds(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
-        named.iter().any(|hosts| hosts.of_sites() > 0) || self.any.as_ref().is_some_and(|any| any.is_of_site())
+        named.iter().any(|hosts| hosts.of_other_kinds() > 0)
+            || self.any.as_ref().is_some_and(|any| any.is_of_other_kind())
     }
 
     /// Whether there are virtual hosts, and none belongs to Routes.
-    pub fn has_only_sites(&self) -> bool {
+    pub fn has_only_other_kinds(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
         let has_routes = named.iter().any(|hosts| hosts.of_routes() > 0);
-        self.has_sites() && !has_routes && self.any.as_ref().is_none_or(|any| any.is_of_site())
+        self.has_other_kinds() && !has_routes && self.any.as_ref().is_none_or(|any| any.is_of_other_kind())
     }
 
     /// The entry of exactly this match.
@@ -227,7 +228,7 @@ pub struct VirtualHost {
     pub host: HostMatch,
     /// The host's rules. Then it has no Routes: `terminated`, `cleartext` and `certificate` are empty, and only a
     /// stream can be passed through.
-    pub site: Option<Box<HostRules>>,
+    pub rules: Option<Box<HostRules>>,
     /// Routes of clear-text requests, longest path first.
     pub cleartext: OneOrMany<Arc<ResolvedRoute>>,
     /// Edge and re-encrypt routes, for requests over TLS, longest path first.
@@ -241,18 +242,18 @@ pub struct VirtualHost {
 impl VirtualHost {
     /// Whether the host belongs to Routes.
     pub fn is_of_routes(&self) -> bool {
-        self.site.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
+        self.rules.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
     }
 
     /// Whether the host belongs to an object of another kind; a denied domain belongs to none.
-    pub fn is_of_site(&self) -> bool {
-        !self.is_of_routes() && self.site.as_ref().is_none_or(|site| !site.is_denied())
+    pub fn is_of_other_kind(&self) -> bool {
+        !self.is_of_routes() && self.rules.as_ref().is_none_or(|host_rules| !host_rules.is_denied())
     }
 
     /// The route of every clear-text request of this host, whatever the request and the client.
     pub fn plain_cleartext(&self) -> Option<&Arc<ResolvedRoute>> {
         match &*self.cleartext {
-            [route] if route.is_plain && self.site.is_none() => Some(route),
+            [route] if route.is_plain && self.rules.is_none() => Some(route),
             _ => None,
         }
     }

@@ -55,7 +55,7 @@ async fn a_client_stays_and_the_backend_does_not_see_why() {
 const NAME: &str = "dff0e5e417d434c24349bb994dd3b1cb";
 
 #[tokio::test]
-async fn names_and_attributes_are_those_that_the_route_asks_for() {
+async fn names_and_attributes_are_those_of_the_route() {
     let backend = backends::http("app").await;
     let key = pki::ca().leaf(&["lax.cookie.test", "allow.cookie.test", "none.cookie.test"]);
     let affinity = Affinity { cookie: Some("SESSION-1".into()), same_site: SameSite::Lax, ..Affinity::default() };

@@ -198,7 +198,7 @@ async fn compare(objects: Vec<Value>, questions: Vec<(String, &'static str, bool
     let config = ProxyConfig { workers: NonZeroUsize::new(1), show_cause: true, ..ProxyConfig::default() };
     let world = World::with(config, ground().into_iter().chain(objects.iter().cloned())).await;
     for (url, method, versioned) in questions {
-        let query = Query::parse(&url).unwrap().with_method(method).unwrap().asked_by([127, 0, 0, 1].into());
+        let query = Query::parse(&url).unwrap().with_method(method).unwrap().from_client([127, 0, 0, 1].into());
         let query = if versioned { query.with_header("x-version: 2").unwrap() } else { query };
         let explanation = world.ask(&query);
         let (may, must, backends) = said(&explanation);

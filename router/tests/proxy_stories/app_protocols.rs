@@ -113,7 +113,7 @@ async fn the_services_app_protocol_goes_before_that_of_its_slices() {
 
 /// A mirror with an unsupported protocol gets no copies, and the route's status reports it.
 #[tokio::test]
-async fn a_mirror_that_cannot_be_spoken_to_is_told() {
+async fn a_mirror_with_an_unsupported_protocol_is_reported() {
     let backend = backends::http("good").await;
     let mut objects = web();
     objects.extend(service("good", &[backend]));

@@ -94,7 +94,7 @@ async fn hostname_is_verified_by_the_systems_roots_as_well() {
 }
 
 #[tokio::test]
-async fn grpc_is_spoken_over_tls_where_a_policy_asks_for_it() {
+async fn grpc_is_sent_over_tls_where_a_policy_requires_it() {
     let ca = Ca::new("grpc");
     let config = pki::server_config_for(ca.leaf(&["app.internal"]), &["h2"]);
     let backend = backends::https_any("secure", config).await;

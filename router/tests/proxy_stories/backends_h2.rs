@@ -26,7 +26,7 @@ pub async fn one_worker(routes: &[Route]) -> Rig {
 }
 
 #[tokio::test]
-async fn an_h2c_endpoint_is_asked_in_http2_and_by_authority() {
+async fn an_h2c_endpoint_gets_http2_requests_with_an_authority() {
     let backend = backends::h2c("app").await;
     let key = pki::ca().leaf(&["both.h2c.test"]);
     let rig = Rig::serve(&[
@@ -153,7 +153,7 @@ async fn refusing_first(streams: Arc<AtomicUsize>) -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_refused_stream_is_asked_again_unless_its_body_is_gone() {
+async fn a_refused_stream_is_retried_unless_its_body_was_sent() {
     let streams = Arc::new(AtomicUsize::new(0));
     let backend = refusing_first(Arc::clone(&streams)).await;
     let rig = one_worker(&[Route::new("stream-refused.test", "").to(backend).h2c()]).await;

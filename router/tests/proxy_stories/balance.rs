@@ -109,7 +109,7 @@ async fn a_client_address_has_one_endpoint_in_http_and_passthrough() {
 }
 
 #[tokio::test]
-async fn endpoints_that_refuse_cost_nobody_an_error_under_any_rule() {
+async fn endpoints_that_refuse_cause_no_errors_under_any_rule() {
     let live = backends::http("live").await;
     let pass = backends::named_echo("pass").await;
     let mut routes = Vec::new();

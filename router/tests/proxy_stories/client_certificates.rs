@@ -28,7 +28,7 @@ async fn rig(policy: RouterPolicy, host: &str) -> Rig {
     Rig::start(ProxyConfig::default(), under(policy, table(&routes(host).await, None))).await
 }
 
-fn nobody() -> Arc<ClientConfig> {
+fn without_certificate() -> Arc<ClientConfig> {
     Arc::new(client::config(&["http/1.1"]))
 }
 
@@ -50,7 +50,7 @@ async fn required_means_one_that_the_ca_has_signed_and_that_is_valid() {
     let rig = rig(asking(true, ca.roots(), &[]), "req.cc.test").await;
     let served = client::try_get(rig.https, &with(&ada(&ca)), "req.cc.test").await.unwrap();
     assert_eq!(served.answer.status, 200);
-    assert_eq!(refusal(&rig, &nobody(), "req.cc.test").await, AlertDescription::CertificateRequired);
+    assert_eq!(refusal(&rig, &without_certificate(), "req.cc.test").await, AlertDescription::CertificateRequired);
     assert_eq!(refusal(&rig, &with(&ada(&other)), "req.cc.test").await, AlertDescription::UnknownCA);
     let expired = with(&ca.expired_leaf(&["client.test"]));
     assert_eq!(refusal(&rig, &expired, "req.cc.test").await, AlertDescription::CertificateExpired);
@@ -61,7 +61,7 @@ async fn required_means_one_that_the_ca_has_signed_and_that_is_valid() {
 async fn optional_means_none_or_a_good_one() {
     let (ca, other) = (Ca::new("clients"), Ca::new("others"));
     let rig = rig(asking(false, ca.roots(), &[]), "opt.cc.test").await;
-    let without = client::try_get(rig.https, &nobody(), "opt.cc.test").await.unwrap().answer;
+    let without = client::try_get(rig.https, &without_certificate(), "opt.cc.test").await.unwrap().answer;
     assert_eq!(without.status, 200);
     assert!(!without.body.contains("x-ssl"), "{}", without.body);
     let shown = client::try_get(rig.https, &with(&ada(&ca)), "opt.cc.test").await.unwrap().answer;
@@ -70,7 +70,7 @@ async fn optional_means_none_or_a_good_one() {
 }
 
 #[tokio::test]
-async fn endpoints_are_told_and_nobody_else_can_tell_them() {
+async fn endpoints_get_the_certificate_fields_and_clients_cannot_forge_them() {
     let ca = Ca::new("clients");
     let rig = rig(asking(false, ca.roots(), &[]), "told.cc.test").await;
     let forged = "X-SSL: 1\r\nX-SSL-Client-CN: root\r\nX_SSL_Client_DN: /CN=root\r\nX-SSL-Issuer: me\r\n";
@@ -103,7 +103,7 @@ async fn subjects_that_no_pattern_matches_are_forbidden() {
         ("ada", with(&ada(&ca)), 200),
         ("grace", with(&grace), 200),
         ("mallory", with(&mallory), 403),
-        ("nobody", nobody(), 403),
+        ("nobody", without_certificate(), 403),
     ];
     for (who, config, status) in cases {
         let answer = client::try_get(rig.https, &config, "subj.cc.test").await.unwrap().answer;
@@ -128,9 +128,9 @@ async fn a_certificate_may_be_its_own_ca() {
 }
 
 #[tokio::test]
-async fn without_a_ca_nobody_is_let_in() {
+async fn without_a_ca_every_client_is_rejected() {
     let rig = rig(asking(false, Arc::new(RootCertStore::empty()), &[]), "noca.cc.test").await;
-    assert_eq!(refusal(&rig, &nobody(), "noca.cc.test").await, AlertDescription::InternalError);
+    assert_eq!(refusal(&rig, &without_certificate(), "noca.cc.test").await, AlertDescription::InternalError);
     assert_eq!(client::get(rig.http, "noca.cc.test", "/").await.status, 200, "clear text is served");
 }
 
@@ -147,7 +147,10 @@ async fn a_connection_made_before_the_policy_is_not_served_under_it() {
     let request = "GET / HTTP/1.1\r\nHost: turn.cc.test\r\nConnection: close\r\n\r\n";
     assert_eq!(client::exchange(first, request).await.status, 200);
     rig.tables.send_replace(make(asking(true, ca.roots(), &[])));
-    eventually("the policy", async || client::try_get(rig.https, &nobody(), "turn.cc.test").await.is_err()).await;
+    eventually("the policy", async || {
+        client::try_get(rig.https, &without_certificate(), "turn.cc.test").await.is_err()
+    })
+    .await;
     assert_eq!(client::exchange(second, request).await.status, 421);
     assert_eq!(client::try_get(rig.https, &with(&ada(&ca)), "turn.cc.test").await.unwrap().answer.status, 200);
 

@@ -108,7 +108,7 @@ async fn interleaved(rig: &Rig, iis: &Iis, speaks: Speaks) -> Wrong {
 }
 
 #[tokio::test]
-async fn nobody_is_served_as_somebody_else() {
+async fn no_client_is_served_as_another_one() {
     let mut found = Vec::new();
     for endpoints in Endpoints::ALL {
         for speaks in ALL {
@@ -233,7 +233,7 @@ async fn a_request_that_is_sent_again_stays_on_the_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_its_endpoint_ends_leaves_a_client_that_is_nobody() {
+async fn a_client_is_unauthenticated_after_its_endpoint_closes() {
     for speaks in ALL {
         let (_rig, iis, ann) = with_ann(speaks, None).await;
         assert_eq!(ann.ask("/bye", None).await.body, "ann");
@@ -315,9 +315,9 @@ async fn a_client_connection_has_connections_of_its_own_with_a_few_endpoints() {
 }
 
 #[tokio::test]
-async fn what_an_endpoint_wants_over_http1_is_sent_over_http1() {
+async fn a_request_that_an_endpoint_requires_over_http1_is_sent_over_http1() {
     let ca = pki::Ca::new("inside");
-    let iis = Iis::new("NTLM").wants_http1();
+    let iis = Iis::new("NTLM").requires_http1();
     let config = pki::server_config_for(ca.leaf(&["x.internal"]), &["h2", "http/1.1"]);
     let rig = one_worker(&[Route::new(HOST, "").reencrypt(Some(ca.roots())).to(iis.https(config).await)]).await;
     for speaks in [Speaks::Tls, Speaks::Http2] {

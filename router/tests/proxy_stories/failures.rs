@@ -101,7 +101,7 @@ async fn a_silent_backend_is_a_504() {
 }
 
 #[tokio::test]
-async fn a_backend_that_hangs_up_is_a_502() {
+async fn a_backend_that_closes_without_a_response_is_a_502() {
     let backend = backends::serve(|mut stream| async move {
         let _ = stream.read(&mut [0; 1024]).await;
     })

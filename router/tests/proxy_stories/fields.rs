@@ -18,7 +18,7 @@ use router_table::policy::{ErrorPages, RoutePolicy, RouterPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::tables::{Rig, Route, table, under};
-use crate::{backends, client, pki, sites};
+use crate::{backends, client, host_rules, pki};
 
 fn set(name: &str, value: &str, direction: MessageDirection) -> HeaderAction {
     HeaderAction { name: name.into(), change: HeaderChange::Set(HeaderValue::parse(value, direction).unwrap()) }
@@ -142,7 +142,7 @@ async fn each_request_has_an_id_that_clients_do_not_choose() {
 }
 
 #[tokio::test]
-async fn names_are_spelled_for_old_readers_where_the_route_asks() {
+async fn names_have_the_case_that_the_route_sets() {
     let (sent, was_sent) = tokio::sync::mpsc::unbounded_channel();
     let app = backends::serve(move |mut stream| {
         let sent = sent.clone();
@@ -199,9 +199,9 @@ async fn a_page_for_404_is_the_routers_and_not_the_endpoints() {
     let page = "HTTP/1.0 404 Not Found\r\nContent-Type: text/html\r\nX-Page: own\r\n\r\n<h1>Nothing here</h1>\n";
     let pages = ErrorPages { not_found: Some(Arc::new(ErrorPage::parse(page).unwrap())), ..ErrorPages::default() };
     let app = fixed("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine").await;
-    let shut = sites::site("shut.pages.test").cleartext(&[sites::rule("deep", "/deep").to(app)]);
+    let shut = host_rules::rules_for("shut.pages.test").cleartext(&[host_rules::rule("deep", "/deep").to(app)]);
     let policy = RouterPolicy { pages, ..RouterPolicy::default() };
-    let rig = Rig::start(ProxyConfig::default(), under(policy, sites::table(vec![shut], &[]))).await;
+    let rig = Rig::start(ProxyConfig::default(), under(policy, host_rules::table(vec![shut], &[]))).await;
     let answer = client::get(rig.http, "shut.pages.test", "/").await;
     assert_eq!((answer.status, answer.field("x-page"), &*answer.body), (404, Some("own"), "<h1>Nothing here</h1>\n"));
     let of_endpoint = client::get(rig.http, "shut.pages.test", "/deep").await;

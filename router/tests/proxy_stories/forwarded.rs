@@ -15,7 +15,7 @@ fn fields(answer: &client::Answer) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn four_policies_tell_four_things() {
+async fn four_policies_send_four_values() {
     let app = backends::http("app").await;
     // A path, so that no request is steered by the kernel.
     let route = |host, policy| Route::new(host, "/x").to(app).forwarded(policy);

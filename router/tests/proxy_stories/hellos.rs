@@ -24,7 +24,7 @@ const HOSTS: [(&str, &str); 3] = [("a.test", "A"), ("b.test", "B"), ("*.w.test",
 
 /// Fate of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum HelloOutcome {
     /// It reached this backend, or received the certificate of this backend's host.
     Served(char),
     /// It was terminated; TLS 1.3 encrypts the certificate.
@@ -63,7 +63,7 @@ impl Stage {
         Stage { rig, certificates }
     }
 
-    async fn fate(&self, pieces: &[impl AsRef<[u8]>]) -> Fate {
+    async fn outcome(&self, pieces: &[impl AsRef<[u8]>]) -> HelloOutcome {
         let mut stream = TcpStream::connect(self.rig.https).await.unwrap();
         stream.set_nodelay(true).unwrap();
         for piece in pieces {
@@ -75,21 +75,23 @@ impl Stage {
         self.answer(&mut stream).await
     }
 
-    async fn answer(&self, stream: &mut TcpStream) -> Fate {
+    async fn answer(&self, stream: &mut TcpStream) -> HelloOutcome {
         let mut bytes = Vec::new();
         loop {
             let read = timeout(PATIENCE, stream.read_buf(&mut bytes)).await.expect("an answer");
             let ended = read.unwrap_or_else(|error| panic!("{error} after {bytes:?}")) == 0;
             match bytes.as_slice() {
-                [name @ (b'A' | b'B' | b'W'), ..] => return Fate::Served(char::from(*name)),
-                [] if ended => return Fate::Closed,
-                [21, 3, 3, 0, 2, 2, code] if ended => return Fate::Alert(*code),
+                [name @ (b'A' | b'B' | b'W'), ..] => return HelloOutcome::Served(char::from(*name)),
+                [] if ended => return HelloOutcome::Closed,
+                [21, 3, 3, 0, 2, 2, code] if ended => return HelloOutcome::Alert(*code),
                 // The ServerHello contains supported_versions with TLS 1.3.
-                [22, 3, 3, ..] if bytes.windows(6).any(|part| part == [0, 43, 0, 2, 3, 4]) => return Fate::Hidden,
+                [22, 3, 3, ..] if bytes.windows(6).any(|part| part == [0, 43, 0, 2, 3, 4]) => {
+                    return HelloOutcome::Hidden;
+                }
                 [22, 3, 3, ..] => {
                     let shown = |der: &[u8]| bytes.windows(der.len()).any(|part| part == der);
                     if let Some((name, _)) = self.certificates.iter().find(|(_, der)| shown(der)) {
-                        return Fate::Served(*name);
+                        return HelloOutcome::Served(*name);
                     }
                 }
                 _ => {}
@@ -111,16 +113,16 @@ async fn each_row_is_served_as_is_best_where_tls_is_terminated() {
     agree(&stage, |row| row.terminated).await;
 }
 
-async fn agree(stage: &Stage, expected: impl Fn(&Row) -> Fate) {
+async fn agree(stage: &Stage, expected: impl Fn(&Row) -> HelloOutcome) {
     let mut wrong = Vec::new();
     for row in rows::all() {
         let (started, expected) = (Instant::now(), expected(&row));
-        let fate = stage.fate(&row.pieces).await;
+        let fate = stage.outcome(&row.pieces).await;
         if fate != expected {
             wrong.push(format!("{}: {fate:?}, not {expected:?}", row.name));
         }
         // If the outcome is decided early, the router does not wait for more bytes.
-        if matches!(expected, Fate::Closed | Fate::Alert(_)) {
+        if matches!(expected, HelloOutcome::Closed | HelloOutcome::Alert(_)) {
             assert!(started.elapsed() < LIMIT - Duration::from_millis(100), "{} waited", row.name);
         }
     }
@@ -133,11 +135,11 @@ async fn a_hello_may_be_cut_into_records_and_segments_at_every_byte() {
     let message = post_quantum("a.test");
     for cut in 1..message.len() {
         let (first, second) = message.split_at(cut);
-        let fate = stage.fate(&[[record(first), record(second)].concat()]).await;
-        assert_eq!(fate, Fate::Served('A'), "two records, cut at {cut}");
+        let fate = stage.outcome(&[[record(first), record(second)].concat()]).await;
+        assert_eq!(fate, HelloOutcome::Served('A'), "two records, cut at {cut}");
         let whole = records(&message, RECORD);
         let (first, second) = whole.split_at(cut);
-        assert_eq!(stage.fate(&[first, second]).await, Fate::Served('A'), "two segments, cut at {cut}");
+        assert_eq!(stage.outcome(&[first, second]).await, HelloOutcome::Served('A'), "two segments, cut at {cut}");
     }
 }
 
@@ -147,7 +149,7 @@ async fn slow_and_broken_off_hellos_are_closed() {
         let stage = Stage::new(passthrough).await;
         let record = records(&named(b"a.test"), RECORD);
         let started = Instant::now();
-        assert_eq!(stage.fate(&[&record[..30]]).await, Fate::Closed, "stalled");
+        assert_eq!(stage.outcome(&[&record[..30]]).await, HelloOutcome::Closed, "stalled");
         assert!(started.elapsed() + Duration::from_millis(100) >= LIMIT, "after {:?}", started.elapsed());
         // The deadline covers the entire hello, not each byte.
         let mut stream = TcpStream::connect(stage.rig.https).await.unwrap();
@@ -169,6 +171,6 @@ async fn slow_and_broken_off_hellos_are_closed() {
         let mut stream = TcpStream::connect(stage.rig.https).await.unwrap();
         stream.write_all(&record[..30]).await.unwrap();
         stream.shutdown().await.unwrap();
-        assert_eq!(stage.answer(&mut stream).await, Fate::Closed, "broken off");
+        assert_eq!(stage.answer(&mut stream).await, HelloOutcome::Closed, "broken off");
     }
 }

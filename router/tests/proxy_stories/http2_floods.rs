@@ -15,7 +15,7 @@ use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PREFACE, PRIORITY, RST_STREAM,
     SETTINGS, WINDOW_UPDATE, frame, next, next_or_end,
 };
-use crate::sites::{self, rule, site};
+use crate::host_rules::{self, rule, rules_for};
 use crate::tables::{PATIENCE, Rig, Route};
 use crate::{backends, client, grpc, log};
 
@@ -168,8 +168,8 @@ async fn cut_off(most: usize) {
 
 #[tokio::test]
 async fn a_flood_in_clear_text_is_cut_off_as_well() {
-    let site = site("flood.site.test").cleartext(&[rule("app", "/").to(backends::http("app").await)]);
-    let rig = Rig::start(ProxyConfig::default(), sites::table(vec![site], &[])).await;
+    let host_rules = rules_for("flood.rules.test").cleartext(&[rule("app", "/").to(backends::http("app").await)]);
+    let rig = Rig::start(ProxyConfig::default(), host_rules::table(vec![host_rules], &[])).await;
     let stream = TcpStream::connect(rig.http).await.unwrap();
     let client = stream.local_addr().unwrap().to_string();
     let treated = treat_on(stream, client, std::iter::repeat_n(frame(PING, 0, 0, &[0; 8]), 1000)).await;
@@ -199,7 +199,7 @@ async fn talkative() -> Rig {
 }
 
 /// A client that has requested this path, with this window for its streams.
-async fn asked(rig: &Rig, path: &str, window: u32) -> TlsStream<TcpStream> {
+async fn requesting_client(rig: &Rig, path: &str, window: u32) -> TlsStream<TcpStream> {
     let mut stream = client::tls(rig.https, Some("flood.apps.test"), &["h2"]).await;
     let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
     let fields = [&[0x82, 0x87, 0x04, path.len() as u8][..], path.as_bytes(), &get()[3..]].concat();
@@ -211,7 +211,7 @@ async fn asked(rig: &Rig, path: &str, window: u32) -> TlsStream<TcpStream> {
 #[tokio::test]
 async fn what_answers_small_messages_is_no_flood() {
     let rig = talkative().await;
-    let mut stream = asked(&rig, "/", 170 * MESSAGE.len() as u32).await;
+    let mut stream = requesting_client(&rig, "/", 170 * MESSAGE.len() as u32).await;
     let (mut messages, mut answers) = (0, 0);
     loop {
         let (kind, flags, _, payload) = next(&mut stream).await;
@@ -241,7 +241,7 @@ async fn what_answers_small_messages_is_no_flood() {
 async fn no_flood_is_bought_with_a_response() {
     let rig = talkative().await;
     for path in ["/", "/large"] {
-        let mut stream = asked(&rig, path, 1 << 20).await;
+        let mut stream = requesting_client(&rig, path, 1 << 20).await;
         // The entire response arrives before the flood begins.
         while !matches!(next(&mut stream).await, (DATA, END_STREAM, ..)) {}
         let flood = frame(PING, 0, 0, &[0; 8]).repeat(1000);
@@ -249,7 +249,7 @@ async fn no_flood_is_bought_with_a_response() {
         assert_eq!(timeout(PATIENCE, goaway(stream)).await.expect("an end"), Some(CALM), "{path}");
     }
     // A window opened byte by byte; each byte is a frame.
-    let mut stream = asked(&rig, "/large", 0).await;
+    let mut stream = requesting_client(&rig, "/large", 0).await;
     let mut bytes = 0;
     let code = loop {
         match next_or_end(&mut stream).await.expect("a GOAWAY before the end") {

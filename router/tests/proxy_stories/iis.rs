@@ -80,7 +80,7 @@ impl Iis {
         self
     }
 
-    pub fn wants_http1(mut self) -> Self {
+    pub fn requires_http1(mut self) -> Self {
         self.http1_only = true;
         self
     }
@@ -151,8 +151,8 @@ impl Iis {
         let message = said.as_deref().and_then(|said| said.strip_prefix(self.asks.scheme)).map(str::trim_start);
         let client = request.headers()["x-client"].to_str().unwrap().to_owned();
         // IIS demands HTTP/1.1 for NTLM.
-        let wants_http1 = self.http1_only || (message.is_some() && self.asks.scheme == "NTLM");
-        if request.version() == Version::HTTP_2 && wants_http1 {
+        let requires_http1 = self.http1_only || (message.is_some() && self.asks.scheme == "NTLM");
+        if request.version() == Version::HTTP_2 && requires_http1 {
             return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
         }
         let (challenge, user) = {

@@ -40,7 +40,7 @@ fn hints(link: &str) -> String {
 }
 
 /// The same as the router writes it.
-fn told(link: &str) -> String {
+fn forwarded(link: &str) -> String {
     format!("HTTP/1.1 103 Early Hints\r\nlink: <{link}>\r\n\r\n")
 }
 
@@ -79,7 +79,7 @@ const NEXT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 async fn all_that_come_with_the_response_come_before_it() {
     let backend = answering(hints("/a") + "HTTP/1.1 102 Processing\r\n\r\n" + &hints("/b") + OK).await;
     let rig = Rig::serve(&[Route::new("two.early.test", "").to(backend)]).await;
-    let expected = told("/a") + "HTTP/1.1 102 Processing\r\n\r\n" + &told("/b") + LAST;
+    let expected = forwarded("/a") + "HTTP/1.1 102 Processing\r\n\r\n" + &forwarded("/b") + LAST;
     assert_eq!(all(rig.http, &get("two.early.test")).await, expected);
     let line = log::line("host", "two.early.test").await;
     assert_eq!((&line["status"], &line["interim_dropped"]), (&200.into(), &serde_json::Value::Null));
@@ -115,7 +115,7 @@ async fn each_in_turn(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), host: 
         stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
         for link in ["/a", "/b"] {
             may_go_on.add_permits(1);
-            expect(stream, &told(link)).await;
+            expect(stream, &forwarded(link)).await;
         }
         may_go_on.add_permits(2);
         expect(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n").await;
@@ -138,7 +138,8 @@ async fn pipelined_requests_have_each_their_own() {
     let small = "GET / HTTP/1.1\r\nHost: pipe.early.test\r\n\r\n";
     let request = format!("{small}{}{small}{}", small.replace("/ ", "/large "), get("pipe.early.test"));
     let large = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{large}", large.len());
-    let expected = [&told("/a"), NEXT, &told("/large"), &large, &told("/a"), NEXT, &told("/a"), LAST].concat();
+    let expected =
+        [&forwarded("/a"), NEXT, &forwarded("/large"), &large, &forwarded("/a"), NEXT, &forwarded("/a"), LAST].concat();
     let found = all(rig.http, &request).await;
     assert!(found == expected, "{}", found.replace(&"x".repeat(1000), ""));
 }
@@ -171,10 +172,10 @@ async fn a_flood_of_them_is_cut_and_counted() {
     ])
     .await;
     for _ in 0..2 {
-        assert_eq!(all(rig.http, &get("flood.early.test")).await, told("/flood").repeat(8) + LAST);
+        assert_eq!(all(rig.http, &get("flood.early.test")).await, forwarded("/flood").repeat(8) + LAST);
     }
     assert_eq!(log::line("host", "flood.early.test").await["interim_dropped"], FLOOD - 8);
-    assert_eq!(all(rig.http, &get("long.early.test")).await, told("/short") + LAST);
+    assert_eq!(all(rig.http, &get("long.early.test")).await, forwarded("/short") + LAST);
     assert_eq!(log::line("host", "long.early.test").await["interim_dropped"], 1);
 }
 
@@ -221,7 +222,7 @@ async fn continue_and_switches_come_after_them() {
                 Connection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     // Two concurrent interim responses may come in either order.
-    let (hinted, continued) = (told("/a"), "HTTP/1.1 100 Continue\r\n\r\n");
+    let (hinted, continued) = (forwarded("/a"), "HTTP/1.1 100 Continue\r\n\r\n");
     let mut both = vec![0; hinted.len() + continued.len()];
     timeout(PATIENCE, stream.read_exact(&mut both)).await.expect("both").unwrap();
     let both = String::from_utf8(both).unwrap();
@@ -229,12 +230,12 @@ async fn continue_and_switches_come_after_them() {
     stream.write_all(b"body").await.unwrap();
     let mut rest = String::new();
     timeout(PATIENCE, stream.read_to_string(&mut rest)).await.expect("an end").unwrap();
-    assert_eq!(undated(&rest), told("/b") + LAST);
+    assert_eq!(undated(&rest), forwarded("/b") + LAST);
 
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
     let request = "GET / HTTP/1.1\r\nHost: switch.early.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
-    expect(&mut stream, &(told("/a") + "HTTP/1.1 101 Switching Protocols\r\n")).await;
+    expect(&mut stream, &(forwarded("/a") + "HTTP/1.1 101 Switching Protocols\r\n")).await;
     assert!(backends::read_head(&mut stream).await);
     expect(&mut stream, "hello").await;
 }
@@ -257,12 +258,12 @@ async fn an_endpoint_that_says_no_more_is_a_504() {
     .await;
     for (host, status) in [("silent.early.test", "HTTP/1.1 504 "), ("broken.early.test", "HTTP/1.1 502 ")] {
         let found = all(rig.http, &get(host)).await;
-        assert!(found.starts_with(&(told("/a") + status)), "{host}: {found}");
+        assert!(found.starts_with(&(forwarded("/a") + status)), "{host}: {found}");
     }
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_nobody_else() {
+async fn a_client_that_does_not_read_delays_no_other_client() {
     // More than all buffers on the way hold, so that some responses wait while others are written.
     let long = hints(&"x".repeat(2000));
     let backend = answering(long.repeat(8) + OK).await;
@@ -271,7 +272,7 @@ async fn a_client_that_does_not_read_holds_up_nobody_else() {
     socket.set_recv_buffer_size(1024).unwrap();
     let mut slow = socket.connect(rig.http).await.unwrap();
     slow.write_all(get("slow.early.test").as_bytes()).await.unwrap();
-    let expected = told(&"x".repeat(2000)).repeat(8) + LAST;
+    let expected = forwarded(&"x".repeat(2000)).repeat(8) + LAST;
     assert!(all(rig.http, &get("slow.early.test")).await == expected);
     let mut text = String::new();
     timeout(PATIENCE, slow.read_to_string(&mut text)).await.expect("an end").unwrap();

@@ -15,7 +15,7 @@ use crate::{backends, log};
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// Everything until the connection ends.
-async fn rest(stream: &mut TcpStream) -> String {
+async fn until_end(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an end").unwrap();
     text
@@ -49,7 +49,7 @@ async fn a_client_that_has_no_more_to_send_gets_its_answer() {
         let request = format!("GET /{version} HTTP/{version}\r\nHost: half.leave.test\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();
-        let text = rest(&mut stream).await;
+        let text = until_end(&mut stream).await;
         assert!(text.starts_with(&format!("HTTP/{version} 200 ")) && text.ends_with("\r\n\r\nok"), "{text}");
         assert_eq!(log::line("path", &format!("/{version}")).await["flags"], "-");
     }
@@ -79,7 +79,7 @@ async fn where_it_says_abort_a_request_ends_with_its_client() {
     timeout(PATIENCE, was_asked.wait_for(|count| *count == 1)).await.expect("the request").unwrap();
     stream.shutdown().await.unwrap();
     timeout(PATIENCE, was_left.wait_for(|count| *count == 1)).await.expect("its end").unwrap();
-    assert_eq!(rest(&mut stream).await, "");
+    assert_eq!(until_end(&mut stream).await, "");
     assert_eq!(log::line("host", "abort.leave.test").await["flags"], "DC");
 }
 
@@ -107,7 +107,7 @@ async fn idle_connections_end_with_the_router_or_after_one_more_request() {
             idle.write_all(request).await.unwrap();
             assert!(answer(&mut idle).await.contains("connection: close\r\n"));
         }
-        assert_eq!(rest(&mut idle).await, "");
+        assert_eq!(until_end(&mut idle).await, "");
         timeout(PATIENCE, stopped).await.expect("the stop").unwrap();
     }
 }

@@ -31,7 +31,7 @@ fn get(host: &str) -> String {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_rate_are_told_so_and_others_are_served() {
+async fn requests_beyond_the_rate_get_429_and_others_are_served() {
     let limits = SourceLimits { requests: NonZeroU32::new(5), ..SourceLimits::default() };
     let backend = backends::http("app").await;
     let config = ProxyConfig { show_cause: true, ..ProxyConfig::default() };
@@ -155,7 +155,7 @@ async fn an_endpoint_that_has_enough_lets_the_next_one_wait() {
 }
 
 #[tokio::test]
-async fn who_waits_too_long_is_told_that_all_are_busy() {
+async fn a_request_that_waits_too_long_gets_a_busy_response() {
     let mut one = held().await;
     let timeouts = Timeouts { connect: Duration::from_millis(200), ..Timeouts::default() };
     let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };

@@ -119,7 +119,7 @@ async fn every_mirror_gets_the_request_and_the_client_the_backends_answer() {
 }
 
 #[tokio::test]
-async fn mirrors_get_their_exact_shares_whichever_worker_asks_and_while_the_route_changes() {
+async fn mirrors_get_exact_shares_from_all_workers_and_while_the_route_changes() {
     let backends = [backends::http("one").await, backends::http("two").await];
     let ((fifth, few), (third, some), (none, nothing)) = (recorder().await, recorder().await, recorder().await);
     let version = |number: usize| {
@@ -156,7 +156,7 @@ async fn mirrors_get_their_exact_shares_whichever_worker_asks_and_while_the_rout
 }
 
 #[tokio::test]
-async fn a_mirror_that_does_not_answer_or_is_not_there_harms_nobody() {
+async fn a_silent_or_missing_mirror_affects_no_request() {
     let backend = backends::http("main").await;
     let silent = backends::serve(|mut stream| async move {
         let _ = stream.read_to_end(&mut Vec::new()).await;

@@ -105,7 +105,7 @@ async fn tls_follows_the_header() {
 }
 
 #[tokio::test]
-async fn without_a_header_nobody_is_served() {
+async fn without_a_header_no_client_is_served() {
     let rig = rig(&[Route::new("http.proxied.test", "").to(backends::http("app").await)]).await;
     for bytes in [
         &b"GET / HTTP/1.1\r\nHost: http.proxied.test\r\nConnection: close\r\n\r\n"[..],

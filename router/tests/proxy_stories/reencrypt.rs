@@ -32,7 +32,7 @@ async fn the_destination_ca_decides_and_the_name_does_not() {
 }
 
 #[tokio::test]
-async fn the_service_ca_wants_the_services_name() {
+async fn the_service_ca_requires_the_services_name() {
     let service_ca = Ca::new("service CA");
     let good = backends::https("good", pki::server_config(service_ca.leaf(&["cart.shop.svc"]))).await;
     let other = backends::https("other", pki::server_config(service_ca.leaf(&["other.shop.svc"]))).await;
@@ -85,7 +85,7 @@ async fn an_endpoint_may_be_its_own_ca_while_it_is_valid() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_hangs_in_tls_is_passed_over_though_it_accepts() {
+async fn an_endpoint_that_stalls_in_tls_is_skipped_though_it_accepts() {
     let ca = Ca::new("CA of one that hangs");
     let hellos = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&hellos);

@@ -47,7 +47,7 @@ async fn host_and_longest_path_decide() {
 }
 
 #[tokio::test]
-async fn the_backend_sees_who_asked() {
+async fn the_backend_gets_the_clients_address() {
     let rig = Rig::serve(&[Route::new("seen.test", "").to(backends::http("app").await)]).await;
     let fields = "Connection: close, X-Hop\r\nX-Hop: 1\r\nProxy: http://evil.test\r\nX-SSL-Client-CN: admin\r\n\
                   X-Forwarded-For: 198.51.100.1\r\nKeep-Alive: 9\r\n";
@@ -128,7 +128,7 @@ async fn the_default_page_is_503() {
 }
 
 #[tokio::test]
-async fn the_cause_is_told_when_asked_for() {
+async fn the_cause_is_sent_when_enabled() {
     let config = ProxyConfig { show_cause: true, ..ProxyConfig::default() };
     let backend = backends::http("app").await;
     let routes = [

@@ -74,7 +74,7 @@ async fn an_endpoint_that_fails_is_passed_over_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_told_when_no_try_is_left() {
+async fn the_last_response_is_forwarded_when_no_try_is_left() {
     for (count, status) in [(0, 503), (1, 500), (3, 502), (2, 404)] {
         let (bad, seen) = endpoint(Does::Answers(status), usize::MAX, Does::Ends).await;
         let host = format!("last{count}.retry.test");
@@ -98,7 +98,7 @@ async fn requests_that_do_something_are_sent_once() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_ends_or_waits_is_asked_again() {
+async fn a_request_is_retried_when_the_endpoint_closes_or_stalls() {
     for does in [Does::Ends, Does::Waits] {
         for (unanswered, status, tries) in [(true, 200, 3), (false, if does == Does::Ends { 502 } else { 504 }, 1)] {
             let (endpoint, seen) = endpoint(does, 2, Does::Answers(200)).await;
@@ -129,7 +129,7 @@ async fn tries_end_with_the_requests_time() {
 }
 
 #[tokio::test]
-async fn nobody_who_answers_is_asked_as_often_as_the_rule_says() {
+async fn unreachable_backends_are_tried_as_often_as_the_rule_says() {
     let rig = Rig::serve(&[route("nobody.retry.test", on_500s(2)).to(backends::refusing())]).await;
     assert_eq!(ask(&rig, "nobody.retry.test", "GET", "").await.0, 503);
     let line = log::line("host", "nobody.retry.test").await;
@@ -250,7 +250,7 @@ async fn what_one_backend_finds_out_is_not_anothers_affair() {
 }
 
 #[tokio::test]
-async fn endpoints_that_speak_http2_are_asked_in_it() {
+async fn endpoints_that_speak_http2_get_http2() {
     let well = backends::h2c("well").await;
     let (ill, _) = endpoint(Does::Ends, usize::MAX, Does::Ends).await;
     let retry = on_500s(0);

@@ -19,12 +19,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{self, Answer};
-use crate::sites::{RuleOf, SiteOf, rule, site, table};
+use crate::host_rules::{HostRulesOf, RuleOf, rule, rules_for, table};
 use crate::tables::{PATIENCE, Rig, Route, under};
 use crate::{backends, log};
 
-async fn rig(sites: Vec<SiteOf>) -> Rig {
-    Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, table(sites, &[])).await
+async fn rig(hosts: Vec<HostRulesOf>) -> Rig {
+    Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, table(hosts, &[])).await
 }
 
 /// Sends a request with these fields.
@@ -44,7 +44,7 @@ async fn requests_go_where_the_first_rule_that_matches_says() {
         rule("api", "/api").to(a),
         rule("broken", "/broken").doing(Action::Answer(500)),
     ];
-    let rig = rig(vec![site("match.site.test").cleartext(&rules)]).await;
+    let rig = rig(vec![rules_for("match.rules.test").cleartext(&rules)]).await;
     let cases: [(&str, &[&str], &str); 12] = [
         ("GET /only", &[], "a GET /only"),
         ("GET /only?x=1", &[], "a GET /only?x=1"),
@@ -60,7 +60,7 @@ async fn requests_go_where_the_first_rule_that_matches_says() {
         ("GET /broken", &[], "500"),
     ];
     for (start, fields, expected) in cases {
-        let answer = ask(&rig, start, "match.site.test:8080", fields).await;
+        let answer = ask(&rig, start, "match.rules.test:8080", fields).await;
         let found = if answer.status == 200 { answer.body.lines().next().unwrap() } else { &answer.status.to_string() };
         assert_eq!(found, expected, "{start} {fields:?}");
     }
@@ -74,18 +74,21 @@ async fn requests_go_where_the_first_rule_that_matches_says() {
 }
 
 #[tokio::test]
-async fn a_site_is_closed_and_a_host_that_nobody_has_is_not_found() {
+async fn a_host_with_rules_is_closed_and_an_unclaimed_host_is_not_found() {
     let [app, wild] = [backends::http("app").await, backends::http("wild").await];
-    let sites = || {
-        vec![site("shut.site.test").cleartext(&[rule("deep", "/deep").to(app)]), site("bare.site.test").tls(&[], &[])]
+    let hosts = || {
+        vec![
+            rules_for("shut.rules.test").cleartext(&[rule("deep", "/deep").to(app)]),
+            rules_for("bare.rules.test").tls(&[], &[]),
+        ]
     };
-    let with_routes = table(sites(), &[Route::new("*.site.test", "").to(wild)]);
+    let with_routes = table(hosts(), &[Route::new("*.rules.test", "").to(wild)]);
     let rig = Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, with_routes).await;
     let cases = [
-        ("shut.site.test", "/deep/er", 200, None),
-        ("shut.site.test", "/", 404, Some("no-match")),
-        ("bare.site.test", "/", 404, Some("no-match")),
-        ("other.site.test", "/", 200, None),
+        ("shut.rules.test", "/deep/er", 200, None),
+        ("shut.rules.test", "/", 404, Some("no-match")),
+        ("bare.rules.test", "/", 404, Some("no-match")),
+        ("other.rules.test", "/", 200, None),
         ("unknown.test", "/", 503, Some("no-route")),
     ];
     for (host, path, status, cause) in cases {
@@ -93,19 +96,19 @@ async fn a_site_is_closed_and_a_host_that_nobody_has_is_not_found() {
         assert_eq!((answer.status, answer.field("x-sluice-cause")), (status, cause), "{host}{path}");
     }
     // On a router without Routes, unknown hosts get 404: no Route can become available.
-    let rig = self::rig(sites()).await;
+    let rig = self::rig(hosts()).await;
     for host in ["unknown.test", "192.0.2.1", "[2001:db8::1]:80"] {
         assert_eq!(client::get(rig.http, host, "/").await.status, 404, "{host}");
     }
 }
 
 #[tokio::test]
-async fn a_site_of_every_host_serves_addresses_too() {
+async fn rules_of_every_host_serve_addresses_too() {
     let app = backends::http("app").await;
     let rules = [rule("all", "/").to(app)];
     let key = crate::pki::ca().leaf(&["any.test"]);
-    let sites = vec![site("*").cleartext(&rules).tls(&[&key], &rules), site("*.deep.test").cleartext(&[])];
-    let rig = rig(sites).await;
+    let hosts = vec![rules_for("*").cleartext(&rules).tls(&[&key], &rules), rules_for("*.deep.test").cleartext(&[])];
+    let rig = rig(hosts).await;
     for (host, status) in [("whatever.test", 200), ("192.0.2.1:81", 200), ("[::1]", 200), ("a.b.deep.test", 404)] {
         assert_eq!(client::get(rig.http, host, "/").await.status, status, "{host}");
     }
@@ -126,27 +129,27 @@ async fn redirects_name_what_the_rule_says() {
     let full = Some(PathChange::Full("/all".into()));
     let prefix = Some(PathChange::Prefix("/new".into()));
     let cases = [
-        (nothing(), "http://go.site.test:PORT/old/x?q=1"),
-        (RedirectTo { scheme: Some("https".into()), status: 301, ..nothing() }, "https://go.site.test/old/x?q=1"),
+        (nothing(), "http://go.rules.test:PORT/old/x?q=1"),
+        (RedirectTo { scheme: Some("https".into()), status: 301, ..nothing() }, "https://go.rules.test/old/x?q=1"),
         (
             RedirectTo { hostname: new(), port: Some(RedirectPort::Number(8443)), status: 308, ..nothing() },
             "http://new.test:8443/old/x?q=1",
         ),
         (
             RedirectTo { port: Some(RedirectPort::Number(80)), path: prefix, ..nothing() },
-            "http://go.site.test/new/x?q=1",
+            "http://go.rules.test/new/x?q=1",
         ),
-        (RedirectTo { port: Some(RedirectPort::Number(80)), path: full, ..nothing() }, "http://go.site.test/all?q=1"),
+        (RedirectTo { port: Some(RedirectPort::Number(80)), path: full, ..nothing() }, "http://go.rules.test/all?q=1"),
     ];
     for (to, location) in cases {
         let (said, status) = (format!("{to:?}"), to.status);
-        let rig = rig(vec![site("go.site.test").cleartext(&[redirecting(to)])]).await;
-        let answer = client::get(rig.http, "go.site.test:1234", "/old/x?q=1").await;
+        let rig = rig(vec![rules_for("go.rules.test").cleartext(&[redirecting(to)])]).await;
+        let answer = client::get(rig.http, "go.rules.test:1234", "/old/x?q=1").await;
         let location = location.replace("PORT", &rig.http.port().to_string());
         assert_eq!((answer.status, answer.field("location")), (status, Some(&*location)), "{said}");
         assert_eq!((answer.body.as_str(), answer.field("content-length")), ("", Some("0")), "{said}");
     }
-    let line = log::line("host", "go.site.test").await;
+    let line = log::line("host", "go.rules.test").await;
     assert_eq!((&line["flags"], &line["route"]), (&"-".into(), &"HTTPRoute:shop/redirect:0".into()));
 }
 
@@ -167,14 +170,14 @@ async fn paths_hosts_and_fields_are_rewritten_on_the_way() {
     };
     let full = RulePolicy { rewrite_path: Some(PathChange::Full("/one".into())), ..RulePolicy::default() };
     let rules = [rule("full", "/full").policy(full).to(app), rule("prefix", "/out").policy(policy).to(app)];
-    let rig = rig(vec![site("rewrite.site.test").cleartext(&rules)]).await;
+    let rig = rig(vec![rules_for("rewrite.rules.test").cleartext(&rules)]).await;
     let fields = ["X-Set: old", "X-Add: one", "X-Gone: 1", "X-Stays: 1"];
-    let answer = ask(&rig, "GET /out/a%2Fb?q=/out", "rewrite.site.test:81", &fields).await;
+    let answer = ask(&rig, "GET /out/a%2Fb?q=/out", "rewrite.rules.test:81", &fields).await;
     let lines: Vec<&str> = answer.body.lines().collect();
     assert_eq!(lines[0], "app GET /in/a%2Fb?q=/out");
     for line in [
         "host: inner.test",
-        "x-forwarded-host: rewrite.site.test:81",
+        "x-forwarded-host: rewrite.rules.test:81",
         "x-set: new",
         "x-add: one",
         "x-add: two",
@@ -184,10 +187,10 @@ async fn paths_hosts_and_fields_are_rewritten_on_the_way() {
     }
     assert!(!answer.body.contains("x-gone") && !answer.body.contains("content-length: 9"), "{answer:?}");
     assert_eq!(answer.field("x-seen"), Some("yes"));
-    let answer = ask(&rig, "GET /full/x?q=1", "rewrite.site.test", &[]).await;
+    let answer = ask(&rig, "GET /full/x?q=1", "rewrite.rules.test", &[]).await;
     assert!(answer.body.starts_with("app GET /one?q=1\n"), "{answer:?}");
     // The log has the requested path.
-    assert_eq!(log::line("path", "/out/a%2Fb").await["host"], "rewrite.site.test");
+    assert_eq!(log::line("path", "/out/a%2Fb").await["host"], "rewrite.rules.test");
 }
 
 fn sharing(origins: &[&str]) -> RulePolicy {
@@ -205,7 +208,7 @@ fn sharing(origins: &[&str]) -> RulePolicy {
 }
 
 #[tokio::test]
-async fn browsers_are_told_what_other_sites_may_do() {
+async fn browsers_get_the_cors_policy() {
     let app = backends::http("app").await;
     let redirect =
         RedirectTo { scheme: None, hostname: None, port: Some(RedirectPort::Number(80)), path: None, status: 302 };
@@ -217,10 +220,10 @@ async fn browsers_are_told_what_other_sites_may_do() {
         rule("broken", "/broken").policy(sharing(&["https://x.a.test"])).doing(Action::Answer(500)),
         rule("plain", "/").to(app),
     ];
-    let rig = rig(vec![site("cors.site.test").cleartext(&rules)]).await;
+    let rig = rig(vec![rules_for("cors.rules.test").cleartext(&rules)]).await;
     let preflight = async |path: &str, origin: &str, method: &str| {
         let fields = [format!("Origin: {origin}"), format!("Access-Control-Request-Method: {method}")];
-        ask(&rig, &format!("OPTIONS {path}"), "cors.site.test", &fields.each_ref().map(String::as_str)).await
+        ask(&rig, &format!("OPTIONS {path}"), "cors.rules.test", &fields.each_ref().map(String::as_str)).await
     };
     // The rule that would match the PUT responds, although it does not match OPTIONS.
     let answer = preflight("/put", "https://y.x.a.test", "PUT").await;
@@ -247,7 +250,7 @@ async fn browsers_are_told_what_other_sites_may_do() {
     assert_eq!((&line["method"], &line["route"]), (&"OPTIONS".into(), &"HTTPRoute:shop/put:0".into()));
 
     let origin = async |path: &str, origin: &str| {
-        ask(&rig, &format!("GET {path}"), "cors.site.test", &[&format!("Origin: {origin}")]).await
+        ask(&rig, &format!("GET {path}"), "cors.rules.test", &[&format!("Origin: {origin}")]).await
     };
     for (path, status) in [("/shared", 200), ("/away", 302), ("/gone", 503), ("/broken", 500)] {
         let answer = origin(path, "https://x.a.test").await;
@@ -267,11 +270,11 @@ async fn browsers_are_told_what_other_sites_may_do() {
 #[tokio::test]
 async fn grpc_without_a_rule_is_unimplemented() {
     let rules = [rule("cart", "/shop.Cart").doing(Action::Answer(500))];
-    let rig = rig(vec![site("grpc.site.test").cleartext(&rules)]).await;
+    let rig = rig(vec![rules_for("grpc.rules.test").cleartext(&rules)]).await;
     for (path, code) in [("/shop.Till/Pay", "12"), ("/shop.Cart/Add", "14")] {
         let stream = TcpStream::connect(rig.http).await.unwrap();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: grpc.site.test\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\n\
+            "POST {path} HTTP/1.1\r\nHost: grpc.rules.test\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\n\
              Connection: close\r\n\r\n"
         );
         let answer = client::exchange(stream, &request).await;
@@ -292,15 +295,15 @@ async fn call(stream: TcpStream, host: &str, path: &str) -> (Option<String>, Str
 }
 
 #[tokio::test]
-async fn clear_text_of_sites_may_be_http2_from_the_start() {
+async fn clear_text_for_host_rules_may_be_http2_with_prior_knowledge() {
     let rules = [rule("cart", "/shop.Cart").method("POST").to(backends::http("app").await)];
-    let sites = || vec![site("h2c.site.test").cleartext(&rules)];
-    let served = rig(sites()).await;
+    let hosts = || vec![rules_for("h2c.rules.test").cleartext(&rules)];
+    let served = rig(hosts()).await;
     let connect = async |rig: &Rig| TcpStream::connect(rig.http).await.unwrap();
-    let (status, body) = call(connect(&served).await, "h2c.site.test", "/shop.Cart/Add").await;
+    let (status, body) = call(connect(&served).await, "h2c.rules.test", "/shop.Cart/Add").await;
     assert!(status.is_none() && body.starts_with("app POST /shop.Cart/Add\n"), "{body}");
-    assert!(body.contains("\nx-forwarded-proto-version: h2\n") && body.contains("\nhost: h2c.site.test\n"), "{body}");
-    assert_eq!(call(connect(&served).await, "h2c.site.test", "/shop.Till/Pay").await.0.as_deref(), Some("12"));
+    assert!(body.contains("\nx-forwarded-proto-version: h2\n") && body.contains("\nhost: h2c.rules.test\n"), "{body}");
+    assert_eq!(call(connect(&served).await, "h2c.rules.test", "/shop.Till/Pay").await.0.as_deref(), Some("12"));
 
     // HTTP/1 with the same first bytes, sent byte by byte, is HTTP/1.
     for (start, status) in [("PUT /shop.Cart", 404), ("POST /shop.Cart", 200), ("PRI /shop.Cart", 404), ("P /x", 404)] {
@@ -310,7 +313,7 @@ async fn clear_text_of_sites_may_be_http2_from_the_start() {
             stream.write_all(&[byte]).await.unwrap();
             tokio::task::yield_now().await;
         }
-        let rest = " HTTP/1.1\r\nHost: h2c.site.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let rest = " HTTP/1.1\r\nHost: h2c.rules.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         assert_eq!(client::exchange(stream, rest).await.status, status, "{start}");
     }
     // An incomplete preface is no request.
@@ -322,17 +325,17 @@ async fn clear_text_of_sites_may_be_http2_from_the_start() {
     assert!(text.is_empty() || text.starts_with("HTTP/1.1 400 "), "{text}");
 
     // Routes accept only HTTP/1 in clear text.
-    let routes = Rig::serve(&[Route::new("h2c.site.test", "").to(backends::http("app").await)]).await;
+    let routes = Rig::serve(&[Route::new("h2c.rules.test", "").to(backends::http("app").await)]).await;
     let answer = client::exchange(connect(&routes).await, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert_eq!(answer.status, 505);
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_waited_for_no_longer_where_sites_are() {
+async fn a_silent_client_times_out_no_later_where_host_rules_are() {
     let head = Duration::from_millis(1500);
     let policy = RouterPolicy { timeouts: Timeouts { head, ..Timeouts::default() }, ..RouterPolicy::default() };
-    let sites = vec![site("silent.site.test").cleartext(&[])];
-    let rig = Rig::start(ProxyConfig::default(), under(policy, table(sites, &[]))).await;
+    let hosts = vec![rules_for("silent.rules.test").cleartext(&[])];
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table(hosts, &[]))).await;
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
     let began = Instant::now();
     let mut text = String::new();

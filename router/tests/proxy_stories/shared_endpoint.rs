@@ -50,7 +50,7 @@ impl Held {
     async fn by(endpoint: &Endpoint, rig: &Rig, host: &str) -> Self {
         let (http, request) = (rig.http, text(host, "/held", 2));
         let answer = tokio::spawn(async move { client::request(http, &request).await.status });
-        endpoint.until_asked(1).await;
+        endpoint.until_requests(1).await;
         Held { endpoint: endpoint.clone(), answer }
     }
 

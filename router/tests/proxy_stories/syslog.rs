@@ -74,7 +74,7 @@ async fn a_format_is_that_of_the_agents_own_log_too() {
 }
 
 #[tokio::test]
-async fn lines_that_cannot_be_sent_are_counted_and_delay_nobody() {
+async fn lines_that_cannot_be_sent_are_counted_and_delay_no_request() {
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut policy = policy(&server, None);
     // A port that cannot be sent to.

@@ -283,7 +283,7 @@ fn virtual_host(host: HostMatch, routes: Vec<Arc<ResolvedRoute>>) -> VirtualHost
         terminated: routes.iter().filter(|route| tls_of(route).is_some()).cloned().collect(),
         certificate: routes.iter().find_map(|route| tls_of(route).flatten()),
         cleartext: routes.into(),
-        site: None,
+        rules: None,
     }
 }
 

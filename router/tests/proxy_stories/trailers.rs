@@ -125,7 +125,7 @@ async fn of_requests_those_go_on_that_are_announced() {
 }
 
 #[tokio::test]
-async fn fields_of_a_connection_and_those_that_say_who_asks_have_no_place_in_them() {
+async fn connection_fields_and_client_fields_are_not_allowed_in_them() {
     let endpoint = backends::serve(|mut stream| async move {
         while stream.read(&mut [0; 4096]).await.unwrap_or(0) > 0 {
             let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n";

@@ -15,7 +15,7 @@ use crate::{backends, client};
 
 /// True if keepalive is active on a connection between these ports, as seen from the first one: the timer of
 /// proc_pid_net(5).
-fn is_asked(own: Option<SocketAddr>, other: SocketAddr) -> bool {
+fn has_keepalive(own: Option<SocketAddr>, other: SocketAddr) -> bool {
     let of = |address: SocketAddr| format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let established =
@@ -26,15 +26,15 @@ fn is_asked(own: Option<SocketAddr>, other: SocketAddr) -> bool {
 }
 
 #[tokio::test]
-async fn the_kernel_asks_silent_peers_whether_they_are_there() {
+async fn the_kernel_probes_silent_peers() {
     let backend = backends::http("app").await;
     let rig = Rig::serve(&[Route::new("asked.test", "").to(backend)]).await;
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: asked.test\r\n\r\n").await.unwrap();
     assert!(stream.read_u8().await.is_ok());
     let client = stream.local_addr().unwrap();
-    eventually("the client is asked", async || is_asked(Some(rig.http), client)).await;
-    eventually("the endpoint is asked", async || is_asked(None, backend)).await;
+    eventually("the client is asked", async || has_keepalive(Some(rig.http), client)).await;
+    eventually("the endpoint is asked", async || has_keepalive(None, backend)).await;
 }
 
 /// Responds to one request on a connection, and to nothing after it.

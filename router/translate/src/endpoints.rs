@@ -101,7 +101,7 @@ impl EndpointIndex {
     }
 
     /// Clears the record of looked-up protocols, before everything is looked up anew.
-    pub fn forget_asked(&self) {
+    pub fn forget_lookups(&self) {
         self.asked.borrow_mut().clear();
     }
 

@@ -142,7 +142,7 @@ impl Engine {
         let may_differ = are_wanted && last.is_none_or(differ);
         let routes_differ = last.is_none_or(|last| resources.routes.changes_since(&last.routes).next().is_some());
         let make = || {
-            ground.endpoints.forget_asked();
+            ground.endpoints.forget_lookups();
             (self.apis)(Inputs {
                 resources,
                 settings: &self.settings,

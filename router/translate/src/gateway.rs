@@ -138,7 +138,7 @@ impl Translator for GatewayTranslator<'_> {
                 terminated: OneOrMany::default(),
                 cleartext: OneOrMany::default(),
                 certificate: None,
-                site: Some(Box::new(built.site.clone())),
+                rules: Some(Box::new(built.site.clone())),
             };
             (router.clone(), host)
         });

@@ -54,9 +54,11 @@ pub fn shown(router: &RouterTable, host: &VirtualHost, resources: &Resources) ->
     let of_host =
         |object, path, certificates| Shown { host: host.host.clone(), object, path, certificates, is_default: false };
     let mut all = Vec::new();
-    if let Some((site, tls)) = host.site.as_ref().and_then(|site| Some((site, site.tls.as_ref()?))) {
+    if let Some((host_rules, tls)) =
+        host.rules.as_ref().and_then(|host_rules| Some((host_rules, host_rules.tls.as_ref()?)))
+    {
         let path = match tls.shown_by.kind {
-            Kind::Gateway => listener(&tls.shown_by.key, &site.listener, resources),
+            Kind::Gateway => listener(&tls.shown_by.key, &host_rules.listener, resources),
             _ => FieldPath::of(&["spec", "virtualhost", "tls", "secretName"]),
         };
         all.push(of_host(tls.shown_by.clone(), path, tls.certificates.clone()));

@@ -104,7 +104,7 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
 }
 
 #[test]
-fn what_the_router_asks_for_holds_for_all_its_routes() {
+fn settings_of_the_router_hold_for_all_its_routes() {
     let with = |spec: Value, mut annotations: Value| {
         let controller = controller("default", spec);
         annotations[COOKIES] = json!("true");

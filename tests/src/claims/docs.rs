@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_without_a_name_is_told_with_its_line() {
+    fn an_item_without_a_name_is_reported_with_its_line() {
         let error = claims(&DOCUMENT, "## Done\n- **Named**: x\n- nothing\n").unwrap_err();
         assert!(error.to_string().starts_with("a.md:3: the item has no name"), "{error}");
     }

@@ -17,8 +17,8 @@ use super::command::Command;
 use super::curl::Asked;
 use super::line::OpenLine;
 use super::placeholders::{Certificates, TRUSTED};
+use super::short_status;
 use super::story::{Section, Story};
-use super::told;
 use crate::echo::Echo;
 use crate::netns::Netns;
 use crate::sluice::{self, DataPath, Options, Sluice};
@@ -152,7 +152,7 @@ impl<'s> Stage<'s> {
 
     /// The status of an object, once it is as expected or stable.
     pub(super) fn status(&self, object: &str) -> Vec<String> {
-        let found = self.settled(|| told::status(self.router.state(), object));
+        let found = self.settled(|| short_status::status(self.router.state(), object));
         found.unwrap_or_else(|| vec!["no status".to_owned()])
     }
 

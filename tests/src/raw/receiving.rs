@@ -10,7 +10,10 @@ impl End {
     /// Processes a packet as a stack would (RFC 9293 §3.10.7), except that every packet that it would drop is an error.
     pub(super) fn take(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
         if packet.rst {
-            ensure!(!self.told.syn || packet.seq == self.expected, "a reset that a stack would ignore (RFC 5961 §3.2)");
+            ensure!(
+                !self.peer_syn.syn || packet.seq == self.expected,
+                "a reset that a stack would ignore (RFC 5961 §3.2)"
+            );
             self.reset = true;
             return Ok(());
         }
@@ -35,11 +38,12 @@ impl End {
         if packet.syn {
             return self.take_syn(packet, from);
         }
-        ensure!(self.told.syn, "a packet before the SYN");
+        ensure!(self.peer_syn.syn, "a packet before the SYN");
         // Timestamps must be ignored if they were not negotiated, and must be present if they were (RFC 7323 §3.2).
         let timestamps = packet.timestamps.filter(|_| self.timestamps_agreed());
         ensure!(timestamps.is_some() == self.timestamps_agreed(), "timestamps are missing");
-        self.window = u32::from(packet.window) << self.told.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
+        self.window =
+            u32::from(packet.window) << self.peer_syn.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
         if let Some((value, echo)) = timestamps {
             self.take_echo(echo)?;
             let is_older = value.wrapping_sub(self.newest) >= 1 << 31;
@@ -75,9 +79,9 @@ impl End {
     }
 
     fn take_syn(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
-        if self.told.syn {
+        if self.peer_syn.syn {
             // A retransmission: our SYN-ACK was lost. The caller responds to it.
-            ensure!(packet.seq.wrapping_add(1) == self.told.seq.wrapping_add(1), "another SYN on the same ports");
+            ensure!(packet.seq.wrapping_add(1) == self.peer_syn.seq.wrapping_add(1), "another SYN on the same ports");
             return Ok(());
         }
         if let Some((value, echo)) = packet.timestamps {
@@ -90,7 +94,7 @@ impl End {
         self.path.remote = from;
         self.expected = packet.seq.wrapping_add(1);
         self.window = u32::from(packet.window);
-        self.told = packet;
+        self.peer_syn = packet;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use tests::pinned::LaterHeads;
 use tests::raw::{self, End, Nature, Place};
 use tests::stream;
 use tests::wait;
-use tests::wire::{Fate, Frame, fragmenting};
+use tests::wire::{Frame, FrameAction, fragmenting};
 
 use super::{BACKEND_PORT, Stage, answer, post, request, serve, until_reset};
 
@@ -82,7 +82,7 @@ fn upload(host: &str, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_for_another_host_that_was_lost_is_told_when_it_comes_behind_its_content() -> Result<()> {
+fn a_lost_request_for_another_host_is_detected_behind_its_content() -> Result<()> {
     let stage = Stage::new()?;
     let mut raw = Raw::carried(&stage)?;
     let text = upload("two", 8000);
@@ -95,7 +95,7 @@ fn a_request_for_another_host_that_was_lost_is_told_when_it_comes_behind_its_con
 }
 
 #[test]
-fn a_head_for_another_host_is_told_when_its_segments_change_places() -> Result<()> {
+fn a_head_for_another_host_is_detected_in_reordered_segments() -> Result<()> {
     let stage = Stage::new()?;
     let mut raw = Raw::carried(&stage)?;
     let text = request("/late", "two", &format!("Cookie: {}\r\n", "c".repeat(1500)));
@@ -107,7 +107,7 @@ fn a_head_for_another_host_is_told_when_its_segments_change_places() -> Result<(
 }
 
 #[test]
-fn a_request_for_another_host_is_told_when_it_comes_with_what_was_read_already() -> Result<()> {
+fn a_request_for_another_host_is_detected_behind_retransmitted_bytes() -> Result<()> {
     let stage = Stage::new()?;
     let mut raw = Raw::carried(&stage)?;
     let (own, other) = (request("/own", "one", ""), request("/other", "two", ""));
@@ -237,7 +237,7 @@ fn an_awaited_answer_in_fragments_ends_its_connection_and_the_next_one_is_relaye
 fn content_that_comes_before_the_endpoint_has_acknowledged_the_head_ends_no_connection() -> Result<()> {
     let late = |frame: &Frame| {
         // The SYN-ACK has index 0.
-        if !frame.forward && frame.index == 1 { Fate::Late(Duration::from_secs(1)) } else { Fate::Pass }
+        if !frame.forward && frame.index == 1 { FrameAction::Late(Duration::from_secs(1)) } else { FrameAction::Pass }
     };
     let stage = Stage::behind(Some(Box::new(late)))?;
     let mut client = stage.open()?;

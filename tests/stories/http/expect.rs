@@ -11,7 +11,7 @@ use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 const LENGTH: u64 = 1 << 20;
 
 #[test]
-fn a_body_is_sent_when_the_endpoint_wants_it_and_not_when_it_refuses() -> Result<()> {
+fn a_body_is_sent_after_a_100_and_not_after_an_error() -> Result<()> {
     let stage = Stage::new("expect", "")?;
     let folder = stage.folder("uploads")?;
     let _origin = python::server(&stage.netns, "origin", &["9001", &folder])?;

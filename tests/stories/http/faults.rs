@@ -99,7 +99,7 @@ fn ask(stage: &Stage, url: &str, arguments: &[&str]) -> Result<(i32, u16)> {
 }
 
 #[test]
-fn every_fault_of_an_endpoint_has_its_answer_and_harms_nobody_else() -> Result<()> {
+fn every_fault_of_an_endpoint_has_its_response_and_affects_no_other() -> Result<()> {
     let stage = Stage::new("faults", "")?;
     let folder = stage.folder("none")?;
     let _origin = python::server(&stage.netns, "origin", &["9001", &folder])?;

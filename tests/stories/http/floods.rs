@@ -126,7 +126,7 @@ fn p99(times: &[Duration]) -> Duration {
 }
 
 #[test]
-fn floods_harm_nobody_and_memory_stays_bounded() -> Result<()> {
+fn floods_affect_no_other_client_and_memory_stays_bounded() -> Result<()> {
     let stage = Stage::new("floods", "")?;
     let block = format!("server {{ listen {}; location / {{ return 200 {:?}; }} }}", at(9001), "still here");
     let _nginx = Nginx::with(&stage.netns, &[at(9001)], &block)?;

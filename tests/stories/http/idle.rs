@@ -81,7 +81,7 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
 /// Fewer descriptors than clients: the first clients are served; the others wait in the kernel's queue, and are
 /// accepted when some of the first have disconnected.
 #[test]
-fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Result<()> {
+fn clients_wait_while_descriptors_are_exhausted_and_none_is_rejected() -> Result<()> {
     const DESCRIPTORS: u32 = 300;
     const MANY: usize = 400;
     let stage = Stage::new("few", "")?;

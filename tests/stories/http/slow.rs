@@ -107,7 +107,7 @@ fn heads_and_hellos_that_never_end_are_given_up_while_others_are_served() -> Res
 }
 
 #[test]
-fn bodies_that_stop_and_answers_that_nobody_takes_are_given_up() -> Result<()> {
+fn stalled_bodies_and_unread_responses_time_out() -> Result<()> {
     let stage = Stage::new("stopped", &format!("  tuningOptions: {{clientTimeout: {}s}}\n", CLIENT.as_secs()))?;
     let folder = stage.folder("files")?;
     Content::new(1).send(&mut std::fs::File::create(format!("{folder}/large"))?, 64 << 20, |_| ())?;

@@ -15,7 +15,7 @@ use tests::stream::{accept, open, read_some};
 use tests::{folder, pinned, workspace};
 
 on_both_data_paths! {
-    hellos_reach_whom_they_name_and_nobody_else,
+    hellos_reach_only_the_endpoint_that_they_name,
 }
 
 /// The only host with a route.
@@ -35,7 +35,7 @@ fn at(port: u16) -> SocketAddr {
 
 /// Expected result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum ExpectedResult {
     /// The endpoint receives the bytes unchanged.
     Endpoint,
     /// The router terminates TLS: a handshake record, or an alert about parts of the hello that only an endpoint reads.
@@ -73,11 +73,11 @@ impl Stage {
     }
 
     /// Sends a file to a port of the router, and checks the result.
-    fn check(&self, port: u16, bytes: &[u8], fate: Fate) -> Result<()> {
+    fn check(&self, port: u16, bytes: &[u8], fate: ExpectedResult) -> Result<()> {
         let mut client = open(&self.netns, at(port))?;
         // The router may already have decided.
         let _ = client.write_all(bytes);
-        if fate == Fate::Endpoint {
+        if fate == ExpectedResult::Endpoint {
             let mut endpoint = accept(&self.endpoint)?;
             let mut received = vec![0; bytes.len()];
             endpoint.read_exact(&mut received)?;
@@ -85,9 +85,9 @@ impl Stage {
             return Ok(());
         }
         match (fate, answer(&mut client)?.as_slice()) {
-            (Fate::Closed, []) | (Fate::Terminated, [21 | 22, 3, 3, ..]) => {}
-            (Fate::Alert(code), [21, 3, 3, 0, 2, 2, alert]) if *alert == code => {}
-            (Fate::Status(status), [b'H', b'T', b'T', b'P', b'/', b'1', b'.', _, b' ', text @ ..])
+            (ExpectedResult::Closed, []) | (ExpectedResult::Terminated, [21 | 22, 3, 3, ..]) => {}
+            (ExpectedResult::Alert(code), [21, 3, 3, 0, 2, 2, alert]) if *alert == code => {}
+            (ExpectedResult::Status(status), [b'H', b'T', b'T', b'P', b'/', b'1', b'.', _, b' ', text @ ..])
                 if text.starts_with(status.to_string().as_bytes()) => {}
             (_, other) => bail!("the client got {:?}", String::from_utf8_lossy(other)),
         }
@@ -128,19 +128,19 @@ fn word<'o>(outcome: &'o str, key: &str) -> Option<&'o str> {
     outcome.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
 
-fn hellos_reach_whom_they_name_and_nobody_else(data_path: DataPath) -> Result<()> {
+fn hellos_reach_only_the_endpoint_that_they_name(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, folder::PASSTHROUGH)?;
     let mut reached = 0;
     for (name, bytes, outcome) in files("hello")? {
         let fate = match (word(&outcome, "name"), word(&outcome, "alert")) {
-            (Some(HOST), _) => Fate::Endpoint,
-            (Some(_), _) => Fate::Terminated,
-            (_, Some("-")) => Fate::Closed,
-            (_, Some(code)) => Fate::Alert(code.parse()?),
-            _ => Fate::Closed,
+            (Some(HOST), _) => ExpectedResult::Endpoint,
+            (Some(_), _) => ExpectedResult::Terminated,
+            (_, Some("-")) => ExpectedResult::Closed,
+            (_, Some(code)) => ExpectedResult::Alert(code.parse()?),
+            _ => ExpectedResult::Closed,
         };
         stage.check(8443, &bytes, fate).with_context(|| format!("{name}: {outcome}, {fate:?}"))?;
-        reached += u64::from(fate == Fate::Endpoint);
+        reached += u64::from(fate == ExpectedResult::Endpoint);
     }
     ensure!(reached > 20, "{reached} hellos for the route");
     if data_path == DataPath::Kernel {
@@ -168,23 +168,23 @@ fn heads_that_the_kernel_does_not_carry_are_answered_by_the_router() -> Result<(
             (Some(HOST), _, Some("origin"))
                 if word(&outcome, "len") == Some(&bytes.len().to_string()) && !is_unclear(&bytes) =>
             {
-                Fate::Endpoint
+                ExpectedResult::Endpoint
             }
             // Those reach the endpoint as well, or are rejected by the proxy.
             (Some(HOST), _, Some("origin" | "absolute")) => continue,
             // The proxy reads them as HTTP/1.1.
             _ if name.starts_with("http-12") => continue,
-            (_, _, Some("asterisk")) => Fate::Status(200),
-            (_, _, Some("authority")) => Fate::Status(405),
-            (Some("-"), _, _) => Fate::Status(400),
-            (Some(_), _, _) => Fate::Status(503),
-            (_, Some("-"), _) => Fate::Closed,
-            (_, Some(status), _) => Fate::Status(status.parse()?),
+            (_, _, Some("asterisk")) => ExpectedResult::Status(200),
+            (_, _, Some("authority")) => ExpectedResult::Status(405),
+            (Some("-"), _, _) => ExpectedResult::Status(400),
+            (Some(_), _, _) => ExpectedResult::Status(503),
+            (_, Some("-"), _) => ExpectedResult::Closed,
+            (_, Some(status), _) => ExpectedResult::Status(status.parse()?),
             // 408 after a time-out.
             _ => continue,
         };
         stage.check(8080, &bytes, fate).with_context(|| format!("{name}: {outcome}, {fate:?}"))?;
-        reached += u64::from(fate == Fate::Endpoint);
+        reached += u64::from(fate == ExpectedResult::Endpoint);
     }
     let dialed = pinned::dial_counter(&stage.sluice, DialCounter::Dialed)?;
     ensure!(dialed == reached && reached > 20, "the kernel carried {dialed} of {reached}");

@@ -11,7 +11,7 @@ use tests::hello;
 use tests::sluice::DataPath;
 use tests::steering::{Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
-use tests::wire::{Fate, Plan, noise};
+use tests::wire::{FrameAction, Plan, noise};
 
 on_both_data_paths! {
     each_early_frame_to_and_from_the_client_once_lost_doubled_and_late,
@@ -23,11 +23,11 @@ on_both_data_paths! {
 const EARLY: u32 = 8;
 
 /// Faults that each of them meets, one per connection.
-const FATES: [Fate; 4] = [
-    Fate::Lost,
-    Fate::Twice(Duration::from_millis(3)),
-    Fate::Twice(Duration::from_millis(250)),
-    Fate::Late(Duration::from_millis(30)),
+const FATES: [FrameAction; 4] = [
+    FrameAction::Lost,
+    FrameAction::Twice(Duration::from_millis(3)),
+    FrameAction::Twice(Duration::from_millis(250)),
+    FrameAction::Late(Duration::from_millis(30)),
 ];
 
 /// Number of connections to try them all.
@@ -43,14 +43,14 @@ fn one_each() -> Plan {
         let (index, rest) = (rest % EARLY, rest / EARLY);
         let singled_out = frame.forward == forward && frame.index == index;
         let fate = usize::try_from(rest).ok().and_then(|rest| FATES.get(rest));
-        fate.copied().filter(|_| singled_out).unwrap_or(Fate::Pass)
+        fate.copied().filter(|_| singled_out).unwrap_or(FrameAction::Pass)
     })
 }
 
 fn each_early_frame_to_and_from_the_client_once_lost_doubled_and_late(data_path: DataPath) -> Result<()> {
     for family in families(data_path) {
         let stage = Stage::new(data_path, Setup { front: Some(one_each()), ..Setup::new(*family) })?;
-        every_fate(&stage, Relayed::WithReason)?;
+        every_fault(&stage, Relayed::WithReason)?;
         let wire = stage.wires.0.context("a wire")?;
         ensure!(wire.faults() == u64::from(TRIES), "{} faults instead of {TRIES}", wire.faults());
         wire.cut()?;
@@ -61,7 +61,7 @@ fn each_early_frame_to_and_from_the_client_once_lost_doubled_and_late(data_path:
 fn each_early_frame_to_and_from_the_backend_once_lost_doubled_and_late(data_path: DataPath) -> Result<()> {
     for family in families(data_path) {
         let stage = Stage::new(data_path, Setup { back: Some(one_each()), ..Setup::new(*family) })?;
-        every_fate(&stage, Relayed::None)?;
+        every_fault(&stage, Relayed::None)?;
         let wire = stage.wires.1.context("a wire")?;
         ensure!(wire.faults() == u64::from(TRIES), "{} faults instead of {TRIES}", wire.faults());
         wire.cut()?;
@@ -75,7 +75,7 @@ fn families(data_path: DataPath) -> &'static [Family] {
 }
 
 /// Concurrent connections, so that their retransmission timers run in parallel.
-fn every_fate(stage: &Stage, relayed: Relayed) -> Result<()> {
+fn every_fault(stage: &Stage, relayed: Relayed) -> Result<()> {
     exchange_at_once(connect_at_once(stage, TRIES, relayed)?, LENGTH)?;
     stage.all_ended()
 }

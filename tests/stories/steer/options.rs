@@ -74,9 +74,9 @@ fn every_window_shift_on_either_side(data_path: DataPath) -> Result<()> {
             toward_router(&stage.client, FRONT, client)?;
             toward_router(&stage.backend, BACK, backend)?;
             let pair = stage.connect()?;
-            let told = told_shift(&stage.client, pair.client.local_addr()?)?;
+            let told = announced_shift(&stage.client, pair.client.local_addr()?)?;
             ensure!(told == client, "the client told the shift {told} instead of {client}");
-            let told = told_shift(&stage.backend, pair.origin.peer_addr()?)?;
+            let told = announced_shift(&stage.backend, pair.origin.peer_addr()?)?;
             ensure!(told == backend, "the backend told the shift {told} instead of {backend}");
             pair.exchange(u64::from(client) << 8 | u64::from(backend), LENGTH, LENGTH)
                 .with_context(|| format!("shifts {client} and {backend}"))?;
@@ -86,7 +86,7 @@ fn every_window_shift_on_either_side(data_path: DataPath) -> Result<()> {
 }
 
 /// The window shift that a machine announced on a connection, from `ss`; `of` is its local or its remote address.
-fn told_shift(machine: &Netns, of: SocketAddr) -> Result<u8> {
+fn announced_shift(machine: &Netns, of: SocketAddr) -> Result<u8> {
     let (address, port) = (of.ip(), of.port());
     let filter = format!("( src {address}:{port} or dst {address}:{port} )");
     let output = command::output(machine.command("ss")?.args(["-tinH", "state", "established", &filter]))?;

@@ -204,7 +204,7 @@ fn modules_are_found_where_the_compiler_finds_them() {
 }
 
 #[test]
-fn the_list_shrinks_and_grows_only_when_asked_and_with_a_reason() {
+fn the_list_shrinks_and_grows_only_on_request_and_with_a_reason() {
     let lib = ("low/src/lib.rs", "//! Low.\nmod leaf;\nmod stem;\nmod bark;\nmod root;\n");
     let leaf = ("low/src/leaf.rs", "//! Leaf.\nuse crate::stem;\n");
     let others = [("low/src/bark.rs", "//! Bark.\n"), ("low/src/root.rs", "//! Root.\n")];

@@ -13,7 +13,7 @@ fn head(line: &str, fields: &str) -> RequestHead {
 }
 
 #[test]
-fn one_way_to_tell_the_end_is_clear() {
+fn one_way_to_frame_the_content_is_clear() {
     let cases = [
         ("", Framing::Sized, 0),
         ("Content-Length: 0\r\n", Framing::Sized, 0),
@@ -82,7 +82,7 @@ fn what_readers_differ_on_is_unclear() {
 }
 
 #[test]
-fn another_protocol_is_asked_for_by_its_name() {
+fn another_protocol_is_requested_by_its_name() {
     let cases = [
         ("", UpgradeProtocol::No),
         ("Upgrade-Insecure-Requests: 1\r\nUpgrades: a\r\nUp-grade: a\r\n", UpgradeProtocol::No),

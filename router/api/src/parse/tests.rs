@@ -151,7 +151,7 @@ fn a_service_that_is_named_twice_has_its_last_weight() {
 }
 
 #[test]
-fn objects_without_a_name_or_kind_are_told_so() {
+fn objects_without_a_name_or_kind_are_rejected() {
     assert!(refusals(json!({ "kind": "Route" }))[0].starts_with("apiVersion: Required value"));
     assert!(refusals(json!("text"))[0].contains("is a text; write a mapping here"));
     let nameless = json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {} });

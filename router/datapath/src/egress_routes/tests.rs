@@ -28,7 +28,7 @@ fn a_segment_is_what_the_headers_leave_of_the_smaller_mtu() {
 }
 
 #[test]
-fn a_cache_asks_once_and_tells_what_has_changed() {
+fn a_cache_looks_up_once_and_reports_changes() {
     let asked = Cell::new(0);
     let mut cache = PathCache::new(|to: SocketAddr| {
         asked.set(asked.get() + 1);
@@ -74,7 +74,7 @@ fn a_cache_tells_when_it_knows_too_much() {
 
 /// Looks up the route to a loopback address in the namespace of the test run; changes nothing there.
 #[test]
-fn what_stands_in_the_way_of_a_dial_is_told() {
+fn obstacles_of_a_dial_are_reported() {
     let mut paths = KernelPaths::new(Netlink::open().unwrap());
     let endpoint = SocketAddr::from(([127, 0, 0, 9], 80));
     assert_eq!(paths.path(endpoint), Err(Obstacle::Interface), "nothing is attached");
@@ -93,7 +93,7 @@ fn what_stands_in_the_way_of_a_dial_is_told() {
 }
 
 #[test]
-fn each_obstacle_is_told_apart() {
+fn each_obstacle_is_distinguished() {
     use Obstacle::{Encapsulated, Interface, Ipsec, IpsecBack, IpsecDefault, NoRoute, OtherRoute, SmallMtu, Unknown};
     let rule = Obstacle::HostRule("table inet f".into());
     let all = [NoRoute, Interface, Encapsulated, Ipsec, IpsecBack, IpsecDefault, OtherRoute, SmallMtu, Unknown, rule];

@@ -62,38 +62,38 @@ fn every_state_has_its_time() {
     let moved = |last| Flow { last_ns: ago(last), ..flow(STATE_ESTABLISHED) };
     let back = |last| Some(Flow { side: SIDE_BACKEND, last_ns: ago(last), ..flow(STATE_ESTABLISHED) });
     for (name, client, backend, fate) in [
-        ("lingering", closing(9, FLOW_REPORTED, Finished), None, Fate::Keep),
-        ("lingering, not told yet", closing(9, 0, Finished), None, Fate::Keep),
-        ("lingering to the last", closing(10, FLOW_REPORTED, Finished), None, Fate::Keep),
-        ("lingered, told", closing(11, FLOW_REPORTED, Finished), None, Fate::Forget),
-        ("lingered, the ring was full", closing(11, 0, BackendReset), None, Fate::End(BackendReset)),
-        ("dialing", dialing(STATE_DIALING, 4), None, Fate::Keep),
-        ("dialing in vain", dialing(STATE_DIALING, 6), None, Fate::End(Silent)),
-        ("confirming", dialing(STATE_CONFIRMING, 14), None, Fate::Keep),
-        ("confirming in vain", dialing(STATE_CONFIRMING, 16), None, Fate::End(Silent)),
-        ("busy", moved(1), back(4000), Fate::Keep),
-        ("answering", moved(4000), back(1), Fate::Keep),
-        ("idle", moved(3601), back(3601), Fate::End(Idle)),
-        ("not idle yet", moved(3599), back(3601), Fate::Keep),
-        ("idle, half gone", moved(3601), None, Fate::End(Idle)),
-        ("just made", Flow { last_ns: 0, started_ns: ago(1), ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
-        ("given up", Flow { end: Fragmented as u8, ..moved(1) }, back(1), Fate::End(Fragmented)),
-        ("of no state", flow(77), None, Fate::Keep),
-        ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
+        ("lingering", closing(9, FLOW_REPORTED, Finished), None, FlowAction::Keep),
+        ("lingering, not told yet", closing(9, 0, Finished), None, FlowAction::Keep),
+        ("lingering to the last", closing(10, FLOW_REPORTED, Finished), None, FlowAction::Keep),
+        ("lingered, told", closing(11, FLOW_REPORTED, Finished), None, FlowAction::Forget),
+        ("lingered, the ring was full", closing(11, 0, BackendReset), None, FlowAction::End(BackendReset)),
+        ("dialing", dialing(STATE_DIALING, 4), None, FlowAction::Keep),
+        ("dialing in vain", dialing(STATE_DIALING, 6), None, FlowAction::End(Silent)),
+        ("confirming", dialing(STATE_CONFIRMING, 14), None, FlowAction::Keep),
+        ("confirming in vain", dialing(STATE_CONFIRMING, 16), None, FlowAction::End(Silent)),
+        ("busy", moved(1), back(4000), FlowAction::Keep),
+        ("answering", moved(4000), back(1), FlowAction::Keep),
+        ("idle", moved(3601), back(3601), FlowAction::End(Idle)),
+        ("not idle yet", moved(3599), back(3601), FlowAction::Keep),
+        ("idle, half gone", moved(3601), None, FlowAction::End(Idle)),
+        ("just made", Flow { last_ns: 0, started_ns: ago(1), ..flow(STATE_ESTABLISHED) }, None, FlowAction::Keep),
+        ("given up", Flow { end: Fragmented as u8, ..moved(1) }, back(1), FlowAction::End(Fragmented)),
+        ("of no state", flow(77), None, FlowAction::Keep),
+        ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, FlowAction::Keep),
     ] {
         assert_eq!(judge(&client, backend.as_ref(), NOW, IDLE), fate, "{name}");
         // If the backend's entry is not read, the result is the same.
-        assert!(fate == Fate::Keep || wants_backend(&client, NOW, IDLE), "{name}");
+        assert!(fate == FlowAction::Keep || needs_backend(&client, NOW, IDLE), "{name}");
     }
 }
 
 #[test]
 fn a_routes_own_timeout_counts() {
     let client = Flow { last_ns: ago(61), ..flow(STATE_ESTABLISHED) };
-    assert!(wants_backend(&client, NOW, Duration::from_secs(60)));
-    assert!(!wants_backend(&client, NOW, Duration::from_secs(62)), "whatever the other direction says, it stays");
-    assert_eq!(judge(&client, None, NOW, Duration::from_secs(60)), Fate::End(FlowEndReason::Idle));
-    assert_eq!(judge(&client, None, NOW, Duration::from_secs(62)), Fate::Keep);
+    assert!(needs_backend(&client, NOW, Duration::from_secs(60)));
+    assert!(!needs_backend(&client, NOW, Duration::from_secs(62)), "whatever the other direction says, it stays");
+    assert_eq!(judge(&client, None, NOW, Duration::from_secs(60)), FlowAction::End(FlowEndReason::Idle));
+    assert_eq!(judge(&client, None, NOW, Duration::from_secs(62)), FlowAction::Keep);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn what_lives_is_due_when_it_is_judged_to_end() {
     for state in [STATE_DIALING, STATE_CONFIRMING, STATE_ESTABLISHED] {
         let client = flow(state);
         let due = due(&client, IDLE).expect("it lives");
-        assert_eq!(judge(&client, None, due, IDLE), Fate::Keep, "{}", super::state(state));
-        assert_ne!(judge(&client, None, due + moment, IDLE), Fate::Keep, "{}", super::state(state));
+        assert_eq!(judge(&client, None, due, IDLE), FlowAction::Keep, "{}", super::state(state));
+        assert_ne!(judge(&client, None, due + moment, IDLE), FlowAction::Keep, "{}", super::state(state));
     }
     assert_eq!(due(&flow(STATE_CLOSING), IDLE), None);
 }
@@ -135,7 +135,7 @@ fn only_what_is_old_can_have_lost_its_other_direction() {
 }
 
 #[test]
-fn an_entry_goes_by_itself_when_its_end_was_told_and_it_has_lingered() {
+fn an_entry_is_deleted_after_its_end_was_reported_and_it_has_lingered() {
     let closed = Flow { ended_ns: ago(11), own: FLOW_REPORTED, ..flow(STATE_CLOSING) };
     assert!(has_lingered(&closed, NOW));
     assert!(!has_lingered(&Flow { ended_ns: ago(10), ..closed }, NOW));

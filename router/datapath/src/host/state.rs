@@ -40,7 +40,7 @@ impl HostState {
         if self.policies.block_by_default() {
             return Some(AgentAlone::IpsecDefault);
         }
-        if self.routing.tell_answers_apart(listener) {
+        if self.routing.distinguish_answers(listener) {
             return Some(AgentAlone::OtherRoute);
         }
         self.firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)

@@ -71,7 +71,7 @@ pub struct HostReport {
 #[derive(Debug)]
 pub struct HostWatch {
     orders: mpsc::Sender<WatchRequest>,
-    told: mpsc::Receiver<WatchReply>,
+    replies: mpsc::Receiver<WatchReply>,
     come: Arc<Notify>,
 }
 
@@ -81,7 +81,7 @@ impl HostWatch {
     /// # Errors
     /// The system calls'.
     pub fn start(firewall: HostFirewall, flows: MapWalk<FlowKey, Flow>) -> io::Result<HostWatch> {
-        let ((orders, next), (tell, told)) = (mpsc::channel(), mpsc::channel());
+        let ((orders, next), (reply, replies)) = (mpsc::channel(), mpsc::channel());
         let come = Arc::new(Notify::new());
         let mut looker = Looker {
             firewall: (firewall == HostFirewall::Respect).then(netfilter::RulesetWatch::default),
@@ -91,13 +91,13 @@ impl HostWatch {
         let notify = Arc::clone(&come);
         thread::Builder::new().name("host".to_owned()).spawn(move || {
             while let Ok(order) = next.recv() {
-                if tell.send(looker.follow(order)).is_err() {
+                if reply.send(looker.follow(order)).is_err() {
                     return;
                 }
                 notify.notify_one();
             }
         })?;
-        Ok(HostWatch { orders, told, come })
+        Ok(HostWatch { orders, replies, come })
     }
 
     /// Sends an order. Each has one result.
@@ -108,14 +108,14 @@ impl HostWatch {
 
     /// Blocks until the next result; `None` if the thread has ended.
     pub fn wait(&self) -> Option<WatchReply> {
-        self.told.recv().ok()
+        self.replies.recv().ok()
     }
 
     /// Waits for the next result.
-    pub async fn told(&self) -> WatchReply {
+    pub async fn reply(&self) -> WatchReply {
         loop {
-            match self.told.try_recv() {
-                Ok(told) => return told,
+            match self.replies.try_recv() {
+                Ok(reply) => return reply,
                 Err(mpsc::TryRecvError::Empty) => self.come.notified().await,
                 Err(mpsc::TryRecvError::Disconnected) => std::future::pending().await,
             }

@@ -256,7 +256,7 @@ fn lowering_the_changes_gives_what_lowering_the_whole_does() {
 }
 
 #[test]
-fn clear_text_that_nobody_need_read_is_told_from_what_somebody_must() {
+fn clear_text_is_steered_only_if_no_request_needs_parsing() {
     let never = || {
         json!({
             "haproxy.router.openshift.io/set-forwarded-headers": "never",
@@ -314,7 +314,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
             terminated: Default::default(),
             cleartext: Default::default(),
             certificate: None,
-            site: None,
+            rules: None,
         })]);
         let mut ids = RouteIds::default();
         ids.assign(&table);
@@ -333,7 +333,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
 }
 
 #[test]
-fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
+fn host_rules_have_an_exact_name_in_all_maps_and_a_wider_host_in_none() {
     use router_model::kind::Kind;
     use router_model::names::Hostname;
     use router_model::object::{ObjectKey, ObjectRef};
@@ -362,9 +362,9 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
         let route = crate::testing::route(&[(1, &[8443])]);
         Arc::new(ResolvedRoute { id, host, kind, ..route })
     };
-    let site = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {
+    let host_rules = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "store") };
-        let site = HostRules {
+        let host_rules = HostRules {
             owner,
             listener: "Gateway shop/g#l".into(),
             cleartext_listener: None,
@@ -379,7 +379,7 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
             terminated,
             cleartext,
             certificate: None,
-            site: Some(Box::new(site)),
+            rules: Some(Box::new(host_rules)),
         })
     };
     let exact = HostMatch::Exact(name("tls.w.test"));
@@ -388,10 +388,10 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     router.routes.extend([&narrow, &broad].map(|route| (route.id.clone(), Arc::clone(route))));
     table.endpoints = crate::testing::endpoints(&narrow);
     let hosts = vec![
-        site(HostMatch::Exact(name("site.w.test")), None),
-        site(exact, Some(narrow)),
-        site(wide, Some(broad)),
-        site(HostMatch::Any, None),
+        host_rules(HostMatch::Exact(name("site.w.test")), None),
+        host_rules(exact, Some(narrow)),
+        host_rules(wide, Some(broad)),
+        host_rules(HostMatch::Any, None),
     ];
     router.hosts.extend(hosts);
     routers.push(Arc::new(router));

@@ -175,7 +175,7 @@ fn a_wildcard_is_not_written_while_a_name_below_it_cannot_be() {
 }
 
 #[test]
-fn a_wildcard_that_cannot_be_taken_out_is_told() {
+fn a_wildcard_that_cannot_be_removed_is_an_error() {
     let entry = HostEntry { route: 1, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
     let key = |host: &str| (RouteMap::HttpBe, 1, host.to_owned());
     let mut maps = FaultyMaps::default();

@@ -18,7 +18,7 @@ const STEPS: u32 = 200_000;
 
 /// The effects of rules that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum EffectFilter {
     /// Any effect on a packet.
     Anything,
     /// Whether it is delivered to another destination than its own, or with another source.
@@ -73,10 +73,10 @@ pub fn pass(
     hook: Hook,
     packet: &RulePacket,
     state: PacketState,
-    asked: Asked,
+    effects: EffectFilter,
 ) -> Result<PacketState, Harm> {
     // For a packet that does not pass, nothing more is examined.
-    Ok(PacketWalk::new(rules, hook, packet, asked).lead(state)?.unwrap_or(state))
+    Ok(PacketWalk::new(rules, hook, packet, effects).lead(state)?.unwrap_or(state))
 }
 
 /// The same for the question whether a packet is lost.
@@ -84,7 +84,7 @@ pub fn pass(
 /// # Errors
 /// The loss, if it is certain, with the last of the rules that may have caused it.
 pub fn arrive(rules: &Ruleset, hook: Hook, packet: &RulePacket, state: PacketState) -> Result<PacketState, Loss> {
-    let mut walk = PacketWalk::new(rules, hook, packet, Asked::Lost);
+    let mut walk = PacketWalk::new(rules, hook, packet, EffectFilter::Lost);
     match walk.lead(state) {
         Ok(Some(state)) => Ok(state),
         Ok(None) => Err(walk.loss.unwrap_or_else(|| Loss { why: "a rule drops packets".into(), rejected: false })),
@@ -104,7 +104,7 @@ fn place(chain: &Chain) -> String {
 
 /// The exits of a chain, each with the packet's known state there; `None` if it does not take that exit.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ways {
+struct ChainExits {
     /// At the chain's end, or by `return`.
     falls: Option<PacketState>,
     /// By a verdict that ends the base chain.
@@ -123,7 +123,7 @@ pub struct PacketWalk<'a> {
     pub(super) rules: &'a Ruleset,
     hook: Hook,
     pub(super) packet: &'a RulePacket,
-    asked: Asked,
+    effects: EffectFilter,
     steps: u32,
     /// A changed mark causes another route look-up.
     routes: bool,
@@ -140,13 +140,13 @@ enum Next {
 }
 
 impl<'a> PacketWalk<'a> {
-    fn new(rules: &'a Ruleset, hook: Hook, packet: &'a RulePacket, asked: Asked) -> PacketWalk<'a> {
-        PacketWalk { rules, hook, packet, asked, steps: STEPS, routes: false, loss: None }
+    fn new(rules: &'a Ruleset, hook: Hook, packet: &'a RulePacket, effects: EffectFilter) -> PacketWalk<'a> {
+        PacketWalk { rules, hook, packet, effects, steps: STEPS, routes: false, loss: None }
     }
 
     /// True if conditions that hold at this moment suffice.
     pub(super) fn now(&self) -> bool {
-        self.asked == Asked::Lost
+        self.effects == EffectFilter::Lost
     }
 
     /// The packet's known state after all base chains; `None` if it does not get there.
@@ -155,7 +155,7 @@ impl<'a> PacketWalk<'a> {
         for at in &rules.bases {
             let chain = &rules.chains[*at];
             let Some(base) = chain.base.as_ref().filter(|base| base.hook == self.hook) else { continue };
-            let idle = chain.inert && !base.drops || chain.plain && self.asked == Asked::Diverted;
+            let idle = chain.inert && !base.drops || chain.plain && self.effects == EffectFilter::Diverted;
             if idle || !chain.family.sees(self.packet.v6) || !self.comes_to(base, state) {
                 continue;
             }
@@ -163,7 +163,7 @@ impl<'a> PacketWalk<'a> {
             let after = self.chain(chain, state, 0)?;
             if base.drops && after.falls.is_some() {
                 let why = said(format_args!("the policy of {} may drop packets", place(chain)));
-                if self.asked == Asked::Anything {
+                if self.effects == EffectFilter::Anything {
                     return Err(why);
                 }
                 self.loss = Some(Loss { why, rejected: false });
@@ -194,8 +194,8 @@ impl<'a> PacketWalk<'a> {
         }
     }
 
-    fn chain(&mut self, chain: &Chain, state: PacketState, depth: usize) -> Result<Ways, Harm> {
-        let mut ways = Ways::default();
+    fn chain(&mut self, chain: &Chain, state: PacketState, depth: usize) -> Result<ChainExits, Harm> {
+        let mut ways = ChainExits::default();
         let mut state = state;
         // Unknown at first: rules load the values that they compare.
         let mut registers = Registers::new();
@@ -236,7 +236,7 @@ impl<'a> PacketWalk<'a> {
         &mut self,
         (chain, rule): (&Chain, &NftRule),
         before: PacketState,
-        ways: &mut Ways,
+        ways: &mut ChainExits,
         registers: &mut Registers,
         depth: usize,
     ) -> Result<Next, Harm> {
@@ -314,10 +314,10 @@ impl<'a> PacketWalk<'a> {
         rule: &NftRule,
         verdict: RuleVerdict,
         state: PacketState,
-        ways: &mut Ways,
+        ways: &mut ChainExits,
         depth: usize,
     ) -> Result<Option<PacketState>, Harm> {
-        let everything = self.asked == Asked::Anything;
+        let everything = self.effects == EffectFilter::Anything;
         match verdict {
             RuleVerdict::Continue => return Ok(Some(state)),
             RuleVerdict::Accept => ways.accepted = either(ways.accepted, Some(state)),
@@ -340,7 +340,7 @@ impl<'a> PacketWalk<'a> {
     }
 
     fn mark(&self, chain: &Chain, rule: &NftRule, state: &mut PacketState, mark: KnownBits) -> Result<(), Harm> {
-        if self.routes && self.asked == Asked::Anything && mark != state.mark {
+        if self.routes && self.effects == EffectFilter::Anything && mark != state.mark {
             return Err(self.harm(chain, rule, "mark for other routes packets"));
         }
         state.mark = mark;
@@ -349,7 +349,7 @@ impl<'a> PacketWalk<'a> {
 
     /// Records that no packet continues after a rule.
     fn lose(&mut self, chain: &Chain, rule: &NftRule, rejected: bool) {
-        if self.asked == Asked::Lost {
+        if self.effects == EffectFilter::Lost {
             let why = self.harm(chain, rule, if rejected { "reject packets" } else { "drop packets" });
             self.loss = Some(Loss { why, rejected });
         }
@@ -357,7 +357,7 @@ impl<'a> PacketWalk<'a> {
 
     fn effect(&self, chain: &Chain, rule: &NftRule, effect: &Effect) -> Result<(), Harm> {
         let diverts = matches!(effect, Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_));
-        if self.asked == Asked::Lost || self.asked == Asked::Diverted && !diverts {
+        if self.effects == EffectFilter::Lost || self.effects == EffectFilter::Diverted && !diverts {
             return Ok(());
         }
         Err(match effect {

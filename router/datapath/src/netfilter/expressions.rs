@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_marks_connections_is_noticed() {
+    fn rules_that_mark_connections_are_noticed() {
         assert!(marks_connections(&step("ct", &[word(2, 3), word(4, 1)])));
         assert!(!marks_connections(&step("ct", &[word(2, 3), word(1, 1)])));
         assert!(marks_connections(&step("target", &[attribute(1, b"CONNMARK\0")])));

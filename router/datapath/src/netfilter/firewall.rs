@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::netfilter::evaluation::{Asked, Harm, Loss, PacketState, arrive, pass};
+use crate::netfilter::evaluation::{EffectFilter, Harm, Loss, PacketState, arrive, pass};
 use crate::netfilter::packet::{AddressClass, Device, Interface, RulePacket, SegmentKind, Tracked, class};
 use crate::netfilter::rules::{Hook, Ruleset};
 
@@ -152,7 +152,7 @@ fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
     for (hooks, packet) in [(BACK, outside), (&[Hook::Output][..], inside)] {
         let mut state = PacketState::of(&packet);
         for hook in hooks {
-            state = pass(rules, *hook, &packet, state, Asked::Diverted).map_err(to)?;
+            state = pass(rules, *hook, &packet, state, EffectFilter::Diverted).map_err(to)?;
         }
     }
     Ok(())
@@ -188,7 +188,7 @@ fn judge_leg(rules: &Ruleset, leg: Leg, link: Interface, theirs: AddressClass) -
 fn through(rules: &Ruleset, hooks: &[Hook], packet: &RulePacket) -> Result<PacketState, Harm> {
     let mut state = PacketState::of(packet);
     for hook in hooks {
-        state = pass(rules, *hook, packet, state, Asked::Anything)?;
+        state = pass(rules, *hook, packet, state, EffectFilter::Anything)?;
     }
     Ok(state)
 }

@@ -42,7 +42,7 @@ impl RuleIndex {
     /// An index by the field of which the rules require most values.
     pub fn of(rules: &[NftRule]) -> RuleIndex {
         let count = rules.len() as u32;
-        let wants: Vec<Vec<(Field, Box<[u8]>)>> = rules.iter().map(wants).collect();
+        let wants: Vec<Vec<(Field, Box<[u8]>)>> = rules.iter().map(required_values).collect();
         let mut values = BTreeMap::<Field, BTreeSet<&[u8]>>::new();
         wants.iter().flatten().for_each(|(field, value)| _ = values.entry(*field).or_default().insert(value));
         let counts = values.into_iter().map(|(field, values)| (field, values.len()));
@@ -90,7 +90,7 @@ impl Iterator for Merged<'_> {
 }
 
 /// The values that a rule requires before it has any effect.
-fn wants(rule: &NftRule) -> Vec<(Field, Box<[u8]>)> {
+fn required_values(rule: &NftRule) -> Vec<(Field, Box<[u8]>)> {
     let mut wants = Vec::new();
     let mut last = None;
     for expression in &rule.expressions {

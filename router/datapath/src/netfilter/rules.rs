@@ -140,7 +140,7 @@ impl Ruleset {
     }
 
     /// Indices of the ipsets that rules look up.
-    pub fn asked_ipsets(&self) -> BTreeSet<u16> {
+    pub fn used_ipsets(&self) -> BTreeSet<u16> {
         let rules = self.chains.iter().flat_map(|chain| &chain.rules);
         let expressions = rules.flat_map(|rule| &rule.expressions);
         let index = |expression: &NftExpression| match expression {

@@ -72,7 +72,7 @@ impl RulesetWatch {
         let begin = Instant::now();
         let (rules, generation) = match reader.read()? {
             Some(RulesetSnapshot { mut rules, generation }) => {
-                rules.ipsets = reader.ipsets(rules.asked_ipsets())?;
+                rules.ipsets = reader.ipsets(rules.used_ipsets())?;
                 (rules, Some(generation))
             }
             None => (Ruleset::default(), None),

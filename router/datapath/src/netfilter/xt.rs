@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_nobody_knows_counts() {
+    fn an_unknown_target_counts() {
         assert_eq!(read_target("LOG", 0, &[]), NftExpression::Nothing);
         assert_eq!(read_target("MASQUERADE", 0, &[]), NftExpression::Effect(Effect::Translate));
         assert!(

@@ -61,7 +61,7 @@ impl RoutingRules {
     }
 
     /// True if a rule may route packets from an address to another by their source port, which is not known in advance.
-    pub fn tell_source_ports_apart(&self, from: IpAddr, to: IpAddr) -> bool {
+    pub fn distinguish_source_ports(&self, from: IpAddr, to: IpAddr) -> bool {
         let mut of_ports = self.0.iter().filter(|rule| rule.source_ports.is_some());
         let from = SocketAddr::new(from, 0);
         of_ports.any(|rule| rule.may_be_from(from) && (rule.inverted || covers(rule.destination, to)))
@@ -69,7 +69,7 @@ impl RoutingRules {
 
     /// True if a rule may route a listener's answers by properties that the kernel programs' look-up does not have:
     /// ports, and the packet's mark, which differs.
-    pub fn tell_answers_apart(&self, listener: SocketAddr) -> bool {
+    pub fn distinguish_answers(&self, listener: SocketAddr) -> bool {
         let of_more =
             |rule: &&RoutingRule| rule.source_ports.is_some() || rule.destination_ports.is_some() || rule.marks;
         self.0.iter().filter(of_more).any(|rule| rule.may_be_from(listener))
@@ -191,16 +191,16 @@ mod tests {
                 range(SOURCE_PORTS, 8443, 8444),
             ],
         );
-        assert!(rules.tell_source_ports_apart(address("10.1.2.3"), address("10.0.2.9")));
-        assert!(!rules.tell_source_ports_apart(address("10.1.2.3"), address("10.0.3.9")));
-        assert!(!rules.tell_source_ports_apart(address("10.2.2.3"), address("10.0.2.9")));
-        assert!(!rules.tell_source_ports_apart(address("fd00::1"), address("fd00::2")));
-        assert!(rules.tell_answers_apart(SocketAddr::new(address("10.1.2.3"), 8443)));
-        assert!(!rules.tell_answers_apart(SocketAddr::new(address("10.1.2.3"), 8445)));
+        assert!(rules.distinguish_source_ports(address("10.1.2.3"), address("10.0.2.9")));
+        assert!(!rules.distinguish_source_ports(address("10.1.2.3"), address("10.0.3.9")));
+        assert!(!rules.distinguish_source_ports(address("10.2.2.3"), address("10.0.2.9")));
+        assert!(!rules.distinguish_source_ports(address("fd00::1"), address("fd00::2")));
+        assert!(rules.distinguish_answers(SocketAddr::new(address("10.1.2.3"), 8443)));
+        assert!(!rules.distinguish_answers(SocketAddr::new(address("10.1.2.3"), 8445)));
         let others = of(libc::AF_INET, [0, 0], INVERT, &[range(SOURCE_PORTS, 1, 2)]);
-        assert!(others.tell_answers_apart(SocketAddr::new(address("10.1.2.3"), 8445)));
+        assert!(others.distinguish_answers(SocketAddr::new(address("10.1.2.3"), 8445)));
         let of_udp = of(libc::AF_INET6, [0, 0], 0, &[attribute(PROTOCOL, &[17]), range(SOURCE_PORTS, 1, 9999)]);
-        assert!(!of_udp.tell_answers_apart(SocketAddr::new(address("fd00::1"), 8443)));
+        assert!(!of_udp.distinguish_answers(SocketAddr::new(address("fd00::1"), 8443)));
     }
 
     #[test]

@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn the_agent_is_told_of_dials_where_it_needs_the_name() {
+fn the_agent_gets_dial_events_where_it_needs_the_name() {
     let mut pools = pools(&all_ways());
     let any = || HostMatch::Wildcard(Hostname::parse("w.test").unwrap());
     put(&mut pools, 1, &route(&[(1, &[1])]));

@@ -202,8 +202,8 @@ impl ReconcilerState {
     }
 
     /// Waits for the next result of an inspection.
-    pub async fn told(&self) -> WatchReply {
-        self.watch.told().await
+    pub async fn reply(&self) -> WatchReply {
+        self.watch.reply().await
     }
 
     /// Applies the result of an inspection. True if the host treats packets differently than before.

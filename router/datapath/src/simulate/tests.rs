@@ -67,7 +67,7 @@ fn routes() -> impl Strategy<Value = Value> {
 }
 
 /// A host of a kind that is served by rules, or passed through.
-fn sites() -> impl Strategy<Value = VirtualHost> {
+fn other_hosts() -> impl Strategy<Value = VirtualHost> {
     let name = |text: &str| Hostname::parse(text).unwrap();
     let host = prop_oneof![
         4 => (0..HOSTS.len()).prop_map(move |at| HostMatch::Exact(name(HOSTS[at]))),
@@ -100,7 +100,7 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
                 rules: if tls { rules() } else { [].into() },
                 tcp: None,
             };
-            let site = HostRules {
+            let host_rules = HostRules {
                 owner: ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") },
                 listener: "Gateway ns/g#l".into(),
                 cleartext_listener: None,
@@ -113,13 +113,13 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
                 terminated: Default::default(),
                 cleartext: Default::default(),
                 certificate: None,
-                site: (!(passed && bare)).then(|| Box::new(site)),
+                rules: (!(passed && bare)).then(|| Box::new(host_rules)),
             }
         },
     )
 }
 
-fn table(routes: Vec<Value>, sites: Vec<VirtualHost>) -> Arc<RouterTable> {
+fn table(routes: Vec<Value>, hosts: Vec<VirtualHost>) -> Arc<RouterTable> {
     let controller = json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
         "metadata": {"namespace": "openshift-ingress-operator", "name": "default"},
         "spec": {"routeAdmission": {"wildcardPolicy": "WildcardsAllowed"}}});
@@ -133,16 +133,16 @@ fn table(routes: Vec<Value>, sites: Vec<VirtualHost>) -> Arc<RouterTable> {
     }
     let mut routers = translate(&resources, &Settings::default()).table.routers;
     let mut router = Arc::into_inner(routers.remove(0)).expect("nobody else has it");
-    let passed = sites.iter().filter_map(|host| host.passthrough.clone());
+    let passed = hosts.iter().filter_map(|host| host.passthrough.clone());
     router.routes.extend(passed.map(|route| (route.id.clone(), route)).collect::<Vec<_>>());
-    router.hosts.extend(sites.into_iter().map(Arc::new).collect());
+    router.hosts.extend(hosts.into_iter().map(Arc::new).collect());
     Arc::new(router)
 }
 
 proptest! {
     #[test]
-    fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12), sites in vec(sites(), 0..6)) {
-        let router = table(routes, sites);
+    fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12), hosts in vec(other_hosts(), 0..6)) {
+        let router = table(routes, hosts);
         let whole = RoutingTable { revision: 1, routers: vec![Arc::clone(&router)], ..RoutingTable::default() };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
@@ -157,7 +157,7 @@ proptest! {
                 // The maps have no wider hosts: connections to these go up as unknown.
                 let is_lowered = |host: &HostMatch| matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_));
                 let decided = router.candidates(&host).find(|host| {
-                    host.passthrough.is_some() || !host.terminated.is_empty() || host.site.is_some()
+                    host.passthrough.is_some() || !host.terminated.is_empty() || host.rules.is_some()
                 });
                 match (decided, router.match_sni(Some(&host))) {
                     (Some(host), SniMatch::Passthrough(route)) if is_lowered(&host.host) => {

@@ -106,7 +106,7 @@ fn roots_are_loaded_once_and_refused_when_there_are_none() {
 }
 
 #[test]
-fn what_nobody_holds_is_forgotten() {
+fn unreferenced_certificates_are_dropped() {
     let mut cache = MaterialCache::new();
     for i in 0..100 {
         let ca = ca(&format!("CA {i}"));

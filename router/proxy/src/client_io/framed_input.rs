@@ -48,7 +48,7 @@ pub struct FramedInput {
     /// Nothing more is passed on.
     closed: bool,
     /// The last read found nothing, so the reader's waker is registered.
-    told: bool,
+    waker_registered: bool,
     /// Whether a connection without a request is answered.
     answer_empty: bool,
 }
@@ -66,7 +66,7 @@ impl FramedInput {
             broken: None,
             ended: false,
             closed: false,
-            told: false,
+            waker_registered: false,
             answer_empty,
         }
     }
@@ -88,8 +88,8 @@ impl FramedInput {
     }
 
     /// Whether the reader's waker is registered.
-    pub fn will_be_told(&self) -> bool {
-        self.told
+    pub fn has_waker(&self) -> bool {
+        self.waker_registered
             && self.gate.at_head()
             && self.held().is_empty()
             && self.broken.is_none()
@@ -297,7 +297,7 @@ impl FramedInput {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = inner.poll_read(cx, buf);
-        self.told = polled.is_pending();
+        self.waker_registered = polled.is_pending();
         polled
     }
 

@@ -13,7 +13,7 @@ const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
 fn with_hints() -> (ClientIo<DuplexStream>, DuplexStream) {
     let clock = Arc::new(ConnectionState::default());
     let turn = clock.interim.begin();
-    turn.listener().hear(Response::builder().status(StatusCode::EARLY_HINTS).body(()).unwrap());
+    turn.listener().send(Response::builder().status(StatusCode::EARLY_HINTS).body(()).unwrap());
     let mut cx = Context::from_waker(noop_waker_ref());
     assert!(clock.interim.poll_with(&mut cx, |_| Poll::<()>::Pending, |_| HINTS.to_vec()).is_pending());
     let (stream, client) = duplex(5);
@@ -57,7 +57,7 @@ async fn nothing_comes_between_the_bytes_of_an_interim_response() {
 }
 
 #[tokio::test]
-async fn who_floods_is_told_behind_the_frame_that_has_begun() {
+async fn a_flooding_client_gets_goaway_behind_the_current_frame() {
     let (stream, client) = duplex(5);
     let clock = Arc::new(ConnectionState::default());
     let mut io = ClientIo::new(stream, false, Arc::clone(&clock), ClientLimits::of(&RouterPolicy::default()));

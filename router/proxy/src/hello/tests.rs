@@ -16,7 +16,7 @@ async fn ended(end: impl FnOnce(TcpStream)) -> HelloFailure {
 }
 
 #[tokio::test]
-async fn a_reset_is_told_from_an_end() {
+async fn a_reset_is_distinguished_from_an_end() {
     assert_eq!(ended(drop).await, HelloFailure::Closed);
     let reset = |client: TcpStream| socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
     assert_eq!(ended(reset).await, HelloFailure::Reset);

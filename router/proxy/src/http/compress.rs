@@ -51,7 +51,7 @@ pub fn accepts_gzip(request: &request::Parts) -> bool {
 }
 
 /// Whether to compress a response, by the router's media types. `length`: length of its body, if known.
-pub fn is_worth_it(types: &[Arc<str>], response: &response::Parts, length: Option<u64>) -> bool {
+pub fn is_compressible(types: &[Arc<str>], response: &response::Parts, length: Option<u64>) -> bool {
     let headers = &response.headers;
     let has_content = response.status != StatusCode::PARTIAL_CONTENT
         && response.status != StatusCode::NO_CONTENT
@@ -74,11 +74,11 @@ fn is_type(written: &HeaderValue, wanted: &str) -> bool {
 }
 
 /// Adjusts a response's fields for compression: its entity tag becomes weak, because the bytes differ.
-fn tell(headers: &mut HeaderMap) {
+fn set_fields(headers: &mut HeaderMap) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.remove(CONTENT_LENGTH);
     headers.remove(ACCEPT_RANGES);
-    tell_vary(headers);
+    add_vary(headers);
     let weak = headers.get(ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/"));
     let weak = weak.and_then(|tag| HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok());
     if let Some(weak) = weak {
@@ -87,9 +87,9 @@ fn tell(headers: &mut HeaderMap) {
 }
 
 /// Adds `Vary: Accept-Encoding`, also to responses that are not compressed.
-pub fn tell_vary(headers: &mut HeaderMap) {
-    let told = headers.get_all(VARY).iter().any(|vary| has_token(vary, "accept-encoding") || has_token(vary, "*"));
-    if !told {
+pub fn add_vary(headers: &mut HeaderMap) {
+    let varies = headers.get_all(VARY).iter().any(|vary| has_token(vary, "accept-encoding") || has_token(vary, "*"));
+    if !varies {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
     }
 }
@@ -107,7 +107,7 @@ impl<B> MaybeGzip<B> {
     /// Compresses a body and adjusts the response's fields, if the limit of concurrent responses permits.
     pub fn compress(headers: &mut HeaderMap, body: B) -> Self {
         let Some(place) = GzipPermit::take() else { return MaybeGzip::Plain(body) };
-        tell(headers);
+        set_fields(headers);
         let encoder = Some(GzEncoder::new(Vec::with_capacity(CHUNK), Compression::fast()));
         MaybeGzip::Gzip(Box::new(Gzip { body, encoder, has_unsent: false, trailers: None, _place: place }))
     }

@@ -28,7 +28,7 @@ pub struct Connection {
     /// State shared with the byte stream.
     pub clock: Arc<ConnectionState>,
     /// Values of forwarding header fields for this connection.
-    pub told: ForwardedValues,
+    pub forwarded: ForwardedValues,
     /// The first host that a request named.
     pub first_host: FirstHost,
     /// Timer for its requests; HTTP/1 has one request at a time.
@@ -46,11 +46,11 @@ impl Connection {
         tls: Option<ConnectionTls>,
         seats: Permits,
     ) -> Self {
-        let (clock, told) = (Arc::new(ConnectionState::new(seats)), ForwardedValues::of(client.ip(), listener));
+        let (clock, forwarded) = (Arc::new(ConnectionState::new(seats)), ForwardedValues::of(client.ip(), listener));
         // A reference count of its own, because each request clones it and other threads clone theirs.
         let router = RouterName((*router.0).into());
         let (first_host, timer, private) = (FirstHost::default(), TaskTimer::default(), Private::default());
-        Connection { router, client, listener, tls, clock, told, first_host, timer, private }
+        Connection { router, client, listener, tls, clock, forwarded, first_host, timer, private }
     }
 
     /// The client's certificate in DER.

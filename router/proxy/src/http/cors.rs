@@ -45,14 +45,14 @@ impl CorsGrant {
     }
 
     /// Sets the CORS fields of a response; those of the endpoint are removed.
-    pub fn tell(&self, response: &mut HeaderMap) {
+    pub fn set_fields(&self, response: &mut HeaderMap) {
         for name in [ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_EXPOSE_HEADERS] {
             response.remove(name);
         }
         if !is_for_all(&self.cors) {
             response.append(VARY, HeaderValue::from_static("Origin"));
         }
-        if !self.tell_origin(response) {
+        if !self.set_origin(response) {
             return;
         }
         // With credentials, browsers treat `*` as a literal name.
@@ -68,7 +68,7 @@ impl CorsGrant {
         let headers = response.headers_mut();
         let vary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
         headers.insert(VARY, HeaderValue::from_static(vary));
-        if !self.tell_origin(headers) {
+        if !self.set_origin(headers) {
             return response;
         }
         let wanted = |name: HeaderName| request.get(name).cloned();
@@ -85,7 +85,7 @@ impl CorsGrant {
         response
     }
 
-    fn tell_origin(&self, response: &mut HeaderMap) -> bool {
+    fn set_origin(&self, response: &mut HeaderMap) -> bool {
         let Some(origin) = &self.allowed else { return false };
         response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         if self.cors.credentials {

@@ -82,7 +82,7 @@ pub fn decide(
     }
     let tls = connection.tls.as_ref().map(|tls| ViaTls {
         sni: tls.sni.as_ref(),
-        asks_the_same: asks_the_same(router, tls),
+        has_same_client_policy: has_same_client_policy(router, tls),
         admitted: tls.admitted,
         is_newest: tls.is_newest,
     });
@@ -131,7 +131,7 @@ fn is_steerable(router: &ServedRouter, route: &ResolvedRoute) -> bool {
 }
 
 /// Whether the client certificate policy is still that of the connection's handshake.
-fn asks_the_same(router: &ServedRouter, tls: &ConnectionTls) -> bool {
+fn has_same_client_policy(router: &ServedRouter, tls: &ConnectionTls) -> bool {
     router.tls.as_ref().is_some_and(|now| match (&now.client_auth, &tls.client_auth) {
         (None, None) => true,
         (Some(now), Some(then)) => Arc::ptr_eq(now, then),

@@ -52,7 +52,7 @@ impl Destination<'_> {
     }
 
     /// Awaits an endpoint's response, and passes interim ones to the client meanwhile.
-    pub async fn tell_meanwhile<A: Future>(
+    pub async fn forward_interim<A: Future>(
         &self,
         mut answer: Pin<&mut A>,
         connection: &Connection,

@@ -60,7 +60,7 @@ struct Exchange<'r> {
     /// The fields before a backend's modifiers, if any backend has modifiers.
     unmodified: Option<Box<HeaderMap>>,
     upload: Option<Arc<UploadState>>,
-    asked: Option<RequestedUpgrade>,
+    requested: Option<RequestedUpgrade>,
     times: Deadlines,
     /// Remaining time for connecting, shared by all endpoints until the request is sent again.
     left: Duration,
@@ -128,13 +128,13 @@ pub fn forward<'r>(
                 let Exchange { request, upload, .. } = &mut *exchange;
                 let answer = pin!(attempt(&way, request, upload.as_deref(), waits));
                 if way.interim.is_some() {
-                    destination.tell_meanwhile(answer, connection, target).await
+                    destination.forward_interim(answer, connection, target).await
                 } else {
                     answer.await
                 }
             };
             match attempted {
-                Ok((_, response)) if !upgrade::is_fitting(&response, exchange.asked.as_ref()) => {
+                Ok((_, response)) if !upgrade::is_fitting(&response, exchange.requested.as_ref()) => {
                     last = (StatusCode::BAD_GATEWAY, Flag::UpstreamSwitch);
                     break;
                 }
@@ -148,9 +148,9 @@ pub fn forward<'r>(
                     }
                     exchange.end_interim(connection).await;
                     let set_cookie = set_cookie.or_else(|| exchange.set_cookie.take());
-                    let Exchange { plan, upload, asked, times, record, in_flight, is_http1, .. } = *exchange;
+                    let Exchange { plan, upload, requested, times, record, in_flight, is_http1, .. } = *exchange;
                     let answered = Answered { lease, response, upload, times, until: waits.until, is_http1 };
-                    let mut response = answer(shared, answered, asked, record, in_flight);
+                    let mut response = answer(shared, answered, requested, record, in_flight);
                     let headers = response.headers_mut();
                     target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
                     route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
@@ -183,9 +183,9 @@ pub fn forward<'r>(
             }
         }
         exchange.end_interim(connection).await;
-        let Exchange { asked, record, in_flight, .. } = *exchange;
-        if let Some(asked) = asked {
-            asked.declined(shared);
+        let Exchange { requested, record, in_flight, .. } = *exchange;
+        if let Some(requested) = requested {
+            requested.declined(shared);
         }
         let (status, flag) = last;
         Err(Failure { status, flag, record, in_flight })
@@ -239,7 +239,7 @@ impl<'r> Exchange<'r> {
             shared,
             route,
             target,
-            http1_only: self.asked.is_some(),
+            http1_only: self.requested.is_some(),
             within: self.choice.patience(self.left),
             until,
             keep: self.retries.as_ref().is_some_and(Retries::are_left),
@@ -268,7 +268,7 @@ fn prepare<'r>(
     let (mut head, content) = request.into_parts();
     let unexpected = is_unexpected(&head.method, &content);
     let view = ClientView {
-        told: &connection.told,
+        forwarded: &connection.forwarded,
         tls: connection.tls.is_some(),
         version: head.version,
         authority,
@@ -286,7 +286,7 @@ fn prepare<'r>(
     let sticky = plan.take_cookie(&mut head.headers);
     let wanted = prepare_request(&mut head.headers, &view);
     destination.act(&mut head.headers, connection);
-    let asked = upgrade::asked(&mut head, wanted);
+    let requested = upgrade::requested(&mut head, wanted);
     let hold = expects_continue(&mut head.headers, head.version);
     head.extensions.clear();
     if let Some(spelling) = destination.spelling() {
@@ -307,7 +307,7 @@ fn prepare<'r>(
     }
     // HTTP/1.0 has no interim responses, and hyper cannot send them over HTTP/2.
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
-    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none())
+    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && requested.is_none())
         && let Some(prepared) = Prepared::of(route)
     {
         let waits = InactivityTimeouts { server: times.server, client: times.client, until: None };
@@ -318,14 +318,14 @@ fn prepare<'r>(
     let (key, set_cookie) = plan.key(route, &HashInput { headers: request.headers(), uri: request.uri(), client });
     let mut choice = plan.choose(route, &route.cluster, key, sticky);
     choice.bind(connection.private.bound(plan, route));
-    let retries = Retries::of(route, &request).filter(|_| asked.is_none());
+    let retries = Retries::of(route, &request).filter(|_| requested.is_none());
     Ok(Box::new(Exchange {
         plan,
         choice,
         request,
         unmodified,
         upload,
-        asked,
+        requested,
         left: times.connect,
         times,
         record,

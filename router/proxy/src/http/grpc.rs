@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_by_their_content_type() {
+    fn requests_are_recognised_by_their_content_type() {
         let is = |kind| is_grpc(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]));
         for kind in ["application/grpc", "application/grpc+proto", "Application/gRPC; charset=utf-8"] {
             assert!(is(kind), "{kind}");

@@ -49,7 +49,7 @@ impl ForwardedValues {
 #[derive(Clone, Copy, Debug)]
 pub struct ClientView<'c> {
     /// Values of the connection.
-    pub told: &'c ForwardedValues,
+    pub forwarded: &'c ForwardedValues,
     /// Whether the connection uses TLS.
     pub tls: bool,
     /// HTTP version.
@@ -88,7 +88,7 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     if headers.get(HOST) != Some(view.authority) {
         headers.insert(HOST, view.authority.clone());
     }
-    tell_forwarded(headers, view);
+    add_forwarded(headers, view);
     upgrade
 }
 
@@ -253,7 +253,7 @@ fn reads_as(name: &str, other: &str) -> bool {
 /// Adds forwarding fields according to the policy. `Append` adds a line after those of earlier proxies, `Replace`
 /// replaces them, `IfNone` adds each field that is absent (OpenShift router, haproxy-config.template). `Replace` also
 /// removes a client's `X-Forwarded-Proto-Version` when there is no value for it; HAProxy keeps it.
-fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
+fn add_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
     let names =
         [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO, X_FORWARDED_PROTO_VERSION, FORWARDED];
     match view.policy {
@@ -263,24 +263,24 @@ fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
     }
     headers.reserve(names.len());
     let own_proto = if view.tls { "https" } else { "http" };
-    tell(headers, view, X_FORWARDED_FOR, || view.told.client.clone());
-    tell(headers, view, X_FORWARDED_HOST, || view.authority.clone());
-    tell(headers, view, X_FORWARDED_PORT, || view.told.port.clone());
-    tell(headers, view, X_FORWARDED_PROTO, || HeaderValue::from_static(own_proto));
+    add(headers, view, X_FORWARDED_FOR, || view.forwarded.client.clone());
+    add(headers, view, X_FORWARDED_HOST, || view.authority.clone());
+    add(headers, view, X_FORWARDED_PORT, || view.forwarded.port.clone());
+    add(headers, view, X_FORWARDED_PROTO, || HeaderValue::from_static(own_proto));
     if view.version == Version::HTTP_2 {
-        tell(headers, view, X_FORWARDED_PROTO_VERSION, || HeaderValue::from_static("h2"));
+        add(headers, view, X_FORWARDED_PROTO_VERSION, || HeaderValue::from_static("h2"));
     }
     if let Some(forwarded) = forwarded(headers, view, own_proto) {
-        tell(headers, view, FORWARDED, || forwarded);
+        add(headers, view, FORWARDED, || forwarded);
     }
 }
 
 /// This connection's element of `Forwarded` (RFC 7239 §4).
 fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Option<HeaderValue> {
-    let proto = told_proto(headers).unwrap_or(own_proto);
-    if let Some((authority, told, value)) = view.told.forwarded.get()
+    let proto = forwarded_proto(headers).unwrap_or(own_proto);
+    if let Some((authority, cached_proto, value)) = view.forwarded.forwarded.get()
         && authority == view.authority
-        && **told == *proto
+        && **cached_proto == *proto
     {
         return Some(value.clone());
     }
@@ -290,12 +290,12 @@ fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Opt
         "https" => HeaderValue::from_static(";proto=https"),
         other => HeaderValue::from_str(&format!(";proto={other}")).ok()?,
     };
-    let value = join([&view.told.begin, &quote, view.authority, &quote, &end]);
-    view.told.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
+    let value = join([&view.forwarded.begin, &quote, view.authority, &quote, &end]);
+    view.forwarded.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
     Some(value)
 }
 
-fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: impl FnOnce() -> HeaderValue) {
+fn add(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: impl FnOnce() -> HeaderValue) {
     if view.policy != ForwardedHeaders::IfNone || !headers.contains_key(&name) {
         headers.append(name, value());
     }
@@ -303,7 +303,7 @@ fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value:
 
 /// The scheme in the last `X-Forwarded-Proto`, which with `IfNone` may come from an earlier proxy; `None` if it is not
 /// a token, because it could inject parameters into `Forwarded`.
-fn told_proto(headers: &HeaderMap) -> Option<&str> {
+fn forwarded_proto(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(X_FORWARDED_PROTO).iter().next_back()?;
     tokens(last).last().filter(|proto| is_token(proto.as_bytes()))
 }

@@ -7,7 +7,7 @@ use router_table::table::ResolvedRoute;
 
 use super::actions;
 use super::body::ResponseBody;
-use super::compress::{MaybeGzip, is_worth_it, tell_vary};
+use super::compress::{MaybeGzip, add_vary, is_compressible};
 use super::connection::Connection;
 use super::cors::CorsGrant;
 use crate::serving_table::ServedRouter;
@@ -43,7 +43,7 @@ impl ResponseFilters<'_> {
             actions::apply(&actions.response, &mut head.headers, certificate);
         }
         if let Some(sharing) = sharing {
-            sharing.tell(&mut head.headers);
+            sharing.set_fields(&mut head.headers);
         }
         let hsts = of_route.hsts.as_deref().filter(|_| connection.tls.is_some());
         if let Some(value) = hsts.and_then(|value| HeaderValue::from_str(value).ok()) {
@@ -53,11 +53,11 @@ impl ResponseFilters<'_> {
             spelling.apply(&mut head.extensions);
         }
         let is_content = head.status != StatusCode::SWITCHING_PROTOCOLS && !policy.compress.is_empty();
-        if !is_content || !is_worth_it(&policy.compress, &head, body.size_hint().exact()) {
+        if !is_content || !is_compressible(&policy.compress, &head, body.size_hint().exact()) {
             return Response::from_parts(head, MaybeGzip::Plain(body));
         }
         let body = if takes_gzip { MaybeGzip::compress(&mut head.headers, body) } else { MaybeGzip::Plain(body) };
-        tell_vary(&mut head.headers);
+        add_vary(&mut head.headers);
         Response::from_parts(head, body)
     }
 }

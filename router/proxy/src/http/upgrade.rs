@@ -56,11 +56,11 @@ impl RequestedUpgrade {
 
 /// Whether a response switches protocols only if requested, and to the requested one. For an extended CONNECT any 2xx
 /// would open the tunnel.
-pub fn is_fitting<B>(response: &Response<B>, asked: Option<&RequestedUpgrade>) -> bool {
+pub fn is_fitting<B>(response: &Response<B>, requested: Option<&RequestedUpgrade>) -> bool {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return asked.is_some_and(|asked| asked.is_met_by(response.headers()));
+        return requested.is_some_and(|requested| requested.is_met_by(response.headers()));
     }
-    !(response.status().is_success() && asked.is_some_and(|asked| asked.accept.is_some()))
+    !(response.status().is_success() && requested.is_some_and(|requested| requested.accept.is_some()))
 }
 
 /// The client's HTTP/1 connection did not switch. hyper still passes it to the upgrade's holder at its end, which must
@@ -81,7 +81,7 @@ pub fn is_websocket_connect(head: &request::Parts) -> bool {
 }
 
 /// The requested switch. `wanted`: the value of `Upgrade`; an extended CONNECT is converted to an upgrade.
-pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<RequestedUpgrade> {
+pub fn requested(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<RequestedUpgrade> {
     let client = head.extensions.remove::<OnUpgrade>();
     let accept = if is_websocket_connect(head) {
         let (key, accept) = websocket_key()?;

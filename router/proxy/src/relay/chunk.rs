@@ -29,14 +29,14 @@ pub struct ChunkResult {
 
 impl ChunkResult {
     /// Whether it was all that could be read, and was written.
-    pub fn is_rest(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         (1..CHUNK).contains(&self.read) && self.left.is_empty() && !self.broken
     }
 }
 
 /// Reads once from `from` and writes once to `to`. `is_last`: only the end of the stream follows what can be read. If
-/// all of that was written ([`ChunkResult::is_rest`]), it is held back for the FIN, which the caller sends now, so that
-/// both leave in one segment.
+/// all of that was written ([`ChunkResult::is_complete`]), it is held back for the FIN, which the caller sends now, so
+/// that both leave in one segment.
 ///
 /// # Errors
 /// Errors of the read, including `WouldBlock`; those of the write are in [`ChunkResult::broken`].

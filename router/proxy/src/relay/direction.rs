@@ -149,7 +149,7 @@ impl<'r> RelayDirection<'r> {
             Ok((chunk, emptied))
         });
         let Some(chunk) = passed.map_err(|_| self.source)? else { return Poll::Ready(Ok(())) };
-        let ends = chunk.read == 0 || (closed && chunk.is_rest());
+        let ends = chunk.read == 0 || (closed && chunk.is_complete());
         let ChunkResult { read, left, broken } = chunk;
         if broken {
             return Poll::Ready(Err(self.source.other()));

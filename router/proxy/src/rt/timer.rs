@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timer_of_ones_own_goes_off_whoever_uses_it() {
+    async fn a_task_timer_fires_for_any_task() {
         let own = TaskTimer::default();
         let (begun, wanted) = (Instant::now(), Duration::from_millis(20));
         for task in 0..4_u32 {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_asked_last_is_woken() {
+    async fn the_last_poller_is_woken() {
         let (mut timer, limit) = (Timer::default(), Duration::from_millis(50));
         let begun = Instant::now();
         // Another task's waker, twice.

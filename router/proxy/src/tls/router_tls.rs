@@ -55,12 +55,13 @@ pub struct Configs {
 impl Configs {
     /// The configuration for the TLS settings of a host, if any. The host's minimum version can only restrict the
     /// router's profile. HTTP negotiates its version by ALPN; opaque content does not.
-    pub fn of(&self, site: Option<&HostRulesTls>) -> &Arc<ServerConfig> {
-        let [all, newest] = match site {
+    pub fn of(&self, host_rules: Option<&HostRulesTls>) -> &Arc<ServerConfig> {
+        let [all, newest] = match host_rules {
             Some(HostRulesTls { tcp: Some(_), .. }) => &self.tcp,
             _ => &self.http,
         };
-        let is_new = site.and_then(|site| site.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13);
+        let is_new =
+            host_rules.and_then(|host_rules| host_rules.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13);
         if is_new { newest } else { all }
     }
 }

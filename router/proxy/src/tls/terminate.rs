@@ -38,12 +38,12 @@ pub async fn terminate(
         drop(record);
         return turn_away(stream, Some(ALERT_INTERNAL_ERROR)).await;
     };
-    let site = match served.table.match_sni(flight.name.as_ref()) {
-        SniMatch::Terminate(host) => host.site.as_ref().and_then(|site| site.tls.as_ref()),
+    let host_rules = match served.table.match_sni(flight.name.as_ref()) {
+        SniMatch::Terminate(host) => host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()),
         SniMatch::Passthrough(_) | SniMatch::Default => None,
     };
-    let tcp = site.and_then(|site| site.tcp.clone());
-    let acceptor = TlsAcceptor::from(Arc::clone(tls.configs.of(site)));
+    let tcp = host_rules.and_then(|host_rules| host_rules.tcp.clone());
+    let acceptor = TlsAcceptor::from(Arc::clone(tls.configs.of(host_rules)));
     let handshake = acceptor.accept(PeekedStream::new(flight.bytes, stream)).into_fallible();
     let limit = served.table.policy.timeouts.handshake;
     let stream = match tokio::time::timeout(limit, handshake).await {

@@ -121,7 +121,7 @@ pub async fn attempt(
             *request = kept.request();
         }
         let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
-        let Unanswered { unsent, fate, flag } = match answered {
+        let Unanswered { unsent, processing, flag } = match answered {
             Ok(response) if is_framed(&response) => {
                 way.answered(&mut lease, &response);
                 return Ok((lease, response));
@@ -130,8 +130,8 @@ pub async fn attempt(
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
-        if fate == Processing::NotOverHttp2 && bucket.key.wire.peer().is_some() {
-            bucket.want_http1();
+        if processing == Processing::NotOverHttp2 && bucket.key.wire.peer().is_some() {
+            bucket.require_http1();
         }
         if let Some(unsent) = unsent {
             *request = *unsent;
@@ -141,10 +141,10 @@ pub async fn attempt(
             if stale >= MAX_STALE {
                 idle = Duration::ZERO;
             }
-        } else if once_more && bucket.wants_http1() {
+        } else if once_more && bucket.requires_http1() {
             sent_before = true;
             bucket = way.http1_bucket();
-        } else if once_more && (fate == Processing::Refused || (fate == Processing::Lost && lease.reused)) {
+        } else if once_more && (processing == Processing::Refused || (processing == Processing::Lost && lease.reused)) {
             sent_before = true;
             idle = Duration::ZERO;
         } else {

@@ -35,8 +35,8 @@ pub struct Bucket {
     tied: bool,
     /// Present for tied HTTP/1.1 connections: there is one connection, and its requests are serialized.
     turns: Option<Arc<Semaphore>>,
-    /// See [`Bucket::wants_http1`].
-    wants_http1: AtomicBool,
+    /// See [`Bucket::requires_http1`].
+    requires_http1: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -79,8 +79,8 @@ impl Bucket {
         };
         let inner =
             Inner { idle: Vec::new(), shared: Vec::new(), multiplexed, opening: None, retired: false, is_swept: false };
-        let (wants_http1, inner) = (AtomicBool::new(false), Mutex::new(inner));
-        Bucket { key, tied: false, turns: None, wants_http1, inner }
+        let (requires_http1, inner) = (AtomicBool::new(false), Mutex::new(inner));
+        Bucket { key, tied: false, turns: None, requires_http1, inner }
     }
 
     /// A bucket for connections of one client connection that may be authenticated.
@@ -121,13 +121,13 @@ impl Bucket {
     }
 
     /// Whether the endpoint has answered a request over HTTP/2 with HTTP_1_1_REQUIRED.
-    pub fn wants_http1(&self) -> bool {
-        self.wants_http1.load(Ordering::Relaxed)
+    pub fn requires_http1(&self) -> bool {
+        self.requires_http1.load(Ordering::Relaxed)
     }
 
     /// Records that the endpoint requires HTTP/1.1.
-    pub fn want_http1(&self) {
-        self.wants_http1.store(true, Ordering::Relaxed);
+    pub fn require_http1(&self) {
+        self.requires_http1.store(true, Ordering::Relaxed);
     }
 
     /// Returns a stream of the first HTTP/2 connection with capacity, else the connection that became idle last, if
@@ -159,14 +159,14 @@ impl Bucket {
             }
         }
         if inner.multiplexed == Some(false) {
-            return Acquired::Open(Opener { bucket: Arc::clone(self), told: None });
+            return Acquired::Open(Opener { bucket: Arc::clone(self), result: None });
         }
         match &inner.opening {
             Some(opening) if opening.has_changed().is_ok() => Acquired::Wait(PendingConnection(opening.clone())),
             _ => {
-                let (told, opening) = watch::channel(None);
+                let (result, opening) = watch::channel(None);
                 inner.opening = Some(opening);
-                Acquired::Open(Opener { bucket: Arc::clone(self), told: Some(told) })
+                Acquired::Open(Opener { bucket: Arc::clone(self), result: Some(result) })
             }
         }
     }
@@ -212,7 +212,7 @@ impl PendingConnection {
 #[derive(Debug)]
 pub struct Opener {
     bucket: Arc<Bucket>,
-    told: Option<watch::Sender<Option<UpstreamError>>>,
+    result: Option<watch::Sender<Option<UpstreamError>>>,
 }
 
 impl Opener {
@@ -228,8 +228,8 @@ impl Opener {
     /// Registers an HTTP/2 connection. `None` if the endpoint has ended it already.
     pub fn http2(self, shared: Http2Connection) -> Option<Lease> {
         let stream = shared.stream(false)?;
-        if let Some(told) = self.told {
-            shared.until_known(told);
+        if let Some(result) = self.result {
+            shared.until_known(result);
         }
         let mut inner = lock(&self.bucket.inner);
         inner.multiplexed = Some(true);
@@ -244,8 +244,8 @@ impl Opener {
 
     /// Reports that no connection could be opened.
     pub fn failed(self, error: UpstreamError) {
-        if let Some(told) = &self.told {
-            told.send_replace(Some(error));
+        if let Some(result) = &self.result {
+            result.send_replace(Some(error));
         }
     }
 }

@@ -73,7 +73,7 @@ async fn check(balancer: Arc<Balancer>, address: SocketAddr, interval: Duration)
         // No data was sent, so a reset loses nothing and leaves no port in TIME_WAIT.
         Ok(stream) => relay::reset_on_close(&stream),
         // Client connections do not probe the address before the next check has ended.
-        Err(_) => balancer.health.extend_rest(address, std::time::Instant::now(), 2 * interval.max(PATIENCE)),
+        Err(_) => balancer.health.extend_ejection(address, std::time::Instant::now(), 2 * interval.max(PATIENCE)),
     }
 }
 

@@ -186,7 +186,8 @@ impl<'r> Choice<'r> {
             return Selection::Nobody(NoEndpoint::NoEndpoints);
         }
         if let Some(span) = span {
-            let is_well = |index| span.has(index) && self.avoid != Some(index) && !self.rests(view.as_ref(), index);
+            let is_well =
+                |index| span.has(index) && self.avoid != Some(index) && !self.is_avoided(view.as_ref(), index);
             if let Some(found) = self.take_one(share, is_well, |index| self.may_connect(view.as_ref(), index)) {
                 return found;
             }
@@ -197,7 +198,7 @@ impl<'r> Choice<'r> {
         }
         let is_left = |index: usize| self.plan.weight(index) > 0 && !self.was_tried(index);
         if view.is_some() {
-            let is_well = |index| is_left(index) && !self.rests(view.as_ref(), index);
+            let is_well = |index| is_left(index) && !self.is_avoided(view.as_ref(), index);
             if let Some(found) = self.take_one(None, is_well, |index| self.may_connect(view.as_ref(), index)) {
                 return found;
             }
@@ -212,9 +213,9 @@ impl<'r> Choice<'r> {
         Selection::Nobody(if self.attempts == 0 { NoEndpoint::NoEndpoints } else { NoEndpoint::Tried })
     }
 
-    fn rests(&self, view: Option<&HealthView>, index: usize) -> bool {
+    fn is_avoided(&self, view: Option<&HealthView>, index: usize) -> bool {
         let rests = |(view, target): (&HealthView, EndpointTarget<'_>)| {
-            view.rests(target.endpoint.address, || target.peer_for(self.route)) || view.is_ill(target)
+            view.is_ejected(target.endpoint.address, || target.peer_for(self.route)) || view.is_ill(target)
         };
         view.zip(self.target(index)).is_some_and(rests)
     }

@@ -260,7 +260,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let heard = ReadActivity::default();
-    let io = TokioIo::new(heard.hear(stream));
+    let io = TokioIo::new(heard.wrap(stream));
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     // The connection's errors are reported to its requests.

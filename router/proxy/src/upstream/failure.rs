@@ -14,7 +14,7 @@ pub struct Unanswered {
     /// The request, if nothing of it was sent. Boxed to keep the error small.
     pub unsent: Option<Box<Request<RequestBody>>>,
     /// Whether the endpoint may have processed it.
-    pub fate: Processing,
+    pub processing: Processing,
     /// Cause.
     pub flag: Flag,
 }

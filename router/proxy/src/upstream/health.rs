@@ -111,7 +111,7 @@ struct Failures {
 }
 
 impl Failures {
-    fn rest(&self, now: u64) -> bool {
+    fn is_ejected(&self, now: u64) -> bool {
         self.rests_until.load(Ordering::Relaxed) > now
     }
 }
@@ -145,7 +145,7 @@ impl Health {
         let (now, failures) = (self.ms(now), self.failures(step));
         failures.last.store(now, Ordering::Relaxed);
         let was_on_trial = failures.on_trial.swap(false, Ordering::Relaxed);
-        if failures.rest(now) && !was_on_trial {
+        if failures.is_ejected(now) && !was_on_trial {
             // The attempt began before the ejection, or the address was chosen for lack of others.
             return;
         }
@@ -157,7 +157,7 @@ impl Health {
     }
 
     /// Extends the ejection of an address to end this long after `now`, so that client connections do not probe it.
-    pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
+    pub fn extend_ejection(&self, address: SocketAddr, now: Instant, rest: Duration) {
         if let Some(failures) = self.known.load().failed.get(&ConnectStage::Tcp(address))
             && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
         {
@@ -239,19 +239,20 @@ impl HealthView {
     }
 
     /// Whether the address, or TLS with it, is ejected. `peer` returns the TLS peer, if any.
-    pub fn rests(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> bool {
-        self.failures(address, peer).into_iter().flatten().any(|failures| failures.rest(self.now))
+    pub fn is_ejected(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> bool {
+        self.failures(address, peer).into_iter().flatten().any(|failures| failures.is_ejected(self.now))
     }
 
     /// What is ejected, as text, and for how long.
-    pub fn rest(
+    pub fn ejection(
         &self,
         address: SocketAddr,
         peer: impl FnOnce() -> Option<TlsPeer>,
     ) -> Option<(&'static str, Duration)> {
         let [tcp, tls] = self.failures(address, peer);
         let steps = [("connecting", tcp), ("TLS", tls)];
-        let (step, failures) = steps.into_iter().find(|(_, failures)| failures.is_some_and(|it| it.rest(self.now)))?;
+        let (step, failures) =
+            steps.into_iter().find(|(_, failures)| failures.is_some_and(|it| it.is_ejected(self.now)))?;
         let until = failures?.rests_until.load(Ordering::Relaxed);
         Some((step, Duration::from_millis(until.saturating_sub(self.now))))
     }
@@ -262,7 +263,7 @@ impl HealthView {
         let failures = self.failures(address, peer);
         let failures = || failures.into_iter().flatten();
         // A caller that may not use one step must not claim the probe of the other.
-        !failures().any(|failures| failures.rest(self.now)) && failures().all(|failures| self.is_first(failures))
+        !failures().any(|failures| failures.is_ejected(self.now)) && failures().all(|failures| self.is_first(failures))
     }
 
     fn failures(&self, address: SocketAddr, peer: impl FnOnce() -> Option<TlsPeer>) -> [Option<&Arc<Failures>>; 2] {

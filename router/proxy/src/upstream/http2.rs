@@ -35,8 +35,8 @@ use super::cause;
 use super::failure::{AnswerError, Processing, Unanswered, UpstreamError};
 use crate::http::upload::RequestBody;
 use body::{Http2Body, ReceivedContent, lock};
-use connection_view::{MAX_SMALL, Seen};
-use frame_inspection::Watched;
+use connection_view::{ConnectionView, MAX_SMALL};
+use frame_inspection::InspectedConnection;
 pub use load::MAX_BROKEN_OFF;
 use load::{ConnectionLoad, MAX_STREAMS, UNTOLD};
 use upload::{Sending, UploadTask};
@@ -60,7 +60,7 @@ pub struct Http2Connection {
 /// State derived from a connection's frames, and the responses in progress.
 #[derive(Debug, Default)]
 struct Answers {
-    seen: Arc<Seen>,
+    seen: Arc<ConnectionView>,
     waiting: Mutex<Vec<Weak<Mutex<ReceivedContent>>>>,
 }
 
@@ -107,15 +107,18 @@ where
         .reset_stream_duration(Duration::MAX)
         // The frames are gathered.
         .data_frame_budget(usize::MAX);
-    let watched = Watched::new(stream, Arc::clone(&all.seen));
+    let watched = InspectedConnection::new(stream, Arc::clone(&all.seen));
     let (sender, connection) = builder.handshake::<_, Bytes>(watched).await?;
     tokio::spawn(drive(connection, Arc::clone(&load), Arc::clone(&all)));
     Ok(Http2Connection { sender, load, all })
 }
 
 /// The connection's errors are reported to its requests.
-async fn drive<S>(mut connection: Connection<Watched<S>, Bytes>, load: Arc<ConnectionLoad>, all: Arc<Answers>)
-where
+async fn drive<S>(
+    mut connection: Connection<InspectedConnection<S>, Bytes>,
+    load: Arc<ConnectionLoad>,
+    all: Arc<Answers>,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     poll_fn(|cx| {
@@ -254,13 +257,13 @@ struct Begun {
 
 fn unanswered(error: h2::Error, unsent: Option<Request<RequestBody>>) -> Unanswered {
     tracing::debug!(%error, "a request got no response");
-    let fate = fate(&error);
-    Unanswered { unsent: unsent.map(Box::new), fate, flag: cause::of_head(&AnswerError::Http2(error)) }
+    let processing = processing(&error);
+    Unanswered { unsent: unsent.map(Box::new), processing, flag: cause::of_head(&AnswerError::Http2(error)) }
 }
 
 /// Whether the endpoint may have processed the request of a stream that ended. A GOAWAY ends only streams that the
 /// endpoint has not processed and will not (RFC 9113 §6.8).
-fn fate(error: &h2::Error) -> Processing {
+fn processing(error: &h2::Error) -> Processing {
     match error.reason() {
         _ if error.is_remote() && error.is_go_away() => Processing::Refused,
         Some(h2::Reason::REFUSED_STREAM) if error.is_remote() => Processing::Refused,

@@ -29,7 +29,7 @@ enum ParseStep {
 
 impl InterimParser {
     /// Parses received bytes. `is_first`: they begin a response.
-    pub fn hear(&mut self, bytes: &[u8], is_first: bool, mut tell: impl FnMut(Response<()>)) {
+    pub fn parse(&mut self, bytes: &[u8], is_first: bool, mut forward: impl FnMut(Response<()>)) {
         if is_first {
             // Most responses are not interim and return below.
             self.head = may_be_interim(bytes).then(Vec::new);
@@ -45,7 +45,7 @@ impl InterimParser {
             let rest = head.get(read..).unwrap_or_default();
             match step(rest) {
                 ParseStep::Interim(response, length) => {
-                    tell(response);
+                    forward(response);
                     read += length;
                 }
                 ParseStep::Part if rest.len() <= MAX_HEAD => break,
@@ -103,10 +103,10 @@ mod tests {
                             HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nHTTP/1.1 103 Not a head\r\n\r\nHTTP";
 
     /// The interim responses found in a response that arrives in these parts.
-    fn told(tap: &mut InterimParser, parts: &[&[u8]]) -> Vec<String> {
+    fn forwarded(tap: &mut InterimParser, parts: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         for (number, part) in parts.iter().enumerate() {
-            tap.hear(part, number == 0, |interim| {
+            tap.parse(part, number == 0, |interim| {
                 let values: Vec<&str> = interim.headers().values().map(|value| value.to_str().unwrap()).collect();
                 told.push(format!("{} {}", interim.status().as_u16(), values.join(" ")));
             });
@@ -120,15 +120,15 @@ mod tests {
         let mut tap = InterimParser::default();
         for cut in 1..ANSWER.len() {
             let (first, rest) = ANSWER.split_at(cut);
-            assert_eq!(told(&mut tap, &[first, rest]), expected, "cut at {cut}");
+            assert_eq!(forwarded(&mut tap, &[first, rest]), expected, "cut at {cut}");
             assert!(tap.head.is_none());
         }
         let bytes: Vec<&[u8]> = ANSWER.chunks(1).collect();
-        assert_eq!(told(&mut tap, &bytes), expected);
+        assert_eq!(forwarded(&mut tap, &bytes), expected);
     }
 
     #[test]
-    fn nothing_else_is_told() {
+    fn nothing_else_is_forwarded() {
         let mut tap = InterimParser::default();
         let long = format!("HTTP/1.1 103 x\r\nLink: {}", "x".repeat(MAX_HEAD));
         for answer in [
@@ -139,9 +139,9 @@ mod tests {
             "HTTP/1.1 1",
             &long,
         ] {
-            assert_eq!(told(&mut tap, &[answer.as_bytes()]), [""; 0], "{}", &answer[..20.min(answer.len())]);
+            assert_eq!(forwarded(&mut tap, &[answer.as_bytes()]), [""; 0], "{}", &answer[..20.min(answer.len())]);
         }
         // The next response starts with a clean state.
-        assert_eq!(told(&mut tap, &[ANSWER]).len(), 2);
+        assert_eq!(forwarded(&mut tap, &[ANSWER]).len(), 2);
     }
 }

@@ -39,7 +39,7 @@ pub fn offers_credentials(request: &HeaderMap) -> bool {
 }
 
 /// Whether a response asks for such credentials, or states that the connection is authenticated.
-pub fn asks_for_credentials(status: StatusCode, response: &HeaderMap) -> bool {
+pub fn requests_credentials(status: StatusCode, response: &HeaderMap) -> bool {
     let challenges = match status {
         StatusCode::UNAUTHORIZED => Some(WWW_AUTHENTICATE),
         StatusCode::PROXY_AUTHENTICATION_REQUIRED => Some(PROXY_AUTHENTICATE),

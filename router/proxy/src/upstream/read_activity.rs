@@ -34,17 +34,17 @@ impl ReadActivity {
     }
 
     /// Wraps a connection so that its reads are recorded.
-    pub fn hear<S: AsyncRead>(&self, connection: S) -> InspectReader<S, impl FnMut(&[u8]) + use<S>> {
+    pub fn wrap<S: AsyncRead>(&self, connection: S) -> InspectReader<S, impl FnMut(&[u8]) + use<S>> {
         let ReadActivity(ear) = self.clone();
         let mut tap = InterimParser::default();
         InspectReader::new(connection, move |bytes: &[u8]| {
             if !bytes.is_empty() {
                 let is_first = !ear.anything.load(Ordering::Acquire);
                 ear.anything.store(true, Ordering::Release);
-                tap.hear(bytes, is_first, |response| {
+                tap.parse(bytes, is_first, |response| {
                     let listener = ear.listener.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(listener) = &*listener {
-                        listener.hear(response);
+                        listener.send(response);
                     }
                 });
             }

@@ -58,8 +58,8 @@ impl RequestSender {
             RequestSender::Http1(Http1Connection { sender, heard }) => {
                 // Bytes before the first request come from an endpoint that does not speak HTTP.
                 let is_banner = heard.forget(interim.map(|turn| turn.listener()));
-                let fate = || if heard.anything() { Processing::Begun } else { Processing::Lost };
-                let sent = sender.try_send_request(request).map_err(move |error| match unanswered(error, fate) {
+                let processing = || if heard.anything() { Processing::Begun } else { Processing::Lost };
+                let sent = sender.try_send_request(request).map_err(move |error| match unanswered(error, processing) {
                     unsent if is_banner && unsent.unsent.is_some() => {
                         Unanswered { flag: Flag::UpstreamInvalid, ..unsent }
                     }
@@ -74,11 +74,11 @@ impl RequestSender {
     }
 }
 
-fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Processing) -> Unanswered {
+fn unanswered(mut error: TrySendError<Request<RequestBody>>, processing: impl FnOnce() -> Processing) -> Unanswered {
     let unsent = error.take_message().map(Box::new);
     let error = error.into_error();
     tracing::debug!(%error, "a request got no response");
-    Unanswered { unsent, fate: fate(), flag: cause::of_head(&AnswerError::Http1(error)) }
+    Unanswered { unsent, processing: processing(), flag: cause::of_head(&AnswerError::Http1(error)) }
 }
 
 /// Content of a response.

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_woken_unless_it_is_hushed_and_its_wake_up_forgotten() {
+    fn a_task_is_woken_unless_its_wake_up_is_suppressed_and_dropped() {
         let (count, other) = (Arc::<Count>::default(), Arc::<Count>::default());
         let woken = || (count.take(), other.take());
         let (task, second) = (waker(&count), waker(&other));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_leaves_nobody_hushed() {
+    fn a_panic_leaves_no_wake_up_suppressed() {
         let count = Arc::<Count>::default();
         let task = waker(&count);
         let panics = std::panic::AssertUnwindSafe(|| {

@@ -46,10 +46,10 @@ pub fn without_programs(reason: &str) -> Vec<Value> {
 
 /// Endpoints that lead back to this router, with the route of each; neither data path connects to them.
 pub fn leading_back(table: &RoutingTable, is_own: impl Fn(SocketAddr) -> bool) -> Option<Value> {
-    let (mut asked, mut names) = (HashMap::new(), BTreeSet::new());
+    let (mut checked, mut names) = (HashMap::new(), BTreeSet::new());
     for route in table.routers.iter().flat_map(|router| router.routes.values()) {
         for endpoint in route.cluster.services.iter().flat_map(|service| table.endpoints.of(service)) {
-            if *asked.entry(endpoint.address).or_insert_with(|| is_own(endpoint.address)) {
+            if *checked.entry(endpoint.address).or_insert_with(|| is_own(endpoint.address)) {
                 names.insert(format!("{} of {}", endpoint.address, route.id));
             }
         }
@@ -123,8 +123,8 @@ fn settings(folder: &Path) -> Vec<Finding> {
                 names: vec![format!("net.{}=0", setting.replace('/', "."))],
                 reason: None,
                 why: format!(
-                    "the programs are told no routes of {version}: the kernel finds the next hop of each packet, and \
-                     answers to clients leave by the interface that they came in by"
+                    "forwarding is off, so the kernel gives the programs no routes of {version}: it finds the next hop \
+                     of each packet, and answers to clients leave by the interface that they came in by"
                 ),
                 remedy: "forwarding, where packets of others may be forwarded".to_owned(),
             });
@@ -145,7 +145,7 @@ fn settings(folder: &Path) -> Vec<Finding> {
             what: "setting",
             names: strict.iter().map(|name| format!("net.ipv4.conf.{name}.rp_filter=1")).collect(),
             reason: None,
-            why: "the reverse path filter is not asked about answers of endpoints that the programs carry".to_owned(),
+            why: "the reverse path filter is not applied to answers of endpoints that the programs carry".to_owned(),
             remedy: "rules of nftables (`fib saddr . iif oif missing drop`), which are taken into account".to_owned(),
         });
     }

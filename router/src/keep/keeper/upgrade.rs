@@ -32,7 +32,7 @@ impl Keeper {
         }
         let current = self.current.and_then(|number| self.children.get(&number));
         if let Some(child) = current {
-            child.tell(wire::YIELD);
+            child.send(wire::YIELD);
             self.upgrade = Some(PendingUpgrade { new: None, deadline: Instant::now() + YIELD, asker });
         } else {
             let deadline = Instant::now() + self.settings.ready_within;
@@ -65,7 +65,7 @@ impl Keeper {
         let outcome = match old {
             Some(old) => {
                 if let Some(child) = self.children.get(&old) {
-                    child.tell(wire::LEAVE);
+                    child.send(wire::LEAVE);
                     child.kill_in(self.settings.drain + BEYOND_DRAIN);
                 }
                 format!("process {} serves; process {} drains", pid(number), pid(old))
@@ -99,11 +99,11 @@ impl Keeper {
         if new != self.current {
             if let Some(child) = new.and_then(|number| self.children.get(&number)) {
                 // The new agent may have accepted connections, but must not take the maps from the one that stays.
-                child.tell(wire::LEAVE);
+                child.send(wire::LEAVE);
                 child.kill_in(self.settings.drain + BEYOND_DRAIN);
             }
             if let Some(child) = self.current.and_then(|number| self.children.get(&number)) {
-                child.tell(wire::RESUME);
+                child.send(wire::RESUME);
             }
         }
         self.end_upgrade(Err(why.to_owned()));

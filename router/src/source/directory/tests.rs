@@ -95,7 +95,7 @@ fn a_single_file_is_read_whatever_its_name_and_nothing_beside_it() {
 }
 
 #[test]
-fn what_is_to_be_rendered_first_is_told_how() {
+fn templates_are_reported_with_the_way_to_render_them() {
     let folder = tempfile::tempdir().unwrap();
     let told = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -35,7 +35,7 @@ fn every_cause_has_a_word_of_its_own_that_a_header_can_have() {
 }
 
 #[test]
-fn causes_of_one_kind_are_told_apart_by_step() {
+fn causes_of_one_kind_differ_by_step() {
     for flag in Flag::ALL {
         assert_eq!(flag.termination().len(), 2, "{flag:?}");
         assert_eq!(*flag == Flag::Fine, flag.code() == "-", "{flag:?}");

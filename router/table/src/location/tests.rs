@@ -40,7 +40,7 @@ fn to() -> RedirectTo {
 }
 
 #[test]
-fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
+fn locations_have_the_rules_values_and_otherwise_the_requests() {
     let prefix = |text: &str| Some(PathChange::Prefix(text.into()));
     let https = || Some("https".into());
     let http = || Some("http".into());

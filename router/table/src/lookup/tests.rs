@@ -64,7 +64,7 @@ fn prefix(path: &str) -> RequestMatcher {
 
 type Rules = Option<Vec<Arc<Rule>>>;
 
-fn site(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
+fn with_rules(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
     let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
     let tls = tls.map(|rules| HostRulesTls {
         shown_by,
@@ -74,14 +74,14 @@ fn site(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
         tcp: None,
     });
     let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") };
-    let site = HostRules {
+    let host_rules = HostRules {
         owner,
         listener: "Gateway ns/g#l".into(),
         cleartext_listener: None,
         cleartext: cleartext.map(Arc::from),
         tls,
     };
-    Arc::new(VirtualHost { site: Some(Box::new(site)), ..empty(host_text) })
+    Arc::new(VirtualHost { rules: Some(Box::new(host_rules)), ..empty(host_text) })
 }
 
 fn empty(host_text: &str) -> VirtualHost {
@@ -91,7 +91,7 @@ fn empty(host_text: &str) -> VirtualHost {
         terminated: OneOrMany::default(),
         cleartext: OneOrMany::default(),
         certificate: None,
-        site: None,
+        rules: None,
     }
 }
 
@@ -124,7 +124,7 @@ fn router(hosts: Vec<Arc<VirtualHost>>) -> RouterTable {
     router
 }
 
-fn told(found: &RequestMatch<'_>) -> String {
+fn outcome(found: &RequestMatch<'_>) -> String {
     match found {
         RequestMatch::Forward(route) => format!("route {}", route.id.name),
         RequestMatch::RedirectToHttps(route) => format!("redirect {}", route.id.name),
@@ -144,7 +144,7 @@ fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() 
     let mut router = router(vec![of(vec![route("first", "")]), of_route("b.test", "/only")]);
     let plain =
         |router: &RouterTable, host| router.hosts.exact.get_with_plain(host)?.1.map(|route| route.id.name.to_string());
-    let asked = |router: &RouterTable, path: &str| told(&router.match_cleartext_request(&name("a.test"), path));
+    let asked = |router: &RouterTable, path: &str| outcome(&router.match_cleartext_request(&name("a.test"), path));
     assert_eq!(plain(&router, "a.test").as_deref(), Some("first"));
     assert_eq!(asked(&router, "/deep"), "route first");
     assert_eq!((plain(&router, "b.test"), plain(&router, "c.test")), (None, None));
@@ -158,8 +158,8 @@ fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() 
 
     let deep = || Some(vec![rule("rule", prefix("/deep"))]);
     let kept = VirtualHost { cleartext: OneOrMany::from(vec![route("second", "")]), ..empty("a.test") };
-    let site = Arc::into_inner(site("a.test", deep(), None)).unwrap().site;
-    router.hosts.extend(vec![Arc::new(VirtualHost { site, ..kept })]);
+    let rules = Arc::into_inner(with_rules("a.test", deep(), None)).unwrap().rules;
+    router.hosts.extend(vec![Arc::new(VirtualHost { rules, ..kept })]);
     assert_eq!((plain(&router, "a.test"), asked(&router, "/")), (None, "404".into()));
 
     router.hosts.exact.remove(&name("a.test"));
@@ -169,8 +169,8 @@ fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() 
 #[test]
 fn the_most_specific_host_has_the_request() {
     let all = |called: &str| Some(vec![rule(called, prefix("/"))]);
-    let of = |host: &str| site(host, all(host), all(host));
-    let closed = site("closed.a.test", Some(vec![rule("deep", prefix("/deep"))]), None);
+    let of = |host: &str| with_rules(host, all(host), all(host));
+    let closed = with_rules("closed.a.test", Some(vec![rule("deep", prefix("/deep"))]), None);
     let router = router(vec![
         of("www.a.test"),
         of("**.a.test"),
@@ -202,19 +202,19 @@ fn the_most_specific_host_has_the_request() {
         ("test", "/", "503"),
     ];
     for (host, path, expected) in cases {
-        assert_eq!(told(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
+        assert_eq!(outcome(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
     }
     // A host without rules for TLS is closed for TLS as well, and its certificate is the default.
-    assert_eq!(told(&router.match_tls_request(&name("closed.a.test"), "/deep")), "404");
+    assert_eq!(outcome(&router.match_tls_request(&name("closed.a.test"), "/deep")), "404");
     assert!(matches!(router.match_sni(Some(&name("closed.a.test"))), SniMatch::Default));
     let SniMatch::Terminate(found) = router.match_sni(Some(&name("x.y.b.a.test"))) else { panic!("a site") };
     assert_eq!(found.host, host("**.b.a.test"));
 }
 
 #[test]
-fn what_nobody_has_in_a_domain_is_not_found() {
+fn an_unclaimed_name_in_a_domain_is_not_found() {
     let mut router = router(vec![
-        site("a.d.test", Some(vec![rule("a", prefix("/"))]), None),
+        with_rules("a.d.test", Some(vec![rule("a", prefix("/"))]), None),
         of_route("r.d.test", "/only"),
         of_route("r.test", ""),
     ]);
@@ -234,26 +234,26 @@ fn what_nobody_has_in_a_domain_is_not_found() {
         router.hosts.domains = Arc::new(is_delegated.then(|| name("d.test")).into_iter().collect());
         for (host, path, without, with) in cases {
             let expected = [without, with][at];
-            assert_eq!(told(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
+            assert_eq!(outcome(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
             let expected = if host == "a.d.test" { "404" } else { expected };
-            assert_eq!(told(&router.match_tls_request(&name(host), path)), expected, "{host}{path} over TLS");
+            assert_eq!(outcome(&router.match_tls_request(&name(host), path)), expected, "{host}{path} over TLS");
         }
     }
-    assert_eq!(told(&router.match_cleartext_request(None, "/")), "503");
+    assert_eq!(outcome(&router.match_cleartext_request(None, "/")), "503");
 }
 
 #[test]
 fn what_has_no_name_is_for_the_host_of_every_name() {
     let all = || Some(vec![rule("any", prefix("/"))]);
-    let with_any = router(vec![site("*", all(), all()), of_route("r.test", "")]);
+    let with_any = router(vec![with_rules("*", all(), all()), of_route("r.test", "")]);
     for host in [Some(name("whatever.test")), Some(name("r")), None] {
-        assert_eq!(told(&with_any.match_cleartext_request(host.as_ref(), "/")), "any", "{host:?}");
-        assert_eq!(told(&with_any.match_tls_request(host.as_ref(), "/")), "any", "{host:?}");
+        assert_eq!(outcome(&with_any.match_cleartext_request(host.as_ref(), "/")), "any", "{host:?}");
+        assert_eq!(outcome(&with_any.match_tls_request(host.as_ref(), "/")), "any", "{host:?}");
         assert!(matches!(with_any.match_sni(host.as_ref()), SniMatch::Terminate(_)), "{host:?}");
     }
-    assert_eq!(told(&with_any.match_tls_request(&name("r.test"), "/")), "route r.test");
+    assert_eq!(outcome(&with_any.match_tls_request(&name("r.test"), "/")), "route r.test");
     let without = router(vec![of_route("r.test", "")]);
-    assert_eq!(told(&without.match_cleartext_request(None, "/")), "503");
+    assert_eq!(outcome(&without.match_cleartext_request(None, "/")), "503");
     assert!(matches!(without.match_sni(None), SniMatch::Default));
 }
 
@@ -261,12 +261,12 @@ fn what_has_no_name_is_for_the_host_of_every_name() {
 fn passthrough_is_found_by_every_kind_of_host() {
     let cleartext = VirtualHost {
         passthrough: passed(Kind::TlsRoute, "both.test").passthrough.clone(),
-        ..Arc::into_inner(site("both.test", Some(vec![rule("clear", prefix("/"))]), None)).unwrap()
+        ..Arc::into_inner(with_rules("both.test", Some(vec![rule("clear", prefix("/"))]), None)).unwrap()
     };
     let router = router(vec![
         passed(Kind::TlsRoute, "**.s.test"),
         passed(Kind::TlsRoute, "e.s.test"),
-        site("t.s.test", None, Some(Vec::new())),
+        with_rules("t.s.test", None, Some(Vec::new())),
         Arc::new(cleartext),
     ]);
     let sni = |host: &str| match router.match_sni(Some(&name(host))) {
@@ -285,11 +285,11 @@ fn passthrough_is_found_by_every_kind_of_host() {
     for (host, expected) in cases {
         assert_eq!(sni(host), expected, "{host}");
     }
-    assert_eq!(told(&router.match_cleartext_request(&name("both.test"), "/")), "clear");
-    assert_eq!(told(&router.match_tls_request(&name("x.s.test"), "/")), "421");
-    assert_eq!(told(&router.match_tls_request(&name("both.test"), "/")), "421");
+    assert_eq!(outcome(&router.match_cleartext_request(&name("both.test"), "/")), "clear");
+    assert_eq!(outcome(&router.match_tls_request(&name("x.s.test"), "/")), "421");
+    assert_eq!(outcome(&router.match_tls_request(&name("both.test"), "/")), "421");
     // There are no Routes, so unclaimed hosts are not found.
-    assert_eq!(told(&router.match_cleartext_request(&name("other.test"), "/")), "404");
+    assert_eq!(outcome(&router.match_cleartext_request(&name("other.test"), "/")), "404");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_request_is_misdirected_where_its_name_would_have_been_passed_through() {
         ("tls.p.test", "/", "503"),
     ];
     for (host, path, expected) in cases {
-        assert_eq!(told(&router.match_tls_request(&name(host), path)), expected, "{host}{path}");
+        assert_eq!(outcome(&router.match_tls_request(&name(host), path)), expected, "{host}{path}");
         let is_passed = matches!(router.match_sni(Some(&name(host))), SniMatch::Passthrough(_));
         assert_eq!(is_passed, expected == "421", "{host}");
     }
@@ -310,14 +310,14 @@ fn a_request_is_misdirected_where_its_name_would_have_been_passed_through() {
 
 #[test]
 fn a_router_without_routes_finds_nothing_and_one_with_routes_has_nothing() {
-    let miss = |router: &RouterTable| told(&router.match_cleartext_request(&name("miss.test"), "/"));
+    let miss = |router: &RouterTable| outcome(&router.match_cleartext_request(&name("miss.test"), "/"));
     let mut router = router(vec![]);
     assert_eq!(miss(&router), "503");
-    router.hosts.extend(vec![site("a.test", None, None)]);
+    router.hosts.extend(vec![with_rules("a.test", None, None)]);
     assert_eq!(miss(&router), "404");
     router.hosts.extend(vec![of_route("a.test", ""), passed(Kind::Route, "p.test"), passed(Kind::TlsRoute, "t.test")]);
     assert_eq!(miss(&router), "503");
-    router.hosts.extend(vec![site("a.test", None, None), site("a.test", None, None)]);
+    router.hosts.extend(vec![with_rules("a.test", None, None), with_rules("a.test", None, None)]);
     router.hosts.remove(&host("p.test"));
     router.hosts.remove(&host("p.test"));
     assert_eq!(miss(&router), "404");
@@ -392,7 +392,7 @@ fn paths_match_by_element() {
 }
 
 #[test]
-fn everything_that_is_asked_for_must_match() {
+fn every_condition_must_match() {
     let headers = |entries: &[(&str, &str)]| RequestMatcher { headers: exact(entries), ..RequestMatcher::default() };
     let query = |entries: &[(&str, &str)]| RequestMatcher { query: exact(entries), ..RequestMatcher::default() };
     let sent = |headers: &[(&'static str, &'static str)]| Asked { headers: headers.to_vec(), ..Asked::default() };
@@ -474,9 +474,9 @@ fn a_path_alone_is_a_get_without_query_and_fields() {
 fn of_rules_the_first_that_matches_has_the_request() {
     let get = RequestMatcher { method: Some("GET".into()), ..prefix("/a") };
     let rules = vec![rule("first", get), rule("second", prefix("/a")), rule("third", prefix("/a/b"))];
-    let router = router(vec![site("r.test", Some(rules), None)]);
+    let router = router(vec![with_rules("r.test", Some(rules), None)]);
     let ask = |method, path| {
-        told(&router.match_cleartext_request(&name("r.test"), &Asked { method, path, ..Asked::default() }))
+        outcome(&router.match_cleartext_request(&name("r.test"), &Asked { method, path, ..Asked::default() }))
     };
     assert_eq!(ask("GET", "/a/b"), "first");
     assert_eq!(ask("PUT", "/a/b"), "second");
@@ -524,19 +524,19 @@ fn narrowness(host: &HostMatch) -> (u8, usize) {
 proptest! {
     #[test]
     fn hosts_are_looked_up_as_a_naive_search_finds_them(patterns in subsequence(PATTERNS.to_vec(), 0..PATTERNS.len())) {
-        let sites = patterns.iter().map(|host| site(host, Some(vec![rule(host, prefix("/"))]), None)).collect();
-        let router = router(sites);
+        let hosts = patterns.iter().map(|host| with_rules(host, Some(vec![rule(host, prefix("/"))]), None)).collect();
+        let router = router(hosts);
         for wanted in NAMES {
             let wanted = name(wanted);
             let mut covering: Vec<&&str> = patterns.iter().filter(|pattern| host(pattern).covers(&wanted)).collect();
             covering.sort_by_key(|pattern| std::cmp::Reverse(narrowness(&host(pattern))));
             let found: Vec<String> = router.candidates(&wanted).map(|found| {
-                let rules = found.site.as_ref().unwrap().cleartext.as_ref().unwrap();
+                let rules = found.rules.as_ref().unwrap().cleartext.as_ref().unwrap();
                 rules[0].origin.to_string()
             }).collect();
             prop_assert_eq!(&found, &covering.iter().map(|pattern| pattern.to_string()).collect::<Vec<_>>());
             let expected = covering.first().map_or(if patterns.is_empty() { "503" } else { "404" }, |pattern| **pattern);
-            prop_assert_eq!(told(&router.match_cleartext_request(&wanted, "/")), expected);
+            prop_assert_eq!(outcome(&router.match_cleartext_request(&wanted, "/")), expected);
         }
     }
 

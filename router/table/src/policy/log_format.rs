@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_and_what_is_no_format_are_told_apart() {
+    fn unknown_names_and_invalid_formats_are_distinguished() {
         for (format, unknown) in [
             ("%ci %ID", "%ID"),
             ("%[capture.req.hdr(0)]", "%[capture.req.hdr(0)]"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_name_is_verified_where_no_other_name_is_asked_for() {
+    fn the_server_name_is_verified_unless_another_name_is_configured() {
         let own = BackendTls::new(&host("app.test"), None, &[]).unwrap();
         assert_eq!(**own.names(), [PeerName::Host(own.server_name().clone())]);
         let subjects =

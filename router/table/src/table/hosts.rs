@@ -24,7 +24,7 @@ pub struct HostTable {
     /// First halves that several names share, or have shared.
     shared: OrderedMap<u64, ()>,
     of_routes: usize,
-    of_sites: usize,
+    of_other_kinds: usize,
 }
 
 /// Result of a look-up, in half a cache line: reading the name or the virtual host would cost another cache miss.
@@ -67,8 +67,8 @@ impl HostTable {
     }
 
     /// Number of hosts that belong to objects of other kinds.
-    pub fn of_sites(&self) -> usize {
-        self.of_sites
+    pub fn of_other_kinds(&self) -> usize {
+        self.of_other_kinds
     }
 
     /// Adds a virtual host, replacing the one of the same name.
@@ -86,13 +86,13 @@ impl HostTable {
             self.uncount(&replaced);
         }
         self.of_routes += usize::from(host.is_of_routes());
-        self.of_sites += usize::from(host.is_of_site());
+        self.of_other_kinds += usize::from(host.is_of_other_kind());
         self.by_name.insert(name, host);
     }
 
     fn uncount(&mut self, gone: &VirtualHost) {
         self.of_routes -= usize::from(gone.is_of_routes());
-        self.of_sites -= usize::from(gone.is_of_site());
+        self.of_other_kinds -= usize::from(gone.is_of_other_kind());
     }
 
     /// Removes a name.
@@ -132,7 +132,7 @@ impl Extend<Arc<VirtualHost>> for HostTable {
         }
         self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
         self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
-        self.of_sites = self.by_name.values().filter(|host| host.is_of_site()).count();
+        self.of_other_kinds = self.by_name.values().filter(|host| host.is_of_other_kind()).count();
         let hashed = self.by_name.entries().map(|(name, host)| {
             let hash = hash(name.as_str());
             (hash.h1, HashedHost::new(hash, host))

@@ -17,7 +17,7 @@ fn set(answer: &Answer) -> Option<String> {
     answer.field("set-cookie").map(|cookie| cookie.split(';').next().unwrap().to_owned())
 }
 
-async fn asked_with(world: &World, host: &str, path: &str, cookie: &str) -> Answer {
+async fn ask_with(world: &World, host: &str, path: &str, cookie: &str) -> Answer {
     ask(world, host, path, &[&format!("Cookie: a=1; {cookie}; b=2")]).await
 }
 
@@ -34,7 +34,7 @@ async fn a_cookie_keeps_a_client_with_its_endpoint() {
     // A session cookie for all paths of the host, as in Envoy.
     assert!(first.field("set-cookie").unwrap().ends_with("; Path=/; HttpOnly"), "{}", first.head);
     for _ in 0..20 {
-        let again = asked_with(&world, "cookie.test", "/", &cookie).await;
+        let again = ask_with(&world, "cookie.test", "/", &cookie).await;
         assert_eq!((who(&again), set(&again)), (&*home, None));
         assert!(again.body.contains(&format!("\ncookie: a=1; {cookie}; b=2\n")), "{}", again.body);
     }
@@ -50,17 +50,17 @@ async fn a_cookie_keeps_a_client_with_its_endpoint() {
     // Another proxy, without state, maps each cookie to the same endpoint: after a restart, on another node.
     let other = World::of(objects(&endpoints)).await;
     for (cookie, home) in &clients {
-        assert_eq!(who(&asked_with(&other, "cookie.test", "/", cookie).await), home);
+        assert_eq!(who(&ask_with(&other, "cookie.test", "/", cookie).await), home);
     }
     // Clients of a removed endpoint move, and all others stay.
     world.become_of(objects(&endpoints[1..]));
     crate::tables::eventually("three endpoints", async || {
         let lost = clients.iter().find(|(_, home)| **home == "one").unwrap();
-        who(&asked_with(&world, "cookie.test", "/", lost.0).await) != "one"
+        who(&ask_with(&world, "cookie.test", "/", lost.0).await) != "one"
     })
     .await;
     for (cookie, home) in clients.iter().filter(|(_, home)| **home != "one") {
-        assert_eq!(who(&asked_with(&world, "cookie.test", "/", cookie).await), home);
+        assert_eq!(who(&ask_with(&world, "cookie.test", "/", cookie).await), home);
     }
     assert_eq!(world.setting("http://cookie.test/", "affinity").unwrap(), format!("by cookie {COOKIE}"));
     assert_eq!(world.setting("http://cookie.test/", "balance").unwrap(), format!("by hash of cookie {COOKIE}"));
@@ -77,7 +77,7 @@ async fn several_services_have_their_share_of_clients() {
     let mut counts = Counts::new();
     for _ in 0..200 {
         let answer = ask(&world, "shares.test", "/", &[]).await;
-        let again = asked_with(&world, "shares.test", "/", &set(&answer).unwrap()).await;
+        let again = ask_with(&world, "shares.test", "/", &set(&answer).unwrap()).await;
         assert_eq!((who(&again), set(&again)), (who(&answer), None));
         *counts.entry(who(&answer).to_owned()).or_default() += 1;
     }
@@ -96,12 +96,12 @@ async fn one_cookie_is_good_for_all_routes_of_a_host() {
     let world = World::of(objects.concat()).await;
     let first = ask(&world, "routes.test", "/", &[]).await;
     let (home, cookie) = (who(&first).to_owned(), set(&first).unwrap());
-    let elsewhere = asked_with(&world, "routes.test", "/other", &cookie).await;
+    let elsewhere = ask_with(&world, "routes.test", "/other", &cookie).await;
     assert_eq!(set(&elsewhere), None);
     let there = who(&elsewhere).to_owned();
     for _ in 0..10 {
         for (path, expected) in [("/", &home), ("/api", &home), ("/other", &there)] {
-            let answer = asked_with(&world, "routes.test", path, &cookie).await;
+            let answer = ask_with(&world, "routes.test", path, &cookie).await;
             assert_eq!((who(&answer), set(&answer)), (&**expected, None), "{path}");
         }
     }
@@ -149,7 +149,7 @@ async fn each_service_of_an_ingress_route_has_a_strategy_of_its_own() {
     let cookie = set(&first).unwrap();
     let mut counts = Counts::new();
     for _ in 0..20 {
-        *counts.entry(who(&asked_with(&world, "mixed.test", "/", &cookie).await).to_owned()).or_default() += 1;
+        *counts.entry(who(&ask_with(&world, "mixed.test", "/", &cookie).await).to_owned()).or_default() += 1;
     }
     let count = |name: &str| counts.get(name).copied().unwrap_or_default();
     assert_eq!((count("one") + count("two"), count("three"), count("four")), (10, 5, 5), "{counts:?}");
@@ -175,7 +175,7 @@ async fn a_client_stays_with_an_endpoint_that_speaks_tls() {
     let first = ask(&world, "tls.test", "/", &[]).await;
     let cookie = set(&first).unwrap();
     for _ in 0..20 {
-        let again = asked_with(&world, "tls.test", "/", &cookie).await;
+        let again = ask_with(&world, "tls.test", "/", &cookie).await;
         assert_eq!((who(&again), set(&again)), (who(&first), None));
     }
 }

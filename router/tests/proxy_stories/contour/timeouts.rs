@@ -50,7 +50,7 @@ async fn slow(pause: Duration) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn whoever_is_silent_for_longer_than_idle_ends_the_request() {
+async fn a_peer_silent_for_longer_than_idle_ends_the_request() {
     let objects = [vec![proxy("proxy-idle", with(json!({ "idle": "200ms" })))], service("app", &[silent().await])];
     let world = World::of(objects.concat()).await;
     let begun = Instant::now();

@@ -1,6 +1,6 @@
 //! The rows: the first bytes of a client, and the expected fate of the connection.
 
-use super::Fate::{self, Alert, Closed, Hidden, Served};
+use super::HelloOutcome::{self, Alert, Closed, Hidden, Served};
 use super::build::{RECORD, bare, extension, hello, named, padding, post_quantum, record, records, sni};
 
 /// First bytes of a client.
@@ -9,16 +9,16 @@ pub struct Row {
     /// Sent one after another.
     pub pieces: Vec<Vec<u8>>,
     /// Fate if TLS is passed through.
-    pub passed: Fate,
+    pub passed: HelloOutcome,
     /// Fate if TLS is terminated.
-    pub terminated: Fate,
+    pub terminated: HelloOutcome,
 }
 
-fn row(name: &'static str, bytes: Vec<u8>, fate: Fate) -> Row {
+fn row(name: &'static str, bytes: Vec<u8>, fate: HelloOutcome) -> Row {
     Row { name, pieces: vec![bytes], passed: fate, terminated: fate }
 }
 
-fn in_records(name: &'static str, message: &[u8], fate: Fate) -> Row {
+fn in_records(name: &'static str, message: &[u8], fate: HelloOutcome) -> Row {
     row(name, records(message, RECORD), fate)
 }
 

@@ -75,7 +75,7 @@ const CLOSED: (&str, &str) = ("HTTP/1.1 502 Bad Gateway", "backend-closed");
 type Row<'a> = (&'a str, Vec<u8>, bool, (&'a str, &'a str));
 
 #[tokio::test]
-async fn what_is_wrong_with_an_answer_in_http2_is_told() {
+async fn errors_of_http2_responses_are_reported() {
     let head = || frame(HEADERS, END_HEADERS, 1, &field(":status", "200"));
     let part = || [head(), frame(DATA, 0, 1, b"hi")].concat();
     let rows: Vec<Row<'_>> = vec![

@@ -115,7 +115,7 @@ impl Endpoint {
     }
 
     /// Waits for this number of requests.
-    pub async fn until_asked(&self, times: usize) {
+    pub async fn until_requests(&self, times: usize) {
         let mut asked = self.asked.subscribe();
         timeout(PATIENCE, asked.wait_for(|asked| *asked >= times)).await.expect("requests").unwrap();
     }

@@ -93,7 +93,7 @@ impl Maker {
             terminated: OneOrMany::default(),
             cleartext: OneOrMany::default(),
             certificate: None,
-            site: Some(Box::new(site)),
+            rules: Some(Box::new(site)),
         }
     }
 

@@ -197,7 +197,7 @@ impl World {
         let (scheme, rest) = url.split_once("://").expect("a scheme");
         let (name, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let Some(host) = self.host(name) else { return "-".to_owned() };
-        let site = host.site.as_ref().expect("a site");
+        let site = host.rules.as_ref().expect("host rules");
         let rules = match (scheme, &host.passthrough, &site.tls) {
             ("https", Some(route), _) => return format!("passthrough {}", target(route)),
             ("https", None, None) => return "-".to_owned(),
@@ -216,7 +216,7 @@ impl World {
 
     /// The Secret whose certificate a host presents.
     fn certificate(&self, name: &str) -> String {
-        let Some(tls) = self.host(name).and_then(|host| host.site.as_ref()?.tls.as_ref()) else {
+        let Some(tls) = self.host(name).and_then(|host| host.rules.as_ref()?.tls.as_ref()) else {
             return "-".to_owned();
         };
         let [only] = &*tls.certificates else { panic!("{} certificates", tls.certificates.len()) };
@@ -234,7 +234,7 @@ impl World {
     fn everything(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (_, host) in &self.settled.hosts {
-            let site = host.site.as_ref().expect("a site");
+            let site = host.rules.as_ref().expect("host rules");
             let mut line = |what: &str, rules: &[Arc<Rule>]| {
                 for rule in rules {
                     lines.push(format!("{} {what} {:?} {}", host.host, rule.matcher.path, answer(rule)));

@@ -137,7 +137,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         terminated: Default::default(),
         cleartext: Default::default(),
         certificate: None,
-        site: Some(Box::new(site)),
+        rules: Some(Box::new(site)),
     }
 }
 
@@ -168,7 +168,7 @@ fn served(table: &RoutingTable) -> Vec<String> {
     for router in &table.routers {
         for host in router.hosts.iter() {
             let routes = host.cleartext.iter().map(|route| route.id.object().to_string());
-            let who: Vec<_> = host.site.iter().map(|site| site.owner.to_string()).chain(routes).collect();
+            let who: Vec<_> = host.rules.iter().map(|site| site.owner.to_string()).chain(routes).collect();
             served.push(format!("{} {}: {}", router.name, host.host, who.join(" ")));
         }
     }

@@ -55,7 +55,7 @@ fn a_wildcard_that_is_passed_through_does_not_have_a_denied_name() {
     assert!(matches!(router.match_tls_request(&name("www.d.test"), "/"), RequestMatch::Closed));
     assert_eq!(asked(&table, "www.d.test"), "404");
     // The kernel's maps have a host with a site as a name of its own, which no wildcard stands for.
-    assert!(router.hosts.exact.get("www.d.test").is_some_and(|host| host.site.is_some()));
+    assert!(router.hosts.exact.get("www.d.test").is_some_and(|host| host.rules.is_some()));
 }
 
 #[test]

@@ -276,6 +276,6 @@ fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
         terminated: OneOrMany::default(),
         cleartext: OneOrMany::default(),
         certificate: None,
-        site: Some(Box::new(HostRules::denied(router))),
+        rules: Some(Box::new(HostRules::denied(router))),
     }
 }

@@ -32,7 +32,7 @@ impl<'o> Reuse<'o> {
         if let Some(route) = &mut host.passthrough {
             self.route(route);
         }
-        if let Some(site) = &mut host.site {
+        if let Some(site) = &mut host.rules {
             self.site(site);
         }
         // Their routes and rules are mostly the same `Arc`s by now, which are equal without a look at them.
@@ -92,7 +92,7 @@ impl<'o> Reuse<'o> {
 
 /// The routes of a virtual host, each as often as it is named.
 pub fn routes_of(host: &VirtualHost) -> impl Iterator<Item = &Arc<ResolvedRoute>> {
-    let site = host.site.as_deref();
+    let site = host.rules.as_deref();
     let tls = site.and_then(|site| site.tls.as_ref());
     let cleartext = site.and_then(|site| site.cleartext.as_ref()).into_iter().flat_map(|rules| rules.iter());
     let rules = cleartext.chain(tls.into_iter().flat_map(|tls| tls.rules.iter())).map(|rule| &rule.route);

@@ -33,16 +33,16 @@ const MAX_CLOSE: usize = 3;
 const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
 /// Whether host rules serve the query, and why. No wider host is tried in any case.
-pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
+pub fn judge(host_rules: &HostRules, request: &QueryRequest<'_>) -> String {
     let query = request.query;
-    if site.is_denied() {
+    if host_rules.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
     }
-    let listener = listener(site, query);
-    let Some(rules) = rules(site, query) else {
+    let listener = listener(host_rules, query);
+    let Some(rules) = rules(host_rules, query) else {
         let what = match query.protocol {
             QueryProtocol::Http => "serves it over TLS only",
-            QueryProtocol::Https if site.cleartext_listener.as_deref() == Some(listener) => {
+            QueryProtocol::Https if host_rules.cleartext_listener.as_deref() == Some(listener) => {
                 "serves it in clear text only"
             }
             QueryProtocol::Https => "has no certificate for it",
@@ -51,7 +51,7 @@ pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
     };
     match &query.path {
         None => format!("is of {listener}, where TLS ends"),
-        Some(_) if has_tcp(site, query) => format!("is of {listener}, which takes TLS off and forwards bytes"),
+        Some(_) if has_tcp(host_rules, query) => format!("is of {listener}, which takes TLS off and forwards bytes"),
         Some(_) if rules.iter().any(|rule| rule.takes(request)) => {
             format!("is of {listener}, and a rule takes {}", compared(rules, query))
         }
@@ -63,10 +63,10 @@ pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
 }
 
 /// The listener of host rules for the query's protocol; if there is none, that of the other protocol.
-fn listener<'s>(site: &'s HostRules, query: &Query) -> &'s str {
-    match &site.cleartext_listener {
+fn listener<'s>(host_rules: &'s HostRules, query: &Query) -> &'s str {
+    match &host_rules.cleartext_listener {
         Some(cleartext) if query.protocol == QueryProtocol::Http => cleartext,
-        _ => &site.listener,
+        _ => &host_rules.listener,
     }
 }
 
@@ -77,33 +77,33 @@ fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
     if *path == *query.path() { path.into_owned() } else { format!("{path}, the normal form of {}", query.path()) }
 }
 
-fn has_tcp(site: &HostRules, query: &Query) -> bool {
-    query.protocol == QueryProtocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
+fn has_tcp(host_rules: &HostRules, query: &Query) -> bool {
+    query.protocol == QueryProtocol::Https && host_rules.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
 }
 
 /// The rules for the query's protocol; `None` if the host does not serve it.
-fn rules<'s>(site: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
+fn rules<'s>(host_rules: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
     match query.protocol {
-        QueryProtocol::Http => site.cleartext.as_deref(),
-        QueryProtocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
+        QueryProtocol::Http => host_rules.cleartext.as_deref(),
+        QueryProtocol::Https => host_rules.tls.as_ref().map(|tls| &*tls.rules),
     }
 }
 
 /// The route that forwards terminated TLS as TCP.
 pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedRoute>> {
-    let tls = host.site.as_ref()?.tls.as_ref()?;
+    let tls = host.rules.as_ref()?.tls.as_ref()?;
     tls.tcp.as_ref().filter(|_| query.protocol == QueryProtocol::Https)
 }
 
 /// The virtual host whose rules apply: the most specific one, unless Routes of a more specific host serve the query.
 pub fn virtual_host<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> Option<&'t Arc<VirtualHost>> {
-    router.candidates(request.host.as_ref()).find(|candidate| candidate.site.is_some())
+    router.candidates(request.host.as_ref()).find(|candidate| candidate.rules.is_some())
 }
 
 /// The rules of a host, in order.
-pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<ExplanationStep> {
+pub fn paths(host_rules: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<ExplanationStep> {
     let query = request.query;
-    let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
+    let rules = rules(host_rules, query).filter(|rules| !rules.is_empty())?;
     let shown = compared(rules, query);
     let mut is_decided = false;
     let candidates = rules.iter().map(|rule| {
@@ -174,10 +174,10 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
 }
 
 /// Origin and action of a rule.
-pub fn rule(site: &HostRules, rule: &Rule, query: &Query) -> ExplanationStep {
+pub fn rule(host_rules: &HostRules, rule: &Rule, query: &Query) -> ExplanationStep {
     let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
     ExplanationStep::Rule {
-        listener: listener(site, query).to_owned(),
+        listener: listener(host_rules, query).to_owned(),
         path,
         action: action(&rule.route, &rule.prefix),
     }
@@ -291,21 +291,21 @@ fn modifier(modifier: &HeaderModifier) -> String {
 /// Verdict and fix for a query that host rules do not serve.
 pub fn closed(
     host: &VirtualHost,
-    site: &HostRules,
+    host_rules: &HostRules,
     request: &QueryRequest<'_>,
     losers: &[Loser],
     out: &mut Explanation,
 ) {
     let query = request.query;
     let answer = if request.is_grpc() { "UNIMPLEMENTED" } else { "404" };
-    if site.is_denied() {
+    if host_rules.is_denied() {
         out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
         return;
     }
-    let listener = listener(site, query);
-    let is_contours = CONTOURS.contains(&site.owner.kind);
-    let rules = rules(site, query);
+    let listener = listener(host_rules, query);
+    let is_contours = CONTOURS.contains(&host_rules.owner.kind);
+    let rules = rules(host_rules, query);
     let Some(rules) = rules else {
         let (answer, what, fix) = match query.protocol {
             QueryProtocol::Http if is_contours => {
@@ -331,7 +331,7 @@ pub fn closed(
     let is_lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
     let is_exact = matches!(host.host, HostMatch::Exact(_));
     let invalid = losers.iter().find(|Loser { route, winner, .. }| match winner {
-        None => is_contours && route.kind == site.owner.kind.name(),
+        None => is_contours && route.kind == host_rules.owner.kind.name(),
         Some(winner) => !is_exact && CONTOURS.iter().any(|kind| route.kind == kind.name()) && is_lost(winner),
     });
     let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
@@ -372,7 +372,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     let routers = &facts.table.routers;
     let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
     let is_contours = contours.is_some_and(|contours| contours.name == router.name);
-    let owned = router.candidates(host).next().and_then(|host| host.site.as_ref());
+    let owned = router.candidates(host).next().and_then(|host| host.rules.as_ref());
     for (who, status) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
@@ -382,7 +382,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             continue;
         }
         // A row lists all hosts of an object, but the problem may concern another one of them.
-        let has_host = || owned.is_some_and(|site| has_part(site, who));
+        let has_host = || owned.is_some_and(|host_rules| has_part(host_rules, who));
         let is_whole = |row: &ParentStatus| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
         };
@@ -405,10 +405,10 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
 }
 
 /// True if host rules are owned by an object, or contain rules of it.
-fn has_part(site: &HostRules, who: &ObjectRef) -> bool {
-    let cleartext = site.cleartext.as_deref().unwrap_or_default();
-    let tls = site.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
-    site.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)
+fn has_part(host_rules: &HostRules, who: &ObjectRef) -> bool {
+    let cleartext = host_rules.cleartext.as_deref().unwrap_or_default();
+    let tls = host_rules.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
+    host_rules.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)
 }
 
 /// Objects that claim the host and that this agent does not serve.

@@ -120,10 +120,10 @@ pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Explanati
 /// Whether a host has a route for the query, and why.
 fn judge(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
     let query = request.query;
-    if let Some(site) =
-        host.site.as_ref().filter(|_| query.protocol == QueryProtocol::Http || host.passthrough.is_none())
+    if let Some(host_rules) =
+        host.rules.as_ref().filter(|_| query.protocol == QueryProtocol::Http || host.passthrough.is_none())
     {
-        return (true, host_rules::judge(site, request));
+        return (true, host_rules::judge(host_rules, request));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
@@ -156,12 +156,12 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
 /// Paths of the most specific host that has routes of this protocol, longest first.
 pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &LookupResult<'_>) -> Option<ExplanationStep> {
     let (query, host) = (request.query, request.host.as_ref());
-    let site = || host_rules::virtual_host(router, request)?.site.as_ref();
+    let host_rules = || host_rules::virtual_host(router, request)?.rules.as_ref();
     let taken = match found {
         LookupResult::Tcp(_) => return None,
-        _ if found.rule().is_some() => return host_rules::paths(site()?, request, found.rule()),
-        LookupResult::Request(RequestDecision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
-            return host_rules::paths(site()?, request, None);
+        _ if found.rule().is_some() => return host_rules::paths(host_rules()?, request, found.rule()),
+        LookupResult::Request(RequestDecision::Refuse { flag: Flag::NoRule, .. }) if host_rules().is_some() => {
+            return host_rules::paths(host_rules()?, request, None);
         }
         _ => found.route(),
     };

@@ -188,7 +188,7 @@ impl Query {
 
     /// The same query from a client with this address.
     #[must_use]
-    pub fn asked_by(self, client: IpAddr) -> Self {
+    pub fn from_client(self, client: IpAddr) -> Self {
         Query { from: Some(client.to_canonical()), ..self }
     }
 

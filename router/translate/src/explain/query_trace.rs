@@ -58,10 +58,10 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     let context = QueryContext { router, request, facts, is_stream };
     out.steps.push(hosts::candidates(router, request));
     out.steps.extend(hosts::paths(router, request, &found));
-    if let (Some(rule), Some(site)) =
-        (found.rule(), host_rules::virtual_host(router, request).and_then(|host| host.site.as_ref()))
+    if let (Some(rule), Some(host_rules)) =
+        (found.rule(), host_rules::virtual_host(router, request).and_then(|host| host.rules.as_ref()))
     {
-        out.steps.push(host_rules::rule(site, rule, request.query));
+        out.steps.push(host_rules::rule(host_rules, rule, request.query));
     }
     if let Some(route) = found.route().filter(|route| route.id.kind == Kind::Gateway) {
         host_rules::unrouted(route, out);
@@ -201,12 +201,12 @@ fn forward(
 /// Explains a query that no route serves; further hints on hosts are added elsewhere.
 fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers: &[Loser], out: &mut Explanation) {
     let (router, request) = (context.router, context.request);
-    let site = || host_rules::virtual_host(router, request).and_then(|host| Some((host, host.site.as_ref()?)));
+    let host_rules = || host_rules::virtual_host(router, request).and_then(|host| Some((host, host.rules.as_ref()?)));
     match found {
         LookupResult::Handshake(is_requested) => {
             out.outcome.push(OutcomeKind::Handshake.into());
-            match site().filter(|_| !is_requested) {
-                Some((host, site)) => host_rules::closed(host, site, request, losers, out),
+            match host_rules().filter(|_| !is_requested) {
+                Some((host, host_rules)) => host_rules::closed(host, host_rules, request, losers, out),
                 None if *is_requested => {
                     out.served = true;
                     out.verdict =
@@ -232,7 +232,7 @@ fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers
         }
         LookupResult::Request(RequestDecision::Refuse { status, flag, .. }) => {
             out.outcome.push(context.refused(*status, *flag).into());
-            match (flag, site()) {
+            match (flag, host_rules()) {
                 (Flag::Misdirected, _) => {
                     out.verdict = format!(
                         "421: {} needs another connection than that for {}",
@@ -241,7 +241,7 @@ fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers
                     );
                     out.fix = Some(format!("ask for https://{}", request.name()));
                 }
-                (Flag::NoRule, Some((host, site))) => host_rules::closed(host, site, request, losers, out),
+                (Flag::NoRule, Some((host, host_rules))) => host_rules::closed(host, host_rules, request, losers, out),
                 _ => {}
             }
         }

@@ -34,7 +34,7 @@ impl<'q> QueryRequest<'q> {
 
     /// The connection of the request. If the router asks for a client certificate, the client has a valid one.
     pub fn via(&self) -> Via<'_> {
-        let tls = || ViaTls { sni: self.sni.as_ref(), asks_the_same: true, admitted: true, is_newest: true };
+        let tls = || ViaTls { sni: self.sni.as_ref(), has_same_client_policy: true, admitted: true, is_newest: true };
         Via { client: self.client(), tls: (self.query.protocol == QueryProtocol::Https).then(tls) }
     }
 

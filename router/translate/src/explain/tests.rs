@@ -195,7 +195,7 @@ fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<Stri
     let translation = translate(&resources, &Settings::default());
     let facts = facts(&translation, &resources);
     let query = Query::parse(query).unwrap();
-    let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
+    let query = from.map_or(query.clone(), |from| query.from_client(from.parse().unwrap()));
     let explanation = explain(facts, &query);
     assert!(explanation.served != explanation.verdict.contains("not in its allow-list"), "{explanation}");
     let text = explanation.to_string();

@@ -34,7 +34,7 @@ fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> Virtu
         terminated,
         cleartext: select(answers_cleartext),
         certificate,
-        site: None,
+        rules: None,
     }
 }
 

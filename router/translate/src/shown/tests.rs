@@ -24,7 +24,7 @@ fn secret(id: &str, (certificate, key): &(String, String)) -> Value {
         "type": "kubernetes.io/tls", "stringData": {"tls.crt": certificate, "tls.key": key}})
 }
 
-fn told(objects: Vec<Value>) -> Vec<String> {
+fn findings(objects: Vec<Value>) -> Vec<String> {
     let resources = resources(objects);
     let table = translate(&resources, &Settings::default()).table;
     let now = "2026-06-01T00:00:00Z".parse().unwrap();
@@ -42,21 +42,21 @@ fn routes_name_their_certificate_or_show_that_of_the_router() {
     };
     let good = pair(&["h.test", "*.w.test"], 2026, 2027);
     for (host, policy) in [("h.test", "None"), ("a.w.test", "None")] {
-        assert_eq!(told(vec![edge(host, policy, &good)]), Vec::<String>::new(), "{host}");
+        assert_eq!(findings(vec![edge(host, policy, &good)]), Vec::<String>::new(), "{host}");
     }
     let about = |what: &str| vec![format!("Route a/b: spec.tls.certificate: the certificate {what}")];
     let expected = about(&format!("is made out for h.test, *.w.test and not for w.test, {ADVICE}"));
-    assert_eq!(told(vec![edge("w.test", "None", &good)]), expected);
+    assert_eq!(findings(vec![edge("w.test", "None", &good)]), expected);
     let old = edge("h.test", "None", &pair(&["h.test"], 2024, 2025));
-    assert_eq!(told(vec![old]), about("expired at 2025-01-01T00:00:00Z, so clients refuse it; renew it"));
+    assert_eq!(findings(vec![old]), about("expired at 2025-01-01T00:00:00Z, so clients refuse it; renew it"));
     let early = edge("h.test", "None", &pair(&["h.test"], 2027, 2028));
     let message = "is valid from 2027-01-01T00:00:00Z, so clients refuse it until then; use one that is valid now, or set \
                    this machine's clock";
-    assert_eq!(told(vec![early]), about(message));
+    assert_eq!(findings(vec![early]), about(message));
     let nameless = edge("h.test", "None", &pair(&[], 2026, 2027));
     let message = "has no subjectAltName, so clients refuse it whatever its common name says; have it issued with the names \
                    of its hosts";
-    assert_eq!(told(vec![nameless]), about(message));
+    assert_eq!(findings(vec![nameless]), about(message));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_wildcard_route_needs_a_certificate_for_the_wildcard() {
     let expected = format!(
         "Route a/b: spec.tls.certificate: the certificate is made out for www.w.test and not for *.w.test, {ADVICE}"
     );
-    assert_eq!(told(vec![wildcards, one]), [expected]);
+    assert_eq!(findings(vec![wildcards, one]), [expected]);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_default_certificate_is_checked_for_the_domain_and_for_the_routes_that_show_
     let spec = json!({"domain": "apps.test", "defaultCertificate": {"name": "all"}});
     let plain = |host: &str| route("a/b", 1, json!({"host": host, "tls": {"termination": "edge"}}));
     let with = |pair, host: &str| {
-        told(vec![controller("default", spec.clone()), secret("openshift-ingress/all", &pair), plain(host)])
+        findings(vec![controller("default", spec.clone()), secret("openshift-ingress/all", &pair), plain(host)])
     };
     assert_eq!(with(pair(&["*.apps.test"], 2026, 2027), "x.apps.test"), Vec::<String>::new());
     let other = format!(
@@ -111,8 +111,8 @@ fn listeners_of_gateways_have_one_certificate_at_least_for_each_host() {
         "Gateway a/g: spec.listeners[1].tls.certificateRefs: the certificate is made out for other.test and not for h.test, \
          {ADVICE}"
     );
-    assert_eq!(told(objects(json!([{"name": "one"}]))), [expected]);
-    assert_eq!(told(objects(json!([{"name": "one"}, {"name": "two"}]))), Vec::<String>::new());
+    assert_eq!(findings(objects(json!([{"name": "one"}]))), [expected]);
+    assert_eq!(findings(objects(json!([{"name": "one"}, {"name": "two"}]))), Vec::<String>::new());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn roots_of_contour_show_their_secret_or_lend_it_to_delegates() {
          {ADVICE}"
     );
     let other = || secret("a/tls", &pair(&["other.test"], 2026, 2027));
-    assert_eq!(told(vec![other(), root("h.test")]), [expected]);
+    assert_eq!(findings(vec![other(), root("h.test")]), [expected]);
     let domain = json!({"apiVersion": "contour.heptio.com/v1beta1", "kind": "IngressRoute",
         "metadata": {"namespace": "a", "name": "domain"},
         "spec": {"virtualhost": {"fqdn": ".d.test", "tls": {"secretName": "tls"}},
@@ -139,5 +139,5 @@ fn roots_of_contour_show_their_secret_or_lend_it_to_delegates() {
         "IngressRoute a/domain: spec.virtualhost.tls.secretName: the certificate is made out for other.test and not for \
          x.d.test, {ADVICE}"
     );
-    assert_eq!(told(vec![other(), domain, leaf]), [expected]);
+    assert_eq!(findings(vec![other(), domain, leaf]), [expected]);
 }

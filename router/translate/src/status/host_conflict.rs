@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_foreign_object_is_told_but_its_kind(kinds in [kind(), kind(), kind()], held in held(), own in any::<bool>()) {
+        fn nothing_of_a_foreign_object_is_named_but_its_kind(kinds in [kind(), kind(), kind()], held in held(), own in any::<bool>()) {
             let winner = object(kinds[0], "winners-namespace", "winners-name");
             let reader = object(kinds[1], "readers", "reader");
             let loser = if own { reader.clone() } else { object(kinds[2], "losers-namespace", "losers-name") };

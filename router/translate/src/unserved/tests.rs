@@ -19,7 +19,7 @@ fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f
 
 /// Warnings of `validate` and the log about these objects, except those on endpoints, and the explanation of
 /// `http://h.test/`.
-fn told(objects: Vec<Value>) -> (Vec<String>, Explanation) {
+fn findings(objects: Vec<Value>) -> (Vec<String>, Explanation) {
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());
     let about_endpoints = |warning: &&Warning| !warning.message.contains("Service");
@@ -47,7 +47,7 @@ fn http_route(name: &str, parents: Value) -> Value {
 
 #[track_caller]
 fn expect(objects: Vec<Value>, warnings: &[&str], verdict: &str, fix: &str) {
-    let (found, explanation) = told(objects);
+    let (found, explanation) = findings(objects);
     assert_eq!(found, warnings);
     assert_eq!(explanation.verdict, verdict, "{explanation}");
     assert_eq!(explanation.fix.as_deref(), Some(fix), "{explanation}");
@@ -134,7 +134,7 @@ fn one_gateway_of_ours_is_enough_unless_another_is_not_there() {
         gateway("other", "nginx"),
         http_route("web", json!([{ "name": "good" }, { "name": "other" }, { "name": "gone" }])),
     ];
-    let (found, explanation) = told(objects);
+    let (found, explanation) = findings(objects);
     let of_route: Vec<_> = found.iter().filter(|warning| warning.starts_with("HTTPRoute")).collect();
     assert_eq!(
         of_route,

@@ -68,7 +68,7 @@ const IDENTITY: [&str; 4] = ["/kind", "/apiVersion", "/metadata/name", "/metadat
 const LINES: usize = 8;
 
 /// The effect of a change of an object, as lines.
-fn told(before: &[String], after: &[String]) -> Vec<String> {
+fn effect(before: &[String], after: &[String]) -> Vec<String> {
     let gone = beside(before, after).into_iter().map(|line| format!("    - {}", line.trim()));
     let come = beside(after, before).into_iter().map(|line| format!("    + {}", line.trim()));
     let mut lines: Vec<String> = gone.chain(come).collect();
@@ -132,7 +132,7 @@ fn changes() -> BTreeMap<String, Vec<String>> {
                     let changed = state(&world, &mut world.engine(), &after, Vec::new());
                     let golden = goldens.entry(kind.to_owned()).or_default();
                     golden.push(format!("{} {} {place} {}", story.name, object.key(), shortened(other.as_ref())));
-                    golden.extend(told(&lines, &changed));
+                    golden.extend(effect(&lines, &changed));
                 }
             }
         }

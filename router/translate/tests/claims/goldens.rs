@@ -17,8 +17,8 @@ use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
 use router_translate::status::report::StatusReport;
 
-use crate::asked::{Step, steps};
 use crate::hosts::Hosts;
+use crate::queries::{Step, steps};
 use crate::statuses::statuses;
 use crate::story::{self, Story};
 use crate::world::World;
@@ -27,7 +27,7 @@ use crate::world::World;
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 /// All results of a story.
-fn told(story: &Story) -> Vec<String> {
+fn results(story: &Story) -> Vec<String> {
     let world = World::new(story);
     let mut engine = world.engine();
     let mut cache = MaterialCache::new();
@@ -38,7 +38,7 @@ fn told(story: &Story) -> Vec<String> {
         match step {
             Step::Ask(query) => {
                 lines.push(String::new());
-                lines.extend(asked(&world, &mut engine, &resources, &query));
+                lines.extend(explained(&world, &mut engine, &resources, &query));
             }
             Step::Apply(name) => {
                 let (_, manifests) = world.later.iter().find(|(known, _)| *known == name).unwrap();
@@ -106,7 +106,7 @@ fn of_hosts(table: &RoutingTable) -> Vec<Query> {
 }
 
 /// The output of `explain`, with non-default settings only.
-fn asked(world: &World, engine: &mut Engine, resources: &Resources, query: &Query) -> Vec<String> {
+fn explained(world: &World, engine: &mut Engine, resources: &Resources, query: &Query) -> Vec<String> {
     let (table, report) = engine.apply(resources);
     let mut explanation = explain(facts(world, &table, &report, resources), query);
     for step in &mut explanation.steps {
@@ -134,6 +134,7 @@ pub fn compare(name: &str, found: &[String]) -> Option<String> {
 
 #[test]
 fn every_story_comes_to_what_its_golden_says() {
-    let differences: Vec<String> = story::all().iter().filter_map(|story| compare(&story.name, &told(story))).collect();
+    let differences: Vec<String> =
+        story::all().iter().filter_map(|story| compare(&story.name, &results(story))).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -43,18 +43,18 @@ impl Hosts<'_> {
     }
 
     fn host(self, host: &VirtualHost) -> Vec<String> {
-        let VirtualHost { host: name, site, cleartext, terminated, passthrough, certificate } = host;
+        let VirtualHost { host: name, rules, cleartext, terminated, passthrough, certificate } = host;
         let mut lines = vec![format!("host {name} {}", kind(name))];
         lines.extend(cleartext.iter().map(|route| format!("  http {:?} {}", route.path(), route.id)));
         lines.extend(terminated.iter().map(|route| format!("  https {:?} {}", route.path(), route.id)));
         lines.extend(passthrough.iter().map(|route| format!("  passthrough {}", route.id)));
         lines.extend(certificate.iter().map(|pair| format!("  shows {}", self.0.name(pair))));
-        lines.extend(site.iter().flat_map(|site| self.site(site)).map(|line| format!("  {line}")));
+        lines.extend(rules.iter().flat_map(|rules| self.rules(rules)).map(|line| format!("  {line}")));
         lines
     }
 
-    fn site(self, site: &HostRules) -> Vec<String> {
-        let HostRules { owner, listener, cleartext_listener, cleartext, tls } = site;
+    fn rules(self, rules: &HostRules) -> Vec<String> {
+        let HostRules { owner, listener, cleartext_listener, cleartext, tls } = rules;
         let other = cleartext_listener.as_ref().filter(|other| *other != listener);
         let other = other.map(|other| format!(", in clear text on {other}")).unwrap_or_default();
         let mut lines = vec![format!("of {owner}, on {listener}{other}")];

@@ -6,7 +6,6 @@
 //! `tests` plays the others on the wire.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
-mod asked;
 mod cast;
 mod certificates;
 mod changes;
@@ -14,6 +13,7 @@ mod fields;
 mod goldens;
 mod hosts;
 mod policies;
+mod queries;
 mod statuses;
 mod story;
 mod world;

@@ -57,7 +57,7 @@ fn members(value: &Value, indent: &str, lines: &mut Vec<String>) {
             Value::Array(items) if name == "conditions" => {
                 for item in items {
                     lines.push(format!("{indent}{}", condition(item)));
-                    members(&rest(item), &format!("{indent}  "), lines);
+                    members(&other_members(item), &format!("{indent}  "), lines);
                 }
             }
             Value::Array(items) if items.iter().any(is_deep) => {
@@ -89,7 +89,7 @@ fn condition(condition: &Value) -> String {
 }
 
 /// The other members of a condition.
-fn rest(condition: &Value) -> Value {
+fn other_members(condition: &Value) -> Value {
     let mut rest = condition.clone();
     for member in ["type", "status", "reason", "message"] {
         rest.as_object_mut().unwrap().shift_remove(member);

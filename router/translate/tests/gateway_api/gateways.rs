@@ -59,7 +59,7 @@ spec:
 }
 
 #[test]
-fn a_class_is_told_of_definitions_that_are_not_understood() {
+fn a_class_reports_unsupported_definitions() {
     let definition = |name: &str, annotations: &str| {
         format!(
             "---\nkind: CustomResourceDefinition\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\nspec: {{}}\n"

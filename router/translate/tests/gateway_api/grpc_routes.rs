@@ -141,7 +141,7 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
 }
 
 #[test]
-fn a_route_is_told_on_which_listeners_an_older_one_of_the_other_kind_is() {
+fn a_route_names_the_listeners_where_an_older_one_of_the_other_kind_is() {
     let manifests = "
 kind: Gateway
 metadata: {namespace: infra, name: g}

@@ -29,7 +29,7 @@ fn resolved(world: &World) -> String {
 /// HTTPRouteInvalidBackendRefUnknownKind, HTTPRouteInvalidNonExistentBackendRef, HTTPRouteInvalidCrossNamespaceBackendRef,
 /// HTTPRouteNoBackendRefs.
 #[test]
-fn backends_that_cannot_be_used_are_told_and_answered_500() {
+fn unusable_backends_are_reported_and_answered_with_500() {
     for (backends, reason, served) in [
         ("backendRefs: [{name: v1, port: 8080}]", "True/ResolvedRefs", "v1"),
         (
@@ -182,7 +182,7 @@ fn tls_with_backends_is_as_policies_say() {
 
 /// A BackendTLSPolicy's status lists the Gateways that send its Service requests or copies, and no others.
 #[test]
-fn policies_are_told_of_gateways_that_reach_their_service() {
+fn policies_name_the_gateways_that_reach_their_service() {
     let policy = |id: &str| {
         let (namespace, name) = id.split_once('/').unwrap();
         format!(

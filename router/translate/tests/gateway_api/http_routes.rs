@@ -35,7 +35,7 @@ fn a_route_of_the_same_namespace_serves() {
 
 /// HTTPRouteCrossNamespace, HTTPRouteInvalidCrossNamespaceParentRef.
 #[test]
-fn listeners_say_which_namespaces_may_hang_on_them() {
+fn listeners_limit_the_namespaces_of_their_routes() {
     let spec = "{parentRefs: [{name: g, namespace: infra}], rules: [{backendRefs: [{name: web, port: 8080}]}]}";
     for (from, accepted, served) in [
         ("", "False/NotAllowedByListeners", "404"),
@@ -105,7 +105,7 @@ spec: {gatewayClassName: other, listeners: [{name: http, port: 80, protocol: HTT
 
 /// HTTPRouteMultipleGateways.
 #[test]
-fn a_route_hangs_on_several_gateways() {
+fn a_route_attaches_to_several_gateways() {
     let other = SAME.replace("name: same", "name: other").replace("port: 80", "port: 8081");
     let spec = "{parentRefs: [{name: same}, {name: other}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}";
     let only = "{parentRefs: [{name: other}], hostnames: [b.test], rules: [{backendRefs: [{name: v2, port: 8080}]}]}";
@@ -253,12 +253,12 @@ spec:
     ] {
         assert_eq!(world.https(443, &Ask::get(host)), served, "{host}");
     }
-    let listener = |host: &str| world.site(443, host).map(|site| site.listener.to_string());
+    let listener = |host: &str| world.host_rules(443, host).map(|host_rules| host_rules.listener.to_string());
     assert_eq!(listener("a.example.org").as_deref(), Some("Gateway infra/g#https"));
     assert_eq!(listener("own.example.org").as_deref(), Some("Gateway infra/g#own"));
     // The certificate that covers the name comes first.
     let first = |host: &str| {
-        let tls = world.site(443, host).and_then(|site| site.tls).unwrap();
+        let tls = world.host_rules(443, host).and_then(|host_rules| host_rules.tls).unwrap();
         (router_model::certificate::subject::covers(&tls.certificates[0], host), tls.certificates.len())
     };
     assert_eq!(first("second.example.org"), (true, 2));

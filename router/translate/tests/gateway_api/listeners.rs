@@ -68,7 +68,7 @@ fn kinds_are_those_that_the_protocol_can_carry() {
 
 /// GatewayInvalidTLSConfiguration.
 #[test]
-fn certificates_that_cannot_be_used_are_told() {
+fn unusable_certificates_are_reported() {
     let opaque = json!({ "kind": "Secret", "metadata": { "namespace": "infra", "name": "opaque" }, "type": "Opaque" });
     let cases = [
         ("[{name: tls}]", "True/ResolvedRefs", "True/Programmed"),
@@ -135,7 +135,7 @@ fn certificates_of_other_namespaces_need_a_grant() {
 /// TLSRouteListenerMixedTerminationNotSupported (it is supported: TLSRouteModeMixed), and the rules of distinct
 /// listeners. A Gateway with two listeners of the same port, protocol and hostname is rejected when it is parsed.
 #[test]
-fn listeners_of_a_gateway_that_cannot_be_told_apart_are_all_refused() {
+fn indistinguishable_listeners_of_a_gateway_are_all_rejected() {
     let ok = ("True/Accepted", "False/NoConflicts");
     let protocol = ("False/ProtocolConflict", "True/ProtocolConflict");
     let cases = [
@@ -279,7 +279,7 @@ fn a_younger_gateway_takes_no_host_from_an_older_route() {
 }
 
 #[test]
-fn listeners_that_browsers_may_take_for_one_are_told() {
+fn listeners_that_browsers_may_coalesce_are_reported() {
     let https = |name: &str, hostname: &str, certificate: &str| {
         format!(
             "{{name: {name}, port: 443, protocol: HTTPS, hostname: '{hostname}', tls: {{certificateRefs: [{{name: {certificate}}}]}}}}"

@@ -64,12 +64,12 @@ proptest! {
         });
         let secrets = NAMESPACES.map(|namespace| secret(&format!("{namespace}/tls"), &[&format!("{namespace}.example.org")]));
         let world = World::with("", secrets.into_iter().chain([gateway]).chain(all_grants(&grants)));
-        let site = world.site(443, "a.example.org").unwrap();
+        let host_rules = world.host_rules(443, "a.example.org").unwrap();
         let shown: BTreeSet<&str> = NAMESPACES
             .into_iter()
             .filter(|namespace| {
                 let name = format!("{namespace}.example.org");
-                let certificates = site.tls.iter().flat_map(|tls| &tls.certificates);
+                let certificates = host_rules.tls.iter().flat_map(|tls| &tls.certificates);
                 certificates.into_iter().any(|pair| router_model::certificate::subject::covers(pair, &name))
             })
             .collect();

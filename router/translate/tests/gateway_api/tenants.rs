@@ -58,7 +58,7 @@ spec: {parentRefs: [{name: g}], hostnames: ['*.x.test'], rules: [{backendRefs: [
 }
 
 #[test]
-fn parents_and_children_are_not_told_what_is_in_each_other() {
+fn statuses_of_parents_and_children_reveal_nothing_of_each_other() {
     let manifests = [
         GATEWAY,
         "---

@@ -80,7 +80,7 @@ fn connections_for_bad_backends_fail() {
 
 /// TLSRouteInvalidNoMatchingListener, TLSRouteInvalidNoMatchingListenerHostname.
 #[test]
-fn routes_without_a_listener_are_told() {
+fn routes_without_a_listener_are_rejected() {
     let https = "{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: tls}]}}";
     let named = "{name: tls, port: 443, protocol: TLS, hostname: a.test, tls: {mode: Passthrough}}";
     let closed = "{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {team: app}}}}}";
@@ -139,7 +139,7 @@ fn one_port_has_listeners_of_all_kinds() {
 }
 
 #[test]
-fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_told() {
+fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_rejected() {
     let host = |backend: &str| format!("hostnames: [a.test, '*.b.test'], {backend}");
     let world = world(
         &[PASSTHROUGH],

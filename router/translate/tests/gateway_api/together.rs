@@ -36,7 +36,7 @@ spec:
 }
 
 #[test]
-fn the_older_object_has_the_host_and_the_loser_is_told() {
+fn the_older_object_owns_the_host_and_the_other_gets_a_conflict() {
     // The age of a Gateway or of its listener for every name does not matter; only routes that name the host compete.
     let lost = world(2, 1, 3);
     let row = |world: &World, route: &str| world.status(route)["parents"][0].clone();

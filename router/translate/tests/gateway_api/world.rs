@@ -217,10 +217,10 @@ impl World {
         match table.match_sni(host.as_ref()) {
             SniMatch::Passthrough(route) => format!("passthrough {}", shares(endpoints, &route.cluster)),
             SniMatch::Terminate(host)
-                if host.site.as_ref().and_then(|site| site.tls.as_ref()?.tcp.as_ref()).is_some() =>
+                if host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()?.tcp.as_ref()).is_some() =>
             {
-                let site = host.site.as_ref().and_then(|site| site.tls.as_ref()?.tcp.clone());
-                format!("tcp {}", site.map(|route| shares(endpoints, &route.cluster)).unwrap_or_default())
+                let host_rules = host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()?.tcp.clone());
+                format!("tcp {}", host_rules.map(|route| shares(endpoints, &route.cluster)).unwrap_or_default())
             }
             SniMatch::Terminate(_) => answer(endpoints, &table.match_tls_request(&host, ask)),
             SniMatch::Default => {
@@ -254,10 +254,10 @@ impl World {
     }
 
     /// The host rules of a host on a port for TLS.
-    pub fn site(&self, port: u16, host: &str) -> Option<HostRules> {
+    pub fn host_rules(&self, port: u16, host: &str) -> Option<HostRules> {
         let table = self.table(|table| table.https_port == Some(port))?;
         let host = Hostname::parse(host).ok();
-        table.candidates(&host).find_map(|found| found.site.as_deref().cloned())
+        table.candidates(&host).find_map(|found| found.rules.as_deref().cloned())
     }
 
     /// The served ports, for clear text and for TLS.

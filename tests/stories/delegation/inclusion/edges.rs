@@ -41,7 +41,7 @@ fn a_slot_serves_the_namespaces_that_it_admits() -> Result<()> {
 }
 
 #[test]
-fn every_step_asks_the_parent_that_has_the_slot() -> Result<()> {
+fn every_step_depends_on_the_parent_that_has_the_slot() -> Result<()> {
     let tree = |case: &str, leaf: &str| {
         let [top, middle] = [format!("shop/{case}"), format!("red/{case}-middle")];
         route(&top, WEB, &format!("{case}.t.test"), &[to_slot("s", "all", &prefix("/s"), "")])

@@ -15,7 +15,7 @@ fn tls_route(id: &str, parent: &str, hosts: &str, backend: &str) -> String {
 }
 
 #[test]
-fn tls_routes_hang_on_each_other_by_host() -> Result<()> {
+fn tls_routes_attach_to_each_other_by_host() -> Result<()> {
     let gateway = "---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -63,7 +63,7 @@ fn grpc_route(id: &str, parent: &str, hosts: &str, calls: &str, backend: &str) -
 }
 
 #[test]
-fn grpc_routes_hang_on_each_other_by_call() -> Result<()> {
+fn grpc_routes_attach_to_each_other_by_call() -> Result<()> {
     let slot = |name: &str| format!("{{group: gateway.sluice.dev, kind: RouteSlot, name: {name}}}");
     let call = |members: &str| format!("{{method: {{{members}}}}}");
     let below = |top: &str| format!("{{kind: GRPCRoute, namespace: shop, name: {top}}}");

@@ -45,7 +45,7 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() -> Result<()> {
 }
 
 #[test]
-fn s5_a_secret_that_a_delegate_names_is_its_own_or_lent_to_it() -> Result<()> {
+fn s5_a_secret_that_a_delegate_names_is_its_own_or_delegated_to_it() -> Result<()> {
     // The Secret that the delegate of `NAME.named.test` names, the namespaces that may use it, and whether it is
     // served.
     let cases = [

@@ -62,7 +62,7 @@ fn s8_names_of_a_domain_are_delegated_or_nobodys() -> Result<()> {
 
 /// Beside Routes, whose unclaimed hosts get 503, unclaimed names of a domain get 404.
 #[test]
-fn s8_names_that_nobody_has_are_not_found() -> Result<()> {
+fn s8_unclaimed_names_are_not_found() -> Result<()> {
     let route = json!({
         "apiVersion": "route.openshift.io/v1",
         "kind": "Route",

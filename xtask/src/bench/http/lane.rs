@@ -53,13 +53,13 @@ impl Lane {
         let middle = network.middle(u8::try_from(number)? + 1)?;
         let folder = tools.work.join(format!("router-{number}"));
         fs::create_dir_all(&folder)?;
-        let asked = names::asked(way.hosts);
+        let requested = names::requested(way.hosts);
         let name = names::one(way.hosts);
-        let files = Files::write(&folder, *middle.listener().ip(), &name, &asked)?;
+        let files = Files::write(&folder, *middle.listener().ip(), &name, &requested)?;
         let begin = Instant::now();
         let router = start(tools, way, &middle, &folder)?;
         let mut lane = Lane { way, name, files, start: Duration::ZERO, resident: 0, middle, router };
-        while let Err(error) = network.client.run(|| lane.probe(&asked)) {
+        while let Err(error) = network.client.run(|| lane.probe(&requested)) {
             ensure!(lane.router.is_alive(), "the router has ended; what it said is above");
             if begin.elapsed() > PATIENCE {
                 return Err(error.context("requests are not answered"));
@@ -101,13 +101,13 @@ impl Lane {
     }
 
     /// A handshake with each of some names, and a WebSocket.
-    fn probe(&self, asked: &[String]) -> Result<()> {
+    fn probe(&self, requested: &[String]) -> Result<()> {
         let client = |port| Client { to: self.address(port), connections: 1, milliseconds: 1 };
         let fine = |outcome: Outcome| {
             ensure!(outcome.errors == 0, "{} requests failed", outcome.errors);
             Ok(())
         };
-        for name in [Some(&self.name), asked.last()].into_iter().flatten() {
+        for name in [Some(&self.name), requested.last()].into_iter().flatten() {
             fine(handshakes::run(client(HTTPS_PORT), &[name])?)?;
         }
         if self.way.hosts == Hosts::One {

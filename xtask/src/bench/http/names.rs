@@ -34,7 +34,7 @@ pub fn all(hosts: Hosts) -> impl Iterator<Item = String> {
 
 /// Those that are asked for where a client can change its host; of one host as many requests are made, so that the
 /// client's own work is the same.
-pub fn asked(hosts: Hosts) -> Vec<String> {
+pub fn requested(hosts: Hosts) -> Vec<String> {
     match hosts {
         Hosts::One => vec![one(hosts); ASKED],
         Hosts::Many => (0..ASKED).map(|number| host(number * STRIDE % MANY)).collect(),
@@ -85,11 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_that_are_asked_for_are_loaded_and_different() {
+    fn requested_hosts_are_loaded_and_different() {
         let loaded: HashSet<String> = all(Hosts::Many).collect();
-        let asked: HashSet<String> = asked(Hosts::Many).into_iter().collect();
-        assert_eq!((loaded.len(), asked.len()), (MANY, ASKED));
-        assert!(asked.is_subset(&loaded) && loaded.contains(&one(Hosts::Many)));
+        let names: HashSet<String> = requested(Hosts::Many).into_iter().collect();
+        assert_eq!((loaded.len(), names.len()), (MANY, ASKED));
+        assert!(names.is_subset(&loaded) && loaded.contains(&one(Hosts::Many)));
         assert_eq!(all(Hosts::One).collect::<Vec<_>>(), [one(Hosts::One)]);
     }
 }

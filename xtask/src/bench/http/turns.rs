@@ -77,14 +77,14 @@ impl Share {
 
     fn go_on(mut self) -> Result<Share> {
         let (now, machine) = (Instant::now(), Processor::of(&[])?);
-        self.client.tell(Signal::CONT)?;
+        self.client.signal(Signal::CONT)?;
         self.turn(now, machine)?;
         Ok(self)
     }
 
     fn turn(&mut self, now: Instant, machine: Processor) -> Result<()> {
         thread::sleep(TURN);
-        self.client.tell(Signal::STOP)?;
+        self.client.signal(Signal::STOP)?;
         self.elapsed += now.elapsed();
         self.used += Processor::of(&[])? - machine;
         Ok(())
@@ -94,11 +94,11 @@ impl Share {
     fn end(mut self, lane: &Lane) -> Result<Figure> {
         let (now, machine) = (Instant::now(), Processor::of(&[])?);
         let before = usage::ended_children()?;
-        self.client.tell(Signal::CONT)?;
+        self.client.signal(Signal::CONT)?;
         thread::sleep(TURN);
         // wrk ends then as if its time were over. Its first thread must have gone on, as another one's interrupt does
         // not wake it.
-        self.client.tell(Signal::INT)?;
+        self.client.signal(Signal::INT)?;
         let said = self.client.end()?;
         self.elapsed += now.elapsed();
         self.used += Processor::of(&[])? - machine;
@@ -133,7 +133,7 @@ impl ClientProcess {
         Ok(ClientProcess { said, child: Some(child) })
     }
 
-    fn tell(&self, signal: Signal) -> Result<()> {
+    fn signal(&self, signal: Signal) -> Result<()> {
         let pid = self.child.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
         Ok(kill_process(pid.context("it has ended")?, signal)?)
     }
@@ -186,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn a_client_goes_on_when_it_is_told() {
+    fn a_client_continues_on_the_signal() {
         let mut client = shell("echo begun; kill -STOP $$; echo over");
         wait_until_it_is_stopped(&client);
-        client.tell(Signal::CONT).unwrap();
+        client.signal(Signal::CONT).unwrap();
         assert_eq!(client.end().unwrap(), "begun\nover\n");
-        assert!(client.tell(Signal::STOP).is_err(), "it has ended");
+        assert!(client.signal(Signal::STOP).is_err(), "it has ended");
     }
 
     #[test]
     fn a_client_that_is_stopped_can_be_ended() {
         let client = shell("exec sleep 600");
-        client.tell(Signal::STOP).unwrap();
+        client.signal(Signal::STOP).unwrap();
         wait_until_it_is_stopped(&client);
         let folder = format!("/proc/{}", client.child.as_ref().unwrap().id());
         drop(client);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_complains_of_is_told() {
+    fn errors_of_a_client_are_reported() {
         let error = shell("echo no >&2; exit 3").end().unwrap_err();
         assert!(error.to_string().ends_with(": no"), "{error}");
     }

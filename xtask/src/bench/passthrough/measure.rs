@@ -110,7 +110,7 @@ pub fn rounds(
     let Plan { rounds, parts, milliseconds, pause } = plan;
     let mut columns: Vec<Column> = lanes.iter().map(|lane| Column::new(lane.way)).collect();
     if GROUPS.iter().any(|group| chosen(group) && group.is_bulk()) {
-        rest(lanes, plan, &mut columns)?;
+        idle(lanes, plan, &mut columns)?;
     }
     let mut turn = 0;
     for round in 0..rounds {
@@ -139,7 +139,7 @@ pub fn rounds(
 }
 
 /// Processor time of idle routers, for as long as bulk data is carried in all rounds.
-fn rest(lanes: &[Lane], plan: Plan, columns: &mut [Column]) -> Result<()> {
+fn idle(lanes: &[Lane], plan: Plan, columns: &mut [Column]) -> Result<()> {
     let bulk: usize = GROUPS.iter().filter(|group| group.is_bulk()).map(|group| group.connections.len()).sum();
     let time = Duration::from_millis(u64::from(plan.milliseconds * plan.parts)) * u32::try_from(plan.rounds * bulk)?;
     thread::sleep(plan.pause);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_router_uses_at_rest_is_told_apart() {
+    fn idle_memory_of_a_router_is_reported_separately() {
         let mut column = Column::new(Way::Kernel);
         assert_eq!(column.user_for_bulk(), None, "nothing was measured");
         (column.bulk.user, column.bulk_bytes) = (0.75, 2_000_000_000);

@@ -7,7 +7,7 @@ use crate::object::Object;
 use crate::testing::good;
 
 #[test]
-fn what_the_api_allows_and_is_not_done_is_told() {
+fn unsupported_fields_of_the_api_are_reported() {
     let of_rule = |rule: Value| route("HTTPRoute", json!({ "rules": [rule] })).rules[0].unsupported.clone();
     let auth = json!({ "protocol": "HTTP", "backendRef": { "name": "a", "port": 1 }, "http": {} });
     let rewrite = |path: &str| {
@@ -89,7 +89,7 @@ fn what_the_api_allows_and_is_not_done_is_told() {
 }
 
 #[test]
-fn headers_that_cannot_be_changed_or_sent_are_told() {
+fn headers_that_cannot_be_changed_or_sent_are_reported() {
     let modifier = json!({
         "set": [{ "name": "Host", "value": "a.test" }, { "name": "X-A", "value": "a\nb" }, { "name": "X-B", "value": "a  b" }],
         "add": [{ "name": "X-C", "value": " a" }, { "name": "X-D", "value": "é" }],

@@ -23,7 +23,7 @@ fn controller_of(spec: Value) -> std::sync::Arc<IngressController> {
 }
 
 #[test]
-fn the_default_controller_of_a_cluster_asks_for_nothing() {
+fn the_default_controller_of_a_cluster_sets_nothing() {
     let spec = json!({
         "clientTLS": { "clientCA": { "name": "" }, "clientCertificatePolicy": "" },
         "httpCompression": {},

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_and_what_is_no_format_are_told_apart() {
+    fn unknown_names_and_invalid_formats_are_distinguished() {
         for (format, field) in [
             ("%ci-%ST", "%ST"),
             ("%[req.hdr(X-Id)]", "%[req.hdr(X-Id)]"),

@@ -101,7 +101,7 @@ fn a_route_whose_list_does_not_fit_has_none_of_it_and_no_host() {
 }
 
 #[test]
-fn a_listener_that_is_left_to_the_agent_is_told_with_the_reason() {
+fn a_listener_that_is_relayed_is_reported_with_the_reason() {
     let mut image = MapImage { listeners: listeners(&[(V4, 443), (V6, 443)]), ..MapImage::default() };
     image.leave_to_agent(|address| address.is_ipv4().then(|| AgentAlone::HostRule("a rule".into())));
     assert_eq!(image.listeners, listeners(&[(V6, 443)]));

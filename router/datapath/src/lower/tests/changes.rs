@@ -20,7 +20,7 @@ fn routers(others: &[fn(&mut RouterTable)]) -> RoutingTable {
 }
 
 #[test]
-fn routers_that_come_go_or_change_want_the_whole() {
+fn added_removed_and_changed_routers_need_a_full_image() {
     fn same(_: &mut RouterTable) {}
     fn other_id(router: &mut RouterTable) {
         router.id += 1;

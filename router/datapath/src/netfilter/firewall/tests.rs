@@ -202,7 +202,7 @@ fn chains_without_end_are_given_up() {
 }
 
 #[test]
-fn a_listener_is_asked_who_diverts_its_clients() {
+fn a_listener_reports_rules_that_divert_its_clients() {
     let diverts = |chains: Vec<Chain>| {
         let listener = SocketAddr::from(([10, 99, 0, 1], 8443));
         judge_listener(&Ruleset::new(chains, Vec::new(), false), listener).err().map(|harm| harm.to_string())

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Channel};
 
 use super::*;
 
-fn asks(fields: &[(&str, &str)]) -> request::Parts {
+fn request(fields: &[(&str, &str)]) -> request::Parts {
     let request = fields.iter().fold(Request::get("/"), |request, (name, value)| request.header(*name, *value));
     request.body(()).unwrap().into_parts().0
 }
@@ -41,7 +41,7 @@ fn gzip_is_for_those_who_take_it() {
     ];
     for (written, expected) in cases {
         let fields: Vec<_> = written.iter().map(|value| ("accept-encoding", *value)).collect();
-        assert_eq!(accepts_gzip(&asks(&fields)), expected, "{written:?}");
+        assert_eq!(accepts_gzip(&request(&fields)), expected, "{written:?}");
     }
     let head = Request::head("/").header("accept-encoding", "gzip").body(()).unwrap().into_parts().0;
     assert!(!accepts_gzip(&head));
@@ -66,7 +66,11 @@ fn what_gains_nothing_or_must_stay_is_left_alone() {
         (200, &[html, ("cache-control", "public, No-Transform")], None, false),
     ];
     for (status, fields, length, expected) in cases {
-        assert_eq!(is_worth_it(&types, &answer(status, fields), length), expected, "{status} {fields:?} {length:?}");
+        assert_eq!(
+            is_compressible(&types, &answer(status, fields), length),
+            expected,
+            "{status} {fields:?} {length:?}"
+        );
     }
 }
 
@@ -74,10 +78,10 @@ fn what_gains_nothing_or_must_stay_is_left_alone() {
 fn fields_say_that_the_bytes_are_others() {
     let fields = [("content-length", "5"), ("accept-ranges", "bytes"), ("etag", "\"x\""), ("vary", "cookie")];
     let mut headers = answer(200, &fields).headers;
-    tell(&mut headers);
+    set_fields(&mut headers);
     let expected = [("content-encoding", "gzip"), ("etag", "W/\"x\""), ("vary", "cookie"), ("vary", "accept-encoding")];
     assert_eq!(headers, answer(200, &expected).headers);
-    tell(&mut headers);
+    set_fields(&mut headers);
     assert_eq!(headers, answer(200, &expected).headers);
 }
 

@@ -58,7 +58,7 @@ fn say(cors: Cors, request: &[(&'static str, &'static str)]) -> (Vec<String>, Ve
     let preflight = sharing.preflight(&of(request));
     assert_eq!(preflight.status(), StatusCode::NO_CONTENT);
     let mut actual = of(&[("access-control-allow-origin", "https://endpoint.test"), ("x", "1")]);
-    sharing.tell(&mut actual);
+    sharing.set_fields(&mut actual);
     actual.remove("x");
     (written(preflight.headers()), written(&actual))
 }
@@ -71,7 +71,7 @@ const ASKED: [(&str, &str); 3] = [
 const VARIES: &str = "vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 
 #[test]
-fn lists_are_told_to_origins_that_are_allowed() {
+fn lists_are_sent_to_allowed_origins() {
     let cors = Cors {
         origins: texts(&["https://b.test", "https://a.test"]),
         credentials: true,
@@ -112,7 +112,7 @@ fn lists_are_told_to_origins_that_are_allowed() {
 }
 
 #[test]
-fn everything_is_not_told_as_a_star_where_cookies_are_allowed() {
+fn everything_is_not_sent_as_a_star_where_cookies_are_allowed() {
     let all = |credentials| Cors {
         origins: texts(&["*"]),
         credentials,

@@ -40,17 +40,17 @@ pub struct Answered {
 pub fn answer(
     shared: &Arc<WorkerContext>,
     answered: Answered,
-    asked: Option<RequestedUpgrade>,
+    requested: Option<RequestedUpgrade>,
     mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let Answered { lease, response, upload, times, until, is_http1 } = answered;
-    if let Some(asked) = asked {
+    if let Some(requested) = requested {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let tunnel = times.of_tunnel(record.route.as_deref());
-            return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
+            return upgrade::switch(shared, response, requested, tunnel, record, in_flight);
         }
-        asked.declined(shared);
+        requested.declined(shared);
     }
     record.status = Some(response.status());
     record.flag = Flag::Fine;

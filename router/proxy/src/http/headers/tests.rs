@@ -17,7 +17,7 @@ fn connected(client: &str) -> &'static ForwardedValues {
 
 fn view(authority: &str) -> ClientView<'static> {
     ClientView {
-        told: connected("192.0.2.7"),
+        forwarded: connected("192.0.2.7"),
         tls: true,
         version: Version::HTTP_11,
         authority: Box::leak(Box::new(HeaderValue::from_str(authority).unwrap())),
@@ -85,7 +85,7 @@ fn forged_fields_go() {
 #[test]
 fn forwarded_is_appended_and_quoted() {
     let mut headers = map(&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "http")]);
-    let six = ClientView { told: connected("2001:db8::1"), version: Version::HTTP_2, ..view("a.test:8443") };
+    let six = ClientView { forwarded: connected("2001:db8::1"), version: Version::HTTP_2, ..view("a.test:8443") };
     prepare_request(&mut headers, &six);
     let forwarded = "for=\"[2001:db8::1]\";host=\"a.test:8443\";proto=https";
     assert_eq!(all(&headers, "forwarded"), ["for=198.51.100.1", forwarded]);
@@ -96,7 +96,7 @@ fn forwarded_is_appended_and_quoted() {
 }
 
 #[test]
-fn upgrades_pass_only_when_asked_for_on_http1_and_not_to_http2() {
+fn upgrades_pass_only_when_requested_on_http1_and_not_to_http2() {
     let websocket = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
     let mut headers = map(&websocket);
     assert_eq!(prepare_request(&mut headers, &view("a.test")), Some(HeaderValue::from_static("websocket")));
@@ -126,7 +126,7 @@ const OUTER: [(&str, &str); 6] = [
     ("forwarded", "for=198.51.100.1"),
 ];
 
-fn told(policy: ForwardedHeaders, sent: &[(&str, &str)]) -> HeaderMap {
+fn forwarded(policy: ForwardedHeaders, sent: &[(&str, &str)]) -> HeaderMap {
     let mut headers = map(sent);
     prepare_request(&mut headers, &ClientView { policy, ..view("a.test") });
     headers
@@ -134,7 +134,7 @@ fn told(policy: ForwardedHeaders, sent: &[(&str, &str)]) -> HeaderMap {
 
 #[test]
 fn replace_leaves_the_routers_own_alone() {
-    let headers = told(ForwardedHeaders::Replace, &OUTER);
+    let headers = forwarded(ForwardedHeaders::Replace, &OUTER);
     let own = [
         ("x-forwarded-for", "192.0.2.7"),
         ("x-forwarded-host", "a.test"),
@@ -146,40 +146,40 @@ fn replace_leaves_the_routers_own_alone() {
         assert_eq!(all(&headers, name), [value], "{name}");
     }
     assert!(!headers.contains_key("x-forwarded-proto-version"));
-    assert_eq!(told(ForwardedHeaders::Replace, &[]), headers);
+    assert_eq!(forwarded(ForwardedHeaders::Replace, &[]), headers);
 }
 
 #[test]
 fn if_none_fills_each_gap_for_itself() {
-    let headers = told(ForwardedHeaders::IfNone, &OUTER);
+    let headers = forwarded(ForwardedHeaders::IfNone, &OUTER);
     for (name, value) in OUTER {
         assert_eq!(all(&headers, name), [value], "{name}");
     }
     assert_eq!(
-        told(ForwardedHeaders::IfNone, &[]),
-        told(ForwardedHeaders::Append, &[]),
+        forwarded(ForwardedHeaders::IfNone, &[]),
+        forwarded(ForwardedHeaders::Append, &[]),
         "nothing was sent, so everything is told"
     );
     // `Forwarded` repeats the effective scheme, whichever proxy set it.
-    let headers = told(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "ws, http"), ("x-forwarded-for", "::1")]);
+    let headers = forwarded(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "ws, http"), ("x-forwarded-for", "::1")]);
     assert_eq!(all(&headers, "x-forwarded-for"), ["::1"]);
     assert_eq!(all(&headers, "x-forwarded-host"), ["a.test"]);
     assert_eq!(all(&headers, "x-forwarded-proto"), ["ws, http"]);
     assert_eq!(all(&headers, "forwarded"), ["for=192.0.2.7;host=a.test;proto=http"]);
-    let smuggled = told(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "http;for=10.0.0.1")]);
+    let smuggled = forwarded(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "http;for=10.0.0.1")]);
     assert_eq!(all(&smuggled, "forwarded"), ["for=192.0.2.7;host=a.test;proto=https"]);
 }
 
 #[test]
 fn never_leaves_what_was_sent() {
-    let headers = told(ForwardedHeaders::Never, &OUTER);
+    let headers = forwarded(ForwardedHeaders::Never, &OUTER);
     for (name, value) in OUTER {
         assert_eq!(all(&headers, name), [value], "{name}");
     }
-    assert_eq!(told(ForwardedHeaders::Never, &[]), map(&[("host", "a.test")]));
+    assert_eq!(forwarded(ForwardedHeaders::Never, &[]), map(&[("host", "a.test")]));
     // Forged fields are removed under every policy, unless the kernel may carry the request as well.
     let forged = [("proxy", "http://evil.test"), ("x-ssl-client-cn", "admin"), ("x_forwarded_for", "1")];
-    assert_eq!(told(ForwardedHeaders::Never, &forged), map(&[("host", "a.test")]));
+    assert_eq!(forwarded(ForwardedHeaders::Never, &forged), map(&[("host", "a.test")]));
     let mut headers = map(&forged);
     let as_sent = ClientView { policy: ForwardedHeaders::Never, as_sent: true, ..view("a.test") };
     prepare_request(&mut headers, &as_sent);

@@ -89,7 +89,7 @@ fn the_shared_parser_decides_about_heads() {
 }
 
 #[test]
-fn what_is_too_large_is_told_apart() {
+fn what_is_too_large_is_distinguished() {
     let get = |target: usize, value: usize, fields: usize| {
         let (target, value) = ("/".repeat(target), "x".repeat(value));
         format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nX: {value}\r\n{}\r\n", "Y: z\r\n".repeat(fields))

@@ -7,7 +7,7 @@ fn accepting(types: &[&'static str]) -> HeaderMap {
 }
 
 #[test]
-fn text_is_for_those_who_do_not_want_html() {
+fn text_is_for_clients_that_do_not_accept_html() {
     let kind = |types| {
         let page = error(StatusCode::SERVICE_UNAVAILABLE, PageFormat::wanted(&accepting(types)));
         page.headers()[CONTENT_TYPE].clone()

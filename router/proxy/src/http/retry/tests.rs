@@ -82,7 +82,7 @@ fn pauses_are_left_to_chance_within_bounds_that_double() {
 }
 
 #[test]
-fn troubles_are_told_apart() {
+fn attempt_errors_are_distinguished() {
     let trouble = |flag, unseen| {
         AttemptOutcome::from(AttemptError { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
     };

@@ -61,7 +61,7 @@ async fn bulk_data_goes_through_a_pipe_and_messages_do_not() {
 }
 
 #[tokio::test]
-async fn whoever_asks_last_is_woken() {
+async fn the_last_poller_is_woken() {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
     let activity = Activity::new();
     let mut direction = RelayDirection::new(&from, &to, RelaySide::Client, &activity, u64::MAX);

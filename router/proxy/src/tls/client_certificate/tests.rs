@@ -12,7 +12,7 @@ fn shown() -> ClientCertificate {
 }
 
 #[test]
-fn endpoints_are_told_what_haproxy_tells_them() {
+fn endpoints_get_the_same_fields_as_from_haproxy() {
     let certificate = shown();
     let told = |name: &str| -> Vec<u8> {
         let (_, value) = certificate.headers().iter().find(|(found, _)| found == name).unwrap();

@@ -112,7 +112,7 @@ async fn streams_share_a_connection_until_it_is_full() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_opening_shares_its_end() {
+async fn waiters_for_a_pending_connection_share_its_result() {
     let bucket = ConnectionPool::default().bucket(key(1, Wire::Http2), || true);
     let wait = |bucket: &Arc<Bucket>| match bucket.take(MAX_AGE, false) {
         Acquired::Wait(opening) => opening.done(),
@@ -206,7 +206,7 @@ async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_co
 }
 
 #[tokio::test]
-async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
+async fn the_sweep_removes_closed_and_unused_connections() {
     let pool = ConnectionPool::default();
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let lease = use_once(opener(bucket.take(MAX_AGE, false)).http1(own().await)).await;
@@ -219,7 +219,7 @@ async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
 }
 
 #[test]
-fn peers_are_told_apart_by_their_authorities_and_names() {
+fn peers_are_distinguished_by_their_authorities_and_names() {
     let ca = Arc::new(RootCertStore::empty());
     let peer = |ca: Option<&Arc<RootCertStore>>, service: &str| {
         Wire::Tls(TlsPeer::Service { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })

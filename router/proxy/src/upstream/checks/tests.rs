@@ -88,7 +88,7 @@ fn everything_has_its_turn_in_an_interval_and_the_rate_is_bounded() {
 }
 
 #[tokio::test]
-async fn without_any_client_an_endpoint_comes_to_rest_and_back() {
+async fn without_any_client_an_endpoint_becomes_unhealthy_and_healthy_again() {
     let live = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -98,9 +98,9 @@ async fn without_any_client_an_endpoint_comes_to_rest_and_back() {
     let (_tables, receiver) = watch::channel(table);
     let balancer = Arc::<Balancer>::default();
     let checks = tokio::spawn(run(Arc::clone(&balancer), receiver));
-    let rests = || balancer.health.view().is_some_and(|view| view.rests(dead, || None));
+    let rests = || balancer.health.view().is_some_and(|view| view.is_ejected(dead, || None));
     eventually(rests).await;
-    assert!(!balancer.health.view().unwrap().rests(address(ports[0]), || None));
+    assert!(!balancer.health.view().unwrap().is_ejected(address(ports[0]), || None));
     live.accept().await.unwrap();
     socket.listen(16).unwrap();
     eventually(|| balancer.health.view().is_none()).await;

@@ -49,7 +49,7 @@ fn first(balancer: &Balancer, route: &ResolvedRoute, sticky: Option<Tag>) -> Opt
     Some((pick.target.endpoint.address.port(), pick.set_cookie.is_some()))
 }
 
-fn rest(balancer: &Balancer, port: u16) {
+fn eject(balancer: &Balancer, port: u16) {
     (0..3).for_each(|_| balancer.health.failed(&ConnectStage::Tcp(address(port)), Now::now()));
 }
 
@@ -71,7 +71,7 @@ fn each_endpoint_is_tried_once_and_not_more_than_the_bound() {
 }
 
 #[test]
-fn no_endpoints_and_no_weight_give_nobody() {
+fn no_endpoints_and_no_weight_select_none() {
     for services in [&[][..], &[(0, &[1, 2][..])], &[(9, &[])]] {
         assert_eq!(
             tried(&Balancer::default(), &route(services, RoutePolicy::default()), CLIENT),
@@ -95,7 +95,7 @@ fn the_service_is_that_of_the_endpoint() {
 }
 
 #[test]
-fn chance_follows_the_weights_also_when_some_rest() {
+fn random_choice_follows_the_weights_also_when_some_are_ejected() {
     let balancer = Balancer::default();
     let route = route(&[(30, &[1, 2, 3]), (10, &[4])], balanced(Balance::Random));
     let count = |balancer: &Balancer| {
@@ -107,19 +107,19 @@ fn chance_follows_the_weights_also_when_some_rest() {
     let near = |count: u32, expected: u32| count.abs_diff(expected) < 6 * expected.isqrt();
     let counts = count(&balancer);
     assert!(counts.len() == 4 && counts.values().all(|count| near(*count, 2_000)), "{counts:?}");
-    rest(&balancer, 2);
+    eject(&balancer, 2);
     let counts = count(&balancer);
     assert!(counts.keys().eq(&[1, 3, 4]) && counts.values().all(|count| near(*count, 2_667)), "{counts:?}");
 }
 
 #[test]
-fn turns_go_on_with_a_new_version_and_skip_who_rests() {
+fn round_robin_continues_with_a_new_version_and_skips_ejected_endpoints() {
     let balancer = Balancer::default();
     let version = || route(&[(1, &[1, 2, 3])], balanced(Balance::RoundRobin));
     let (one, two) = (version(), version());
     let next = |route: &ResolvedRoute| first(&balancer, route, None).unwrap().0;
     assert_eq!([next(&one), next(&one), next(&two), next(&two), next(&one)], [1, 2, 3, 1, 2]);
-    rest(&balancer, 1);
+    eject(&balancer, 1);
     let next = || first(&balancer, &two, None).unwrap().0;
     assert_eq!([next(), next(), next(), next()], [3, 2, 3, 2]);
 }
@@ -148,23 +148,23 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
 }
 
 #[test]
-fn who_rests_is_chosen_only_when_nobody_else_is_left() {
+fn ejected_endpoints_are_chosen_only_when_no_other_is_left() {
     for balance in [Balance::Random, Balance::RoundRobin, Balance::LeastConnections, Balance::Source] {
         let balancer = Balancer::default();
         let route = route(&[(1, &[1, 2, 3])], balanced(balance));
-        rest(&balancer, 1);
-        rest(&balancer, 2);
+        eject(&balancer, 1);
+        eject(&balancer, 2);
         for _ in 0..30 {
             let ports = tried(&balancer, &route, CLIENT).0;
             assert_eq!((ports.len(), ports[0]), (3, 3), "{balance:?}");
         }
-        rest(&balancer, 3);
+        eject(&balancer, 3);
         assert_eq!(BTreeSet::from_iter(tried(&balancer, &route, CLIENT).0).len(), 3, "{balance:?}");
     }
 }
 
 #[test]
-fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
+fn all_tries_share_the_time_to_connect_and_ejected_endpoints_have_little() {
     let balancer = Balancer::default();
     let times = |route: &ResolvedRoute| {
         let (mut left, mut times) = (Duration::from_secs(4), Vec::new());
@@ -180,11 +180,11 @@ fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
     assert_eq!(times(&of(&[1])), [4_000]);
     assert_eq!(times(&of(&[1, 2, 3])), [2_000, 1_000, 1_000]);
     assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [2_000, 1_000, 500, 500]);
-    rest(&balancer, 1);
+    eject(&balancer, 1);
     assert_eq!(times(&of(&[1])), [100]);
     // Ejected endpoints do not shorten the time for others.
     assert_eq!(times(&of(&[1, 2])), [2_000, 50]);
-    (2..=5).for_each(|port| rest(&balancer, port));
+    (2..=5).for_each(|port| eject(&balancer, port));
     assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [25; 4]);
 }
 
@@ -205,7 +205,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     let other = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     assert!(other.target.endpoint.address == address(1) && other.set_cookie.is_some());
-    rest(&balancer, 2);
+    eject(&balancer, 2);
     assert_eq!(first(&balancer, &both, Some(two)), Some((1, true)));
 
     let off = RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() };
@@ -224,7 +224,7 @@ fn a_service_without_weight_serves_its_old_clients_only() {
     assert_eq!(first(&balancer, &route, Some(two)), Some((2, false)));
     // Not even if no other endpoint is left.
     assert_eq!(tried(&balancer, &route, CLIENT).0, [1]);
-    rest(&balancer, 2);
+    eject(&balancer, 2);
     assert_eq!(first(&balancer, &route, Some(two)), Some((1, true)));
 }
 
@@ -394,7 +394,7 @@ fn services_of_rules_keep_their_shares_by_every_balance() {
 }
 
 #[test]
-fn a_rule_with_a_single_service_fails_or_has_nobody() {
+fn a_rule_with_a_single_service_fails_or_has_no_endpoint() {
     let one = |ports: &[u16], failure| shares(&rule(&[(1, ports, failure)], RoutePolicy::default()), 10);
     assert_eq!(one(&[1], None), [("1".to_owned(), 10)].into());
     assert_eq!(one(&[1], Some(500)), [("Failing(500)".to_owned(), 10)].into());
@@ -405,10 +405,10 @@ fn a_rule_with_a_single_service_fails_or_has_nobody() {
 }
 
 #[test]
-fn other_services_step_in_for_endpoints_that_rest_or_were_tried() {
+fn other_services_replace_endpoints_that_are_ejected_or_were_tried() {
     let balancer = Balancer::default();
     let both = rule(&[(1, &[1], None), (1, &[2], None), (1, &[3], Some(500))], RoutePolicy::default());
-    rest(&balancer, 1);
+    eject(&balancer, 1);
     let first_of_each: Vec<Vec<u16>> = (0..6).map(|_| tried(&balancer, &both, CLIENT).0).collect();
     let well: Vec<_> = first_of_each.iter().filter(|ports| !ports.is_empty()).collect();
     assert_eq!(well.len(), 4, "the failing third fails: {first_of_each:?}");

@@ -77,7 +77,7 @@ fn lines_have_an_end_and_those_who_left_make_room() {
 
 /// Every waiter is served, in whatever order threads come and go.
 #[test]
-fn nobody_is_left_waiting() {
+fn no_waiter_is_left() {
     let occupancy = limited(1);
     let stuck = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use router_access_log::Flag;
 
 use super::ConnectRequest;
 use crate::upstream::bucket::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
-use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
+use crate::upstream::private::{Private, offers_credentials, requests_credentials};
 use crate::upstream::removed_endpoints::is_there;
 use crate::upstream::request_sender::IncomingBody;
 use crate::upstream::target::EndpointTarget;
@@ -46,7 +46,7 @@ impl ConnectRequest<'_> {
         if let Some(private) = self.private.filter(|_| self.apart && bucket.may_be_shared()) {
             return private.apart(&self.shared.pool, bucket.key.clone(), || self.is_there());
         }
-        if bucket.wants_http1() { self.http1_bucket() } else { bucket }
+        if bucket.requires_http1() { self.http1_bucket() } else { bucket }
     }
 
     /// The bucket for a request that the endpoint requires over HTTP/1.1.
@@ -62,7 +62,7 @@ impl ConnectRequest<'_> {
 
     /// Ties the connection to the client's if the response asks for connection-based credentials.
     pub fn answered(&self, lease: &mut Lease, response: &Response<IncomingBody>) {
-        if asks_for_credentials(response.status(), response.headers()) {
+        if requests_credentials(response.status(), response.headers()) {
             let tie = |private: &Private| private.tie(&self.shared.pool, self.tied_key(), || self.is_there());
             lease.tie_to(self.private.map(tie));
         }

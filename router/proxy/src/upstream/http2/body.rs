@@ -15,14 +15,14 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::connection_view::{PIECE, SMALL, Seen};
+use super::connection_view::{ConnectionView, PIECE, SMALL};
 use super::upload::UploadTask;
 
 /// Content of a response.
 #[derive(Debug)]
 pub struct Http2Body {
     waiting: Arc<Mutex<ReceivedContent>>,
-    seen: Arc<Seen>,
+    seen: Arc<ConnectionView>,
     /// Remaining length in bytes, if the head states it.
     left: Option<u64>,
     /// The request's content, if it is still being sent.
@@ -78,7 +78,7 @@ impl ReceivedContent {
         let _ = self.stream.flow_control().release_capacity(length);
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, seen: &Seen) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    fn poll(&mut self, cx: &mut Context<'_>, seen: &ConnectionView) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if let Some(piece) = self.gathered.pop_front() {
             self.release(piece.len());
             return Poll::Ready(Some(Ok(Frame::data(piece.freeze()))));
@@ -108,7 +108,11 @@ impl ReceivedContent {
 
 impl Http2Body {
     /// A response with its content. `upload`: the rest of the request's content.
-    pub fn of(response: Response<RecvStream>, seen: &Arc<Seen>, upload: Option<UploadTask>) -> Response<Self> {
+    pub fn of(
+        response: Response<RecvStream>,
+        seen: &Arc<ConnectionView>,
+        upload: Option<UploadTask>,
+    ) -> Response<Self> {
         let left = length(response.headers());
         response.map(|stream| {
             let left = left.or_else(|| stream.is_end_stream().then_some(0));

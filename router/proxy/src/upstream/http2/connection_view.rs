@@ -25,8 +25,8 @@ pub const STARVED: Duration = Duration::from_millis(50);
 
 /// State of a connection that is derived from its frames.
 #[derive(Debug)]
-pub struct Seen {
-    /// See [`Seen::is_starved`].
+pub struct ConnectionView {
+    /// See [`ConnectionView::is_starved`].
     pub window: AtomicI64,
     shut: Mutex<Option<Instant>>,
     max_fields: AtomicU32,
@@ -36,9 +36,9 @@ pub struct Seen {
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Default for Seen {
+impl Default for ConnectionView {
     fn default() -> Self {
-        Seen {
+        ConnectionView {
             window: AtomicI64::new(FIRST_WINDOW),
             shut: Mutex::default(),
             max_fields: AtomicU32::new(u32::MAX),
@@ -50,7 +50,7 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl ConnectionView {
     /// Whether the connection has had no send window for [`STARVED`]: the endpoint does not read what it has received.
     pub fn is_starved(&self) -> bool {
         self.window.load(Ordering::Relaxed) <= 0 && lock(&self.shut).is_some_and(|since| since.elapsed() >= STARVED)

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connection_view::{MAX_SMALL, Seen};
+use super::connection_view::{ConnectionView, MAX_SMALL};
 use super::frames::{FLAGS, FrameHeader, HEADER, KIND, UNKNOWN, Walker};
 
 /// Length of the client connection preface in bytes (RFC 9113 §3.4).
@@ -15,18 +15,18 @@ const PREFACE: usize = 24;
 
 /// A connection whose frames are inspected.
 #[derive(Debug)]
-pub struct Watched<S> {
+pub struct InspectedConnection<S> {
     connection: S,
-    seen: Arc<Seen>,
+    seen: Arc<ConnectionView>,
     inbound: Walker,
     outbound: Walker,
 }
 
-impl<S> Watched<S> {
+impl<S> InspectedConnection<S> {
     /// A new connection without any bytes yet.
-    pub fn new(connection: S, seen: Arc<Seen>) -> Self {
+    pub fn new(connection: S, seen: Arc<ConnectionView>) -> Self {
         let outbound = Walker::behind(PREFACE);
-        Watched { connection, seen, inbound: Walker::default(), outbound }
+        InspectedConnection { connection, seen, inbound: Walker::default(), outbound }
     }
 
     /// Hides empty frames from h2, which ends a connection after 100 of them, with all its requests. A frame is not
@@ -73,7 +73,7 @@ fn hide(bytes: &mut [u8], end: usize) {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for InspectedConnection<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.seen.small() > MAX_SMALL {
             // Small frames must be gathered first.
@@ -87,7 +87,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for InspectedConnection<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.connection).poll_write(cx, bytes);
         self.sent(polled, [bytes].into_iter())

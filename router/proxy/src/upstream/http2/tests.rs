@@ -49,7 +49,7 @@ async fn answer(server: &mut Server) -> (SendResponse<Bytes>, h2::SendStream<Byt
 }
 
 #[tokio::test]
-async fn small_frames_that_nobody_takes_are_gathered_and_come_in_order() {
+async fn small_unconsumed_frames_are_coalesced_in_order() {
     const TIMES: usize = 6_000;
     let (shared, mut server) = connection().await;
     let mut stream = shared.stream(false).unwrap();
@@ -121,7 +121,7 @@ async fn interim_responses_are_passed_over_and_a_head_may_be_all() {
 }
 
 #[tokio::test]
-async fn whoever_waits_gets_what_was_gathered_meanwhile() {
+async fn a_waiter_gets_what_was_coalesced_meanwhile() {
     let (shared, mut server) = connection().await;
     let mut stream = shared.stream(false).unwrap();
     let exchange = stream.send(get());
@@ -150,7 +150,7 @@ async fn whoever_waits_gets_what_was_gathered_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_has_ends_with_its_last_stream() {
+async fn an_unreferenced_connection_ends_with_its_last_stream() {
     let (shared, mut server) = connection().await;
     let mut stream = shared.stream(false).unwrap();
     let exchange = stream.send(get());

@@ -11,7 +11,7 @@ use h2::{Reason, SendStream};
 use hyper::body::{Body, Frame};
 use tokio::task::JoinHandle;
 
-use super::connection_view::{PIECE, SMALL, Seen};
+use super::connection_view::{ConnectionView, PIECE, SMALL};
 use crate::http::upload::RequestBody;
 use crate::http::upload_error::UploadError;
 
@@ -23,7 +23,7 @@ type UploadFrame = Option<Result<Frame<Bytes>, UploadError>>;
 pub struct Sending {
     stream: SendStream<Bytes>,
     body: RequestBody,
-    seen: Arc<Seen>,
+    seen: Arc<ConnectionView>,
     /// Data that was read and not sent.
     rest: Bytes,
     /// What was read after `rest`.
@@ -32,7 +32,7 @@ pub struct Sending {
 
 impl Sending {
     /// For an open stream.
-    pub fn new(stream: SendStream<Bytes>, body: RequestBody, seen: Arc<Seen>) -> Self {
+    pub fn new(stream: SendStream<Bytes>, body: RequestBody, seen: Arc<ConnectionView>) -> Self {
         Sending { stream, body, seen, rest: Bytes::new(), next: None }
     }
 

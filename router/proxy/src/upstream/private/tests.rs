@@ -34,18 +34,22 @@ fn schemes_that_authenticate_a_connection_are_known_however_they_are_written() {
 #[test]
 fn challenges_are_found_in_lists_and_where_they_belong() {
     let (unauthorized, proxy) = (StatusCode::UNAUTHORIZED, StatusCode::PROXY_AUTHENTICATION_REQUIRED);
-    let asks =
-        |status, name: &'static str, value| asks_for_credentials(status, &fields(&[(name, "Basic"), (name, value)]));
+    let requests_them =
+        |status, name: &'static str, value| requests_credentials(status, &fields(&[(name, "Basic"), (name, value)]));
     for value in ["NTLM", "negotiate", "Basic realm=\"a, b\", Negotiate, NTLM", "NTLM TlRMTVNTUAAC", " ,Negotiate oYG="]
     {
-        assert!(asks(unauthorized, "www-authenticate", value), "{value}");
-        assert!(asks(proxy, "proxy-authenticate", value), "{value}");
-        assert!(!asks(proxy, "www-authenticate", value) && !asks(StatusCode::OK, "www-authenticate", value), "{value}");
+        assert!(requests_them(unauthorized, "www-authenticate", value), "{value}");
+        assert!(requests_them(proxy, "proxy-authenticate", value), "{value}");
+        assert!(
+            !requests_them(proxy, "www-authenticate", value)
+                && !requests_them(StatusCode::OK, "www-authenticate", value),
+            "{value}"
+        );
     }
     for value in ["Basic realm=\"NTLM\"", "Bearer scope=NTLM", "Digest realm=x, nonce=Negotiate"] {
-        assert!(!asks(unauthorized, "www-authenticate", value), "{value}");
+        assert!(!requests_them(unauthorized, "www-authenticate", value), "{value}");
     }
-    assert!(asks_for_credentials(StatusCode::OK, &fields(&[("persistent-auth", "true")])));
+    assert!(requests_credentials(StatusCode::OK, &fields(&[("persistent-auth", "true")])));
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn what_is_gone_is_let_go_of() {
 }
 
 #[test]
-fn what_is_apart_is_not_tied_and_goes_when_nobody_uses_it() {
+fn private_buckets_are_not_tied_and_are_removed_when_unused() {
     let (pool, private) = (ConnectionPool::default(), Private::default());
     let key = PoolKey { address: address(5), wire: Wire::Http2, keep: MAX_AGE };
     let (apart, tied) = (private.apart(&pool, key.clone(), || true), private.tie(&pool, key.clone(), || true));

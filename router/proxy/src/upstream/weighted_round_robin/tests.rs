@@ -24,7 +24,7 @@ fn services_take_turns_by_weight() {
 }
 
 #[test]
-fn without_weight_nobody_has_a_turn() {
+fn without_weight_no_service_is_picked() {
     for services in [&[][..], &[(0, 3)], &[(0, 0), (0, 1)]] {
         assert_eq!(Turns::new(services.iter().copied()).holder(5), None);
     }
@@ -110,7 +110,7 @@ fn the_last_turn_there_is_has_a_holder() {
 
 proptest! {
     #[test]
-    fn nobody_is_far_from_its_share(
+    fn every_service_is_close_to_its_share(
         services in prop::collection::vec((1..=256_u32, 1..6_usize), 1..5),
         begin in 0..100_000_u32,
     ) {

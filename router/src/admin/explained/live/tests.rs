@@ -79,7 +79,8 @@ fn maps_that_hold_what_they_should_are_shown() {
     let path = kernel(&image, &fake, 5, &query("pay.shop.test"));
     assert_eq!(path.keys[4].entry.as_ref().unwrap()["route"], 7);
     assert_eq!(shown(path), expected);
-    let of = |client: &str| kernel(&image, &fake, 5, &query("pay.shop.test").asked_by(client.parse().unwrap())).verdict;
+    let of =
+        |client: &str| kernel(&image, &fake, 5, &query("pay.shop.test").from_client(client.parse().unwrap())).verdict;
     assert_eq!(of("10.1.2.3"), "steer: the stream goes to an endpoint as it is (passthrough)");
     assert_eq!(of("192.0.2.1"), "drop: refused (source-not-allowed)");
     let other = kernel(&image, &fake, 6, &query("http://pay.shop.test/"));

@@ -12,7 +12,7 @@ fn host(name: &str) -> Arc<VirtualHost> {
         terminated: none(),
         cleartext: none(),
         certificate: None,
-        site: None,
+        rules: None,
     })
 }
 
@@ -47,7 +47,7 @@ fn hosts_are_found_as_in_the_map_by_name() {
 
 /// Adds and removes three names with the same hash in every order.
 #[test]
-fn names_that_share_a_hash_are_told_apart() {
+fn names_that_share_a_hash_are_distinguished() {
     let all = ["a.test", "b.test", "c.test"];
     let one = |name: &str| Hash128 { h1: 7, h2: u64::from(name.as_bytes()[0]) };
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {

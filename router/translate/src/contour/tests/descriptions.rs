@@ -337,7 +337,7 @@ fn tls_redirects_clear_text_unless_it_is_permitted() {
         assert_eq!(world.get(url), expected, "{url}");
     }
     assert_eq!(world.certificate("www.example.com"), "a/tls");
-    let site = world.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     assert_eq!(
         site.tls.as_ref().and_then(|tls| tls.minimum),
         Some(router_table::policy::tls_profile::TlsVersion::Tls13)

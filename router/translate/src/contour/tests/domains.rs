@@ -260,7 +260,7 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
         )
     };
     let minimum = |world: &World| {
-        let site = world.host("own.corp.test").and_then(|host| host.site.as_ref()).expect("a site");
+        let site = world.host("own.corp.test").and_then(|host| host.rules.as_ref()).expect("host rules");
         format!("{:?}", site.tls.as_ref().and_then(|tls| tls.minimum).expect("a minimum"))
     };
     for (of_root, own, certificate, expected) in [

@@ -21,7 +21,7 @@ fn root(routes: Value) -> Value {
 
 /// The first rule of www.example.com in clear text.
 fn first(world: &World) -> &Rule {
-    let site = world.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     site.cleartext.as_ref().and_then(|rules| rules.first()).expect("a rule")
 }
 
@@ -108,7 +108,7 @@ const MAX: Duration = router_api::openshift::route::annotations::values::MAX_TIM
 fn the_lowest_tls_version_is_that_of_the_api_where_nothing_is_written() {
     let minimum = |object: Value| {
         let world = world(vec![object]);
-        world.host("www.example.com").and_then(|host| host.site.as_ref()?.tls.as_ref()?.minimum).expect("TLS")
+        world.host("www.example.com").and_then(|host| host.rules.as_ref()?.tls.as_ref()?.minimum).expect("TLS")
     };
     let with = |version: Option<&str>| {
         let mut tls = json!({ "secretName": "tls" });

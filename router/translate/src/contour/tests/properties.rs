@@ -136,7 +136,7 @@ proptest! {
     fn served_proxies_are_reached_by_delegations(objects in objects()) {
         let world = world(&objects);
         for (_, host) in &world.settled.hosts {
-            let site = host.site.as_ref().expect("a site");
+            let site = host.rules.as_ref().expect("host rules");
             for rule in site.cleartext.iter().flat_map(|rules| rules.iter()) {
                 let told = &world.settled.statuses[&rule.route.id.object()];
                 prop_assert_ne!(&told.status["currentStatus"], "orphaned");
@@ -244,7 +244,7 @@ fn the_worlds_are_not_empty() {
         let objects = objects().new_tree(&mut runner).expect("objects").current();
         let world = world(&objects);
         for (_, host) in &world.settled.hosts {
-            let owner = &host.site.as_ref().expect("a site").owner;
+            let owner = &host.rules.as_ref().expect("host rules").owner;
             served += 1;
             inherited += usize::from(
                 host.host.to_string().ends_with("d.test") && world.certificate(&host.host.to_string()) != "-",

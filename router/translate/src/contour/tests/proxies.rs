@@ -367,7 +367,7 @@ fn routes_redirect_answer_mirror_and_change_headers() {
     assert_eq!(world.get("http://www.example.com/moved"), "301 new.example.com");
     assert_eq!(world.get("http://www.example.com/closed"), "410");
     assert_eq!(world.get("http://www.example.com/"), "a/web");
-    let site = world.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     let rule = site.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
     let policy = rule.route.rule.as_ref().expect("a policy");
     assert_eq!(policy.rewrite_host.as_ref().map(Hostname::as_str), Some("inner.test"));
@@ -427,7 +427,7 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
     let good = with(json!({
         "allowOrigin": ["https://a.test", "https://[a-z]+\\.b\\.test", "app://local.x"], "allowMethods": ["GET"], "maxAge": "10m",
     }));
-    let site = good.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let site = good.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     let rule = site.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
     let policy = rule.route.rule.as_ref().expect("a policy");
     let cors = policy.cors.as_deref().expect("a CORS policy");

@@ -27,7 +27,7 @@ fn rule(object: Value) -> Arc<Rule> {
     let mut objects = vec![object];
     objects.extend(backends(&["a/web", "a/two"]));
     let world = World::new(objects);
-    let site = world.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     let rules = site.cleartext.as_ref().expect("clear text");
     Arc::clone(rules.first().expect("a rule"))
 }

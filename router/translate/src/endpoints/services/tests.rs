@@ -79,7 +79,7 @@ fn what_leads_nowhere_says_why() {
 }
 
 #[test]
-fn an_answer_about_protocols_differs_only_where_it_was_asked_for() {
+fn a_protocol_change_matters_only_where_protocols_were_looked_up() {
     let with = |protocol: Value| {
         let mut slice = slice("shop/web", &["10.0.0.1"], 0);
         slice["ports"] = json!([{ "name": "web", "port": 1, "appProtocol": protocol }]);
@@ -94,6 +94,6 @@ fn an_answer_about_protocols_differs_only_where_it_was_asked_for() {
     assert_eq!(Services::new(&resources, &index).protocols(&key(), 80).unwrap().len(), 1);
     assert_eq!(index.replace(http(), http()), (services.clone(), false));
     assert_eq!(index.replace(http(), h2c()), (services.clone(), true));
-    index.forget_asked();
+    index.forget_lookups();
     assert_eq!(index.replace(h2c(), None), (services, false));
 }

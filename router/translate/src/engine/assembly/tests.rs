@@ -35,7 +35,7 @@ fn route(kind: Kind, id: &str, host: &str) -> Arc<ResolvedRoute> {
 fn virtual_host(route: &Arc<ResolvedRoute>) -> Arc<VirtualHost> {
     Arc::new(VirtualHost {
         host: route.host.clone(),
-        site: None,
+        rules: None,
         cleartext: OneOrMany::default(),
         terminated: OneOrMany::default(),
         passthrough: Some(Arc::clone(route)),
@@ -94,7 +94,7 @@ fn hosts_move_between_kinds_in_one_step() {
     assert_eq!(seen(&router), ["a.test: Route", "b.test: TLSRoute", "c.test: Route"]);
     router.assemble(routes(&["a.test", "c.test"], &[]), &rules(&[], &[]));
     assert_eq!(seen(&router), Vec::<String>::new());
-    assert_eq!(router.table().hosts.exact.of_routes() + router.table().hosts.exact.of_sites(), 0);
+    assert_eq!(router.table().hosts.exact.of_routes() + router.table().hosts.exact.of_other_kinds(), 0);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate)
     };
     VirtualHost {
         host: host(name),
-        site: Some(Box::new(site)),
+        rules: Some(Box::new(site)),
         cleartext: OneOrMany::default(),
         terminated: OneOrMany::default(),
         passthrough: None,
@@ -104,7 +104,7 @@ fn an_equal_host_is_the_earlier_one() {
     assert!(!is_kept(virtual_host("a.test", &list("/a", 81), &shown)), "another port");
     assert!(!is_kept(virtual_host("a.test", &list("/a", 80), &certificate("a.test"))), "another certificate");
     assert!(!is_kept(virtual_host("a.test", &Arc::default(), &shown)), "no rules");
-    assert!(!is_kept(VirtualHost { site: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));
+    assert!(!is_kept(VirtualHost { rules: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));
     let passed =
         |port| VirtualHost { passthrough: Some(route("one", port)), ..virtual_host("a.test", &list("/a", 80), &shown) };
     assert!(!is_kept(passed(80)));
@@ -124,7 +124,7 @@ fn a_host_that_differs_keeps_its_equal_routes_and_shares_its_rules() {
     let mut reuse = Reuse::new(&routes);
     let made = ["a.test", "b.test"].map(|name| reuse.host(virtual_host(name, &list, &shown), None));
     let lists = made.iter().flat_map(|host| {
-        let site = host.site.as_ref().unwrap();
+        let site = host.rules.as_ref().unwrap();
         [site.cleartext.as_ref().unwrap(), &site.tls.as_ref().unwrap().rules]
     });
     let lists: Vec<&Arc<[Arc<Rule>]>> = lists.collect();

@@ -140,7 +140,7 @@ fn redirects_have_the_location_that_clients_get() {
 }
 
 #[test]
-fn shares_have_an_outcome_for_each_fate() {
+fn shares_have_an_outcome_for_each_case() {
     let service = |name: &str, weight: u32| json!({ "name": name, "weight": weight });
     let mut spec = json!({ "host": "h.test", "to": service("web", 1) });
     spec["alternateBackends"] = json!([service("none", 5), service("drained", 0)]);

@@ -177,7 +177,7 @@ fn tuning_options_are_what_the_proxy_keeps() {
 }
 
 #[test]
-fn profiles_tell_what_cannot_be_had() {
+fn profiles_report_unsupported_values() {
     let told = |profile: Value| {
         let (policy, told) = served([controller("one", json!({ "tlsSecurityProfile": profile }))]);
         (policy.tls.kind, told[1].clone(), told[2].clone())

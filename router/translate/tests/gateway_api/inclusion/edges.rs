@@ -81,7 +81,7 @@ fn a_label_of_a_namespace_opens_and_closes_a_slot() {
 }
 
 #[test]
-fn every_step_asks_the_direct_parent_alone() {
+fn every_step_depends_on_the_direct_parent_alone() {
     // The middle is in another namespace than the root, and admits routes of its own: the root does not restrict that.
     let middle = route("web/middle", &under("infra/top"), "", &[to_slot("m", &prefix("/m"), "")]);
     let leaf = |id: &str, service| route(id, &under("web/middle"), "", &[to(service, "", "")]);
@@ -233,7 +233,7 @@ fn two_parents_are_two_edges() {
 }
 
 #[test]
-fn a_child_may_hang_on_a_gateway_as_well() {
+fn a_child_may_attach_to_a_gateway_too() {
     let parents = format!("{GW}, {}", under("infra/top"));
     let child = route("infra/child", &parents, "own.test", &[to("v1", &prefix("/p"), "")]);
     let world = world(&[parent(), slot("infra/s", "Same"), child]);
@@ -263,7 +263,7 @@ spec: {host: a.test, to: {name: v1}}"
 }
 
 #[test]
-fn only_routes_of_one_kind_hang_on_each_other() {
+fn only_routes_of_one_kind_attach_to_each_other() {
     let child = "
 kind: GRPCRoute
 metadata: {namespace: infra, name: child}

@@ -132,7 +132,7 @@ fn a_redirect_of_the_child_is_its_own() {
 }
 
 #[test]
-fn a_slot_that_redirects_takes_nobody() {
+fn a_slot_that_redirects_has_no_children() {
     let literal = "{name: s, allowedRoutes: {}, filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]}";
     let top = route("infra/top", GW, "", &[literal.to_owned()]);
     let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);

@@ -64,7 +64,7 @@ spec: {{gatewayClassName: sluice, listeners: [{{name: http, port: 80, protocol: 
 }
 
 #[test]
-fn a_level_without_a_common_host_hangs_nowhere() {
+fn a_level_without_a_common_host_is_not_attached() {
     #[rustfmt::skip]
     let cases = [
         ("'*.test'", "'*.test'", "b.test", "a.test", "leaf", "middle", "a.test does not intersect b.test"),
@@ -81,7 +81,7 @@ fn a_level_without_a_common_host_hangs_nowhere() {
 }
 
 #[test]
-fn a_parent_that_hangs_nowhere_has_no_children() {
+fn a_detached_parent_has_no_children() {
     let world = three("x.test", "", "y.test", "");
     assert_eq!(
         accepted(&world, "infra/leaf", "middle"),
@@ -276,7 +276,7 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
 }
 
 #[test]
-fn sixteen_thousand_matches_hang_below_a_route_at_most() {
+fn at_most_sixteen_thousand_matches_attach_below_a_route() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), "")]);
     // 16 times 1,024 matches, and one.
@@ -296,7 +296,7 @@ fn sixteen_thousand_matches_hang_below_a_route_at_most() {
 }
 
 #[test]
-fn children_that_do_not_come_to_hang_there_take_no_room() {
+fn children_that_are_not_attached_count_for_no_limit() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
     let top = route("infra/top", GW, "", &[to_slot("s", &many(8, "p"), rewrite)]);
@@ -459,7 +459,7 @@ spec: {{parentRefs: [{parents}], rules: [{rule}]}}"
 }
 
 #[test]
-fn tls_routes_hang_on_each_other_by_host() {
+fn tls_routes_attach_to_each_other_by_host() {
     let tls = |id: &str, parents: &str, hosts: &str, backend: &str| {
         let (namespace, name) = id.split_once('/').unwrap();
         format!(

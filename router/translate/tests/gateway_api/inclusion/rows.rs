@@ -122,7 +122,7 @@ fn rows_go_with_the_parent() {
 }
 
 #[test]
-fn a_child_that_cannot_be_served_is_told_so_by_its_parent() {
+fn a_child_that_cannot_be_served_gets_a_condition_under_its_parent() {
     let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
     let session = "{backendRefs: [{name: v1, port: 8080}], sessionPersistence: {type: Cookie}}".to_owned();
     let child = route("infra/child", &under("infra/top"), "", &[session]);

@@ -43,7 +43,7 @@ fn a_slot_stands_alone_in_its_rule() {
 }
 
 #[test]
-fn kinds_that_cannot_hang_there_are_said() {
+fn kinds_that_cannot_attach_are_reported() {
     let with = |kinds: &str| {
         let slot = format!(
             "kind: RouteSlot\nmetadata: {{namespace: infra, name: s}}\nspec: {{allowedRoutes: {{kinds: [{kinds}]}}}}"

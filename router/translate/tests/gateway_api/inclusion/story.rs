@@ -14,7 +14,7 @@ fn fixture(name: &str) -> String {
 }
 
 #[test]
-fn what_the_example_is_told() {
+fn statuses_of_the_example() {
     let world = World::new(&fixture("two-gateways.yaml"));
     let expected: Map<String, Value> = serde_saphyr::from_str(&fixture("two-gateways.status.yaml")).unwrap();
     assert_eq!(expected.len(), 3);

@@ -96,7 +96,7 @@ fn a_cycle_that_is_reached_is_cut_where_it_closes() {
 }
 
 #[test]
-fn a_cycle_that_no_gateway_reaches_is_told_nothing() {
+fn a_cycle_that_no_gateway_reaches_gets_no_status() {
     let a = route("infra/a", &under("infra/b"), "", &[to_slot("s", "", "")]);
     let b = route("infra/b", &under("infra/a"), "", &[to_slot("t", "", "")]);
     let world = world(&[a, b, slot("infra/s", "Same"), slot("infra/t", "Same")]);

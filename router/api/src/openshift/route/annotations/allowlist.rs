@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valid_items_are_kept_and_without_one_nobody_may_connect() {
+    fn valid_items_are_kept_and_without_one_no_client_may_connect() {
         let read = |annotations: &[(&str, &str)]| {
             let texts = annotations.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
             let mut findings = Findings::default();

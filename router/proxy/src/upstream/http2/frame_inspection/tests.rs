@@ -12,8 +12,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Observations of these bytes, received in parts of this size, and the bytes that h2 gets.
-fn received(bytes: &[u8], part: usize) -> (Arc<Seen>, Vec<u8>) {
-    let (mut watched, mut bytes) = (Watched::new((), Arc::default()), bytes.to_vec());
+fn received(bytes: &[u8], part: usize) -> (Arc<ConnectionView>, Vec<u8>) {
+    let (mut watched, mut bytes) = (InspectedConnection::new((), Arc::default()), bytes.to_vec());
     bytes.chunks_mut(part).for_each(|part| watched.received(part));
     (watched.seen, bytes)
 }
@@ -53,7 +53,7 @@ fn frames_that_say_nothing_are_hidden_and_no_others() {
     for cut in 0..bytes.len() {
         // h2 has received the type already, and counts one frame.
         let expected = if cut == 4 { bytes.clone() } else { hidden.clone() };
-        let (mut watched, mut bytes) = (Watched::new((), Arc::default()), bytes.clone());
+        let (mut watched, mut bytes) = (InspectedConnection::new((), Arc::default()), bytes.clone());
         let (first, second) = bytes.split_at_mut(cut);
         watched.received(first);
         watched.received(second);
@@ -77,7 +77,7 @@ fn what_is_not_as_it_should_be_is_passed_over() {
 }
 
 #[test]
-fn small_frames_are_those_that_nobody_has_taken() {
+fn small_frames_are_those_not_yet_consumed() {
     let (seen, _) = received(&frame(DATA, 0, 1, b"x").repeat(5), 64);
     seen.took(SMALL);
     assert_eq!(seen.small(), 5);
@@ -93,8 +93,8 @@ async fn a_connection_whose_window_stays_shut_is_starved() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let (near, mut far) = tokio::io::duplex(1 << 20);
-    let seen = Arc::<Seen>::default();
-    let mut near = Watched::new(near, Arc::clone(&seen));
+    let seen = Arc::<ConnectionView>::default();
+    let mut near = InspectedConnection::new(near, Arc::clone(&seen));
     near.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let data = frame(DATA, 0, 1, &[0; 13_107]);
     for _ in 0..4 {

@@ -101,7 +101,7 @@ fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: 
 }
 
 /// Host rules of a host.
-pub struct SiteOf {
+pub struct HostRulesOf {
     host: HostMatch,
     listener: &'static str,
     cleartext: Option<Vec<RuleOf>>,
@@ -110,27 +110,27 @@ pub struct SiteOf {
 }
 
 /// Host rules without rules; `*.domain` covers one label or more, `*` every host.
-pub fn site(host: &str) -> SiteOf {
+pub fn rules_for(host: &str) -> HostRulesOf {
     let host = match (host, host.strip_prefix("*.")) {
         ("*", _) => HostMatch::Any,
         (_, Some(domain)) => HostMatch::Suffix(Hostname::parse(domain).unwrap()),
         (name, None) => HostMatch::Exact(Hostname::parse(name).unwrap()),
     };
-    SiteOf { host, listener: "Gateway shop/g#l", cleartext: None, tls: None, passthrough: None }
+    HostRulesOf { host, listener: "Gateway shop/g#l", cleartext: None, tls: None, passthrough: None }
 }
 
-impl SiteOf {
-    pub fn listener(mut self, listener: &'static str) -> SiteOf {
+impl HostRulesOf {
+    pub fn listener(mut self, listener: &'static str) -> HostRulesOf {
         self.listener = listener;
         self
     }
 
-    pub fn cleartext(mut self, rules: &[RuleOf]) -> SiteOf {
+    pub fn cleartext(mut self, rules: &[RuleOf]) -> HostRulesOf {
         self.cleartext = Some(rules.to_vec());
         self
     }
 
-    pub fn tls(mut self, certificates: &[&Arc<CertifiedKey>], rules: &[RuleOf]) -> SiteOf {
+    pub fn tls(mut self, certificates: &[&Arc<CertifiedKey>], rules: &[RuleOf]) -> HostRulesOf {
         let certificates = certificates.iter().map(|&key| Certificate::from(Arc::clone(key))).collect();
         let rules = rules.iter().map(RuleOf::made).collect();
         let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
@@ -139,13 +139,13 @@ impl SiteOf {
     }
 
     /// Sets the minimum TLS version.
-    pub fn minimum(mut self, minimum: TlsVersion) -> SiteOf {
+    pub fn minimum(mut self, minimum: TlsVersion) -> HostRulesOf {
         self.tls.as_mut().expect("TLS").minimum = Some(minimum);
         self
     }
 
     /// Forwards the terminated bytes to this address.
-    pub fn tcp(mut self, address: SocketAddr) -> SiteOf {
+    pub fn tcp(mut self, address: SocketAddr) -> HostRulesOf {
         let serves = RouteKind::Passthrough { redirect: false };
         let route = route(Kind::TlsRoute, &format!("tcp-{}", self.host), self.host.clone(), serves, &[address]);
         self.tls.as_mut().expect("TLS").tcp = Some(Arc::new(route));
@@ -153,7 +153,7 @@ impl SiteOf {
     }
 
     /// Passes TLS through to this address.
-    pub fn passthrough(mut self, address: SocketAddr) -> SiteOf {
+    pub fn passthrough(mut self, address: SocketAddr) -> HostRulesOf {
         self.passthrough = Some(address);
         self
     }
@@ -161,8 +161,8 @@ impl SiteOf {
     fn made(self) -> VirtualHost {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "owner") };
         let rules = |rules: Vec<RuleOf>| rules.iter().map(RuleOf::made).collect();
-        let is_site = self.cleartext.is_some() || self.tls.is_some();
-        let site = HostRules {
+        let has_rules = self.cleartext.is_some() || self.tls.is_some();
+        let host_rules = HostRules {
             owner,
             listener: self.listener.into(),
             cleartext_listener: None,
@@ -179,20 +179,23 @@ impl SiteOf {
             terminated: Default::default(),
             cleartext: Default::default(),
             certificate: None,
-            site: is_site.then(|| Box::new(site)),
+            rules: has_rules.then(|| Box::new(host_rules)),
         }
     }
 }
 
 /// A table with one router that has host rules beside Routes.
-pub fn table(sites: Vec<SiteOf>, routes: &[Route]) -> Arc<RoutingTable> {
+pub fn table(hosts: Vec<HostRulesOf>, routes: &[Route]) -> Arc<RoutingTable> {
     let default = crate::pki::ca().leaf(&["*.apps.test"]);
     let mut router = router("default", routes, Some(&default), (0, 0));
-    let hosts: Vec<_> = sites.into_iter().map(|site| Arc::new(site.made())).collect();
+    let hosts: Vec<_> = hosts.into_iter().map(|host_rules| Arc::new(host_rules.made())).collect();
     let routes = hosts.iter().flat_map(|host| {
-        let site = host.site.as_deref();
-        let tls = site.and_then(|site| site.tls.as_ref());
-        let rules = site.and_then(|site| site.cleartext.as_ref()).into_iter().chain(tls.map(|tls| &tls.rules));
+        let host_rules = host.rules.as_deref();
+        let tls = host_rules.and_then(|host_rules| host_rules.tls.as_ref());
+        let rules = host_rules
+            .and_then(|host_rules| host_rules.cleartext.as_ref())
+            .into_iter()
+            .chain(tls.map(|tls| &tls.rules));
         let served = rules.flat_map(|rules| rules.iter()).map(|rule| &rule.route);
         served.chain(&host.passthrough).chain(tls.and_then(|tls| tls.tcp.as_ref()))
     });

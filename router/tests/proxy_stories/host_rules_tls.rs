@@ -17,12 +17,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::sites::{SiteOf, rule, site, table};
+use crate::host_rules::{HostRulesOf, rule, rules_for, table};
 use crate::tables::{PATIENCE, Rig, Route};
 use crate::{backends, client, log, pki};
 
-async fn rig(sites: Vec<SiteOf>, routes: &[Route]) -> Rig {
-    Rig::start(ProxyConfig::default(), table(sites, routes)).await
+async fn rig(hosts: Vec<HostRulesOf>, routes: &[Route]) -> Rig {
+    Rig::start(ProxyConfig::default(), table(hosts, routes)).await
 }
 
 #[tokio::test]
@@ -30,17 +30,17 @@ async fn requests_for_another_listeners_hosts_are_misdirected() {
     let app = backends::http("app").await;
     let key = pki::ca().leaf(&["*.first.test", "*.second.test", "edged.test"]);
     let rules = [rule("app", "/").to(app)];
-    let on = |host: &str, listener| site(host).listener(listener).tls(&[&key], &rules);
-    let sites = vec![
+    let on = |host: &str, listener| rules_for(host).listener(listener).tls(&[&key], &rules);
+    let hosts = vec![
         on("a.first.test", "Gateway shop/g#one"),
         on("b.first.test", "Gateway shop/g#one"),
         on("*.second.test", "Gateway shop/g#two"),
-        site("clear.first.test").listener("Gateway shop/g#http").cleartext(&rules),
-        site("pass.first.test").passthrough(backends::named_echo("never").await),
+        rules_for("clear.first.test").listener("Gateway shop/g#http").cleartext(&rules),
+        rules_for("pass.first.test").passthrough(backends::named_echo("never").await),
     ];
     let routes =
         [Route::new("edged.test", "").edge(Some(&key)).to(app), Route::new("other.test", "").edge(None).to(app)];
-    let rig = rig(sites, &routes).await;
+    let rig = rig(hosts, &routes).await;
     let cases = [
         ("a.first.test", "a.first.test", 200),
         // One listener, one certificate: a client may use one connection for both hosts.
@@ -137,11 +137,11 @@ async fn of_several_certificates_the_one_that_suits_the_client_is_shown() {
         pki::ca().leaf(&["named.several.test"]),
         pki::ca().leaf_signing(&rcgen::PKCS_ED25519, &["several.test"]),
     ];
-    let sites = || {
+    let hosts = || {
         let certificates = [&wide, &p256, &other, &ed25519];
-        vec![site("several.test").tls(&certificates, &[]), site("*.several.test").tls(&certificates, &[])]
+        vec![rules_for("several.test").tls(&certificates, &[]), rules_for("*.several.test").tls(&certificates, &[])]
     };
-    let rig = rig(sites(), &[]).await;
+    let rig = rig(hosts(), &[]).await;
     let shown = async |name: &str, schemes: &[SignatureScheme]| {
         let mut config = speaking(&[&TLS13, &TLS12], &[]);
         config.dangerous().set_certificate_verifier(Arc::new(Only(client::any_certificate(), schemes.to_vec())));
@@ -161,12 +161,12 @@ async fn of_several_certificates_the_one_that_suits_the_client_is_shown() {
 }
 
 #[tokio::test]
-async fn a_site_may_ask_for_a_newer_version_than_its_router() {
+async fn host_rules_may_require_a_newer_version_than_their_router() {
     let rules = [rule("app", "/").to(backends::http("app").await)];
     let key = pki::ca().leaf(&["*.floor.test"]);
-    let on = |host: &str, minimum| site(host).listener("any").tls(&[&key], &rules).minimum(minimum);
-    let sites = vec![on("new.floor.test", TlsVersion::Tls13), on("old.floor.test", TlsVersion::Tls10)];
-    let rig = rig(sites, &[]).await;
+    let on = |host: &str, minimum| rules_for(host).listener("any").tls(&[&key], &rules).minimum(minimum);
+    let hosts = vec![on("new.floor.test", TlsVersion::Tls13), on("old.floor.test", TlsVersion::Tls10)];
+    let rig = rig(hosts, &[]).await;
     let old = || Arc::new(speaking(&[&TLS12], &[]));
     let both = Arc::new(speaking(&[&TLS13, &TLS12], &[]));
     let refused = client::try_get(rig.https, &old(), "new.floor.test").await.err().expect("refused");
@@ -200,7 +200,7 @@ async fn a_site_may_ask_for_a_newer_version_than_its_router() {
 async fn a_session_does_not_go_on_under_a_floor_that_came_later() {
     let rules = [rule("app", "/").to(backends::http("app").await)];
     let key = pki::ca().leaf(&["raised.test"]);
-    let with = |minimum| table(vec![site("raised.test").tls(&[&key], &rules).minimum(minimum)], &[]);
+    let with = |minimum| table(vec![rules_for("raised.test").tls(&[&key], &rules).minimum(minimum)], &[]);
     let rig = Rig::start(ProxyConfig::default(), with(TlsVersion::Tls12)).await;
     let config = Arc::new(speaking(&[&TLS13], &[]));
     let kind = async || client::try_get(rig.https, &config, "raised.test").await.unwrap().kind.unwrap();
@@ -230,13 +230,13 @@ async fn polite() -> SocketAddr {
 async fn what_is_inside_tls_goes_to_an_endpoint_as_it_is() {
     let key = pki::ca().leaf(&["*.tcp.test"]);
     let app = backends::http("app").await;
-    let on = |host: &str| site(host).listener("Gateway shop/g#tls").tls(&[&key], &[]);
-    let sites = vec![
+    let on = |host: &str| rules_for(host).listener("Gateway shop/g#tls").tls(&[&key], &[]);
+    let hosts = vec![
         on("one.tcp.test").tcp(polite().await),
         on("gone.tcp.test").tcp(backends::refusing()),
-        site("web.tcp.test").listener("Gateway shop/g#https").tls(&[&key], &[rule("app", "/").to(app)]),
+        rules_for("web.tcp.test").listener("Gateway shop/g#https").tls(&[&key], &[rule("app", "/").to(app)]),
     ];
-    let rig = rig(sites, &[]).await;
+    let rig = rig(hosts, &[]).await;
     // Whatever protocols the client offers, the router selects none.
     for alpn in [&["h2", "http/1.1"][..], &["mqtt"], &[]] {
         let mut stream = connect(rig.https, speaking(&[&TLS13, &TLS12], alpn), "one.tcp.test").await.unwrap();
@@ -276,7 +276,7 @@ async fn an_end_that_the_client_did_not_mean_is_a_reset_to_the_endpoint() {
     })
     .await;
     let key = pki::ca().leaf(&["cut.tcp.test"]);
-    let rig = rig(vec![site("cut.tcp.test").tls(&[&key], &[]).tcp(backend)], &[]).await;
+    let rig = rig(vec![rules_for("cut.tcp.test").tls(&[&key], &[]).tcp(backend)], &[]).await;
     let mut stream = connect(rig.https, speaking(&[&TLS13], &[]), "cut.tcp.test").await.unwrap();
     stream.write_all(b"whole").await.unwrap();
     stream.flush().await.unwrap();
@@ -295,12 +295,12 @@ async fn passthrough_hosts_may_be_of_many_labels() {
     let narrow = backends::tls_echo("narrow", pki::server_config(pki::ca().leaf(&["one.wide.test"]))).await;
     let key = pki::ca().leaf(&["ends.wide.test"]);
     let rules = [rule("app", "/").to(backends::http("app").await)];
-    let sites = vec![
-        site("*.wide.test").passthrough(wide),
-        site("one.wide.test").passthrough(narrow),
-        site("ends.wide.test").tls(&[&key], &rules),
+    let hosts = vec![
+        rules_for("*.wide.test").passthrough(wide),
+        rules_for("one.wide.test").passthrough(narrow),
+        rules_for("ends.wide.test").tls(&[&key], &rules),
     ];
-    let rig = rig(sites, &[]).await;
+    let rig = rig(hosts, &[]).await;
     for (name, backend) in [("a.wide.test", "wide"), ("c.b.a.wide.test", "wide"), ("one.wide.test", "narrow")] {
         let mut stream = client::tls(rig.https, Some(name), &[]).await;
         let mut said = vec![0; backend.len()];

@@ -93,7 +93,7 @@ fn query(url: &str, method: Option<&str>, fields: &[String], from: Option<&str>)
         query = query.with_header(field).ok()?;
     }
     Some(match from {
-        Some(from) => query.asked_by(from.parse().unwrap()),
+        Some(from) => query.from_client(from.parse().unwrap()),
         None => query,
     })
 }
