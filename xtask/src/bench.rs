@@ -16,6 +16,7 @@ mod order;
 pub mod passthrough;
 mod probe;
 mod programs;
+mod start;
 mod summary;
 mod tools;
 pub mod usage;
@@ -25,6 +26,8 @@ pub mod usage;
 pub enum Bench {
     /// How long 10,000 Routes take to load, and one of them to change.
     Load,
+    /// How long 100,000 Routes and 10,000 HTTPRoutes take from start to serving, and their memory.
+    Start,
     /// What admission of 100,000 routes of each kind takes, and one change of each kind of object.
     Admission,
     /// How fast TLS is passed through: the direct path, Sluice, HAProxy, nginx and Envoy side by side.
@@ -37,6 +40,7 @@ pub enum Bench {
 pub fn run(root: &Path, what: Bench) -> Result<()> {
     match what {
         Bench::Load => load::run(root),
+        Bench::Start => start::run(root),
         Bench::Admission => admission::run(root),
         Bench::Passthrough(arguments) => passthrough::run(root, &arguments),
         Bench::Http(arguments) => http::run(root, &arguments),

@@ -48,17 +48,19 @@ pub(crate) fn parse(
         return None;
     }
     object.finish(findings);
-    let manifest = || Manifest::new(&stored);
+    let manifest = Manifest::new(&stored);
     let parsed = match kind {
         Kind::GatewayClass => {
-            gateway::class(meta, &mut spec, manifest(), findings).map(|it| Object::GatewayClass(Arc::new(it)))
+            gateway::class(meta, &mut spec, manifest, findings).map(|it| Object::GatewayClass(Arc::new(it)))
         }
         Kind::Gateway => {
-            let gateway = gateway::gateway(meta, annotations, &mut spec, manifest(), findings);
+            let gateway = gateway::gateway(meta, annotations, &mut spec, manifest, findings);
             gateway.map(|it| Object::Gateway(Arc::new(it)))
         }
         Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute => {
-            let route = Arc::new(route::route(kind, meta, &mut spec, manifest(), findings));
+            let mut route = route::route(kind, meta, &mut spec, manifest, findings);
+            route.share(texts);
+            let route = Arc::new(route);
             Some(match kind {
                 Kind::HttpRoute => Object::HttpRoute(route),
                 Kind::GrpcRoute => Object::GrpcRoute(route),
@@ -69,12 +71,10 @@ pub(crate) fn parse(
             Some(Object::ReferenceGrant(Arc::new(policies::reference_grant(meta, &mut spec, findings))))
         }
         Kind::BackendTlsPolicy => {
-            let policy = policies::backend_tls(meta, &mut spec, manifest(), findings);
+            let policy = policies::backend_tls(meta, &mut spec, manifest, findings);
             policy.map(|it| Object::BackendTlsPolicy(Arc::new(it)))
         }
-        Kind::RouteSlot => {
-            Some(Object::RouteSlot(Arc::new(policies::route_slot(meta, &mut spec, manifest(), findings))))
-        }
+        Kind::RouteSlot => Some(Object::RouteSlot(Arc::new(policies::route_slot(meta, &mut spec, manifest, findings)))),
         _ => None,
     };
     spec.finish(findings);

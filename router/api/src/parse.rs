@@ -98,9 +98,10 @@ fn parse_object(
     let Some(kind) = Kind::of(&api_version, &kind_name) else {
         return ParseOutcome::UnknownKind { api_version, kind: kind_name };
     };
-    let Some((meta, annotations)) = meta::parse(&mut fields, kind, origin, findings) else {
+    let Some((mut meta, annotations)) = meta::parse(&mut fields, kind, origin, findings) else {
         return ParseOutcome::Unidentified(std::mem::take(&mut findings.errors));
     };
+    materials.texts.share(&mut meta.key.namespace);
     fields.ignore(&["status"]);
     let key = meta.key.clone();
     let object = match kind {

@@ -170,6 +170,12 @@ impl<T> Objects<T> {
         self.0.get(key)
     }
 
+    /// Every key of a namespace with its versions.
+    pub fn of_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = (&'o ObjectKey, &'o Versions<T>)> {
+        let following = self.0.entries_from(move |key| *key.namespace < *namespace);
+        following.take_while(move |(key, _)| *key.namespace == *namespace)
+    }
+
     /// Differences from an older version, in order of key. The cost is proportional to the difference.
     pub fn changes_since<'o>(
         &'o self,

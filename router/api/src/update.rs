@@ -12,10 +12,6 @@ use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::{HOST_GENERATED, Route};
 use crate::parse::{Parsed, parse_after};
 
-/// Fields for which an update may be rejected or warned of because of the stored version.
-pub const COMPARED: [&[&str]; 4] =
-    [&["spec", "host"], &["spec", "subdomain"], &["spec", "wildcardPolicy"], &["spec", "domain"]];
-
 /// Parses a new version of a stored object as the API server handles an update: restores a cleared host of a Route and
 /// a cleared domain of an IngressController, checks host labels unless the host is unchanged or was invalid before, and
 /// rejects what [`check_update`] rejects.

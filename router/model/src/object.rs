@@ -10,9 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use age::{Age, Created, Seniority};
-use compact::PackedJson;
-pub use compact::TextMap;
+pub use compact::{CompactJson, TextMap};
 pub use interner::Interner;
+use serde::Deserialize;
 use serde_json::Value;
 pub use uid::Uid;
 
@@ -130,10 +130,10 @@ impl Meta {
     }
 }
 
-/// An object as the API server would store it, with defaults. Stored as packed JSON text, which takes a fraction of the
-/// memory of the parsed form and is parsed only for output. `Debug` prints none of it, because it may contain keys.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Manifest(PackedJson);
+/// An object as the API server would store it, with defaults. Stored as JSON text, of which objects share what they have
+/// in common; it is parsed only for output. `Debug` prints none of it, because it may contain keys.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Manifest(CompactJson);
 
 /// Replaces key material in output.
 pub const REDACTED: &str = "(redacted)";
@@ -141,27 +141,38 @@ pub const REDACTED: &str = "(redacted)";
 impl Manifest {
     /// No object: for one that is not complete yet.
     pub fn none() -> Self {
-        Manifest(PackedJson::default())
+        Manifest::default()
     }
 
     /// Keeps a whole object.
     pub fn new(value: &Value) -> Self {
-        // A value's keys are texts, so writing it never fails.
-        Manifest(PackedJson::new(&serde_json::to_string(value).unwrap_or_default()))
+        Manifest(CompactJson::new(value))
     }
 
     /// The object, with its key material. Not for output; see [`Manifest::redacted`].
     pub fn value(&self) -> Value {
-        // The text was serialised by this type, so it always parses.
-        serde_json::from_str(&self.0.text()).unwrap_or_default()
+        self.0.value()
+    }
+
+    /// `spec.parentRefs`; empty if there are none. Much cheaper than the whole [`Manifest::value`].
+    pub fn parent_references(&self) -> Vec<Value> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Object {
+            spec: Spec,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Spec {
+            parent_refs: Vec<Value>,
+        }
+        serde_json::from_str::<Object>(&self.0.text()).unwrap_or_default().spec.parent_refs
     }
 
     /// `status` of the manifest.
     pub fn status(&self) -> Option<Value> {
-        let text = self.0.text();
-        // Most objects have none; searching the text is cheaper than parsing it.
-        let value: Value = text.contains("\"status\":").then(|| serde_json::from_str(&text).ok()).flatten()?;
-        value.get("status").cloned()
+        // Most objects have none.
+        self.0.may_have("status").then(|| self.value())?.get_mut("status").map(Value::take)
     }
 
     /// The object without secrets: `data` of a Secret and every text with a private key are replaced.

@@ -139,7 +139,7 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
             };
             refusals.push((object.clone(), format!("{who} {verb}: {}: {}", row.reason, row.message)));
         }
-        refusals.extend(faults(&told.status).into_iter().map(|fault| (object.clone(), fault)));
+        refusals.extend(faults(&told.status()).into_iter().map(|fault| (object.clone(), fault)));
     }
     refusals
 }

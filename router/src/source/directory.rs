@@ -40,6 +40,8 @@ const MAX_THREADS: usize = 16;
 const MAX_BATCH: usize = 4096;
 /// Maximum number of bytes of such texts, except for a single larger file.
 const MAX_BATCH_BYTES: u64 = 16 << 20;
+/// Assumed number of bytes of a file that has changed since the scan.
+const UNKNOWN_SIZE: u64 = 256 << 10;
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
@@ -79,7 +81,9 @@ pub struct Directory {
     /// The only file to read, if the source is a file and not a folder.
     only: Option<Arc<str>>,
     reader: ManifestReader,
-    files: BTreeMap<Arc<str>, FileState>,
+    files: BTreeMap<Arc<str>, Box<FileState>>,
+    /// Files about which there is something to report.
+    flawed: BTreeSet<Arc<str>>,
     index: ObjectIndex,
     resources: Resources,
     /// Diagnostics of objects that parse differently as updates; they replace those of their entries.
@@ -91,20 +95,38 @@ pub struct Directory {
 /// State of a file.
 #[derive(Debug)]
 struct FileState {
-    stamp: Stamp,
+    /// Digest of its stamp.
+    stamp: u64,
     /// True if the file must be read again although its stamp is unchanged.
     unsettled: bool,
-    digest: (u64, usize),
+    /// Digest of its text.
+    digest: u64,
     content: FileContent,
+    /// Most files have none.
+    trouble: Option<Box<Trouble>>,
+}
+
+/// What keeps an older version of a file's objects in force.
+#[derive(Debug, Default)]
+struct Trouble {
     /// Objects that the file had before its syntax error.
     held: Vec<Arc<ManifestEntry>>,
-    /// Why it cannot be read at present.
-    trouble: Option<String>,
+    /// Why the file cannot be read at present.
+    error: Option<String>,
 }
 
 impl FileState {
     fn entries(&self) -> impl Iterator<Item = &Arc<ManifestEntry>> {
-        self.content.entries.iter().chain(&self.held)
+        self.content.entries().chain(self.trouble.iter().flat_map(|trouble| &trouble.held))
+    }
+
+    fn error(&self) -> Option<&str> {
+        self.trouble.as_ref()?.error.as_deref()
+    }
+
+    fn is_flawed(&self) -> bool {
+        let mut entries = self.content.entries();
+        self.error().is_some() || self.content.flaws().is_some() || entries.any(|entry| !entry.diagnostics().is_empty())
     }
 }
 
@@ -131,6 +153,7 @@ impl Directory {
             only,
             reader: ManifestReader::new(defaults, threads),
             files: BTreeMap::new(),
+            flawed: BTreeSet::new(),
             index: ObjectIndex::default(),
             resources: Resources::default(),
             revised: BTreeMap::new(),
@@ -176,10 +199,8 @@ impl Directory {
 
     /// The current place of a field of an object.
     pub fn locate(&self, object: &ObjectRef, path: &FieldPath) -> Option<(Arc<str>, Mark)> {
-        let (file, entry) = self.index.owner(object)?;
-        let text = std::fs::read_to_string(self.root.join(&*file)).ok();
-        let mark = text.and_then(|text| manifests::locate(&text, file.ends_with(".json"), object, path));
-        Some((file, mark.unwrap_or(entry.at)))
+        let entry = self.index.owner(object)?;
+        Some((entry.file.clone(), locate(&self.root, entry, path)))
     }
 
     /// Device and inode of the folder; `None` while it cannot be opened.
@@ -194,13 +215,12 @@ impl Directory {
 
     fn rescan_everything(&mut self) -> bool {
         self.listing = walk::walk(&self.root, self.only.as_ref());
-        let stale: Vec<Arc<str>> = self
-            .listing
-            .files
-            .iter()
-            .filter(|(file, stamp)| self.files.get(*file).is_none_or(|known| known.unsettled || known.stamp != **stamp))
-            .map(|(file, _)| file.clone())
-            .collect();
+        let is_stale = |file: &Arc<str>, stamp: &Stamp| {
+            let known = self.files.get(file);
+            known.is_none_or(|known| known.unsettled || known.stamp != self.reader.digest(stamp))
+        };
+        let listed = self.listing.files.iter().filter(|(file, stamp)| is_stale(file, stamp));
+        let stale: Vec<Arc<str>> = listed.map(|(file, _)| file.clone()).collect();
         let gone: Vec<Arc<str>> = self
             .files
             .keys()
@@ -210,6 +230,7 @@ impl Directory {
         // New places are added before old ones are removed, so that an object that moves to another file is never
         // absent.
         let mut changed = self.read_files(&stale);
+        self.listing.files.clear();
         for file in gone {
             changed |= self.forget_file(&file);
         }
@@ -223,7 +244,8 @@ impl Directory {
         while !rest.is_empty() {
             let mut bytes = 0;
             let is_over = |file: &Arc<str>| {
-                bytes += self.listing.files.get(file).map_or(0, Stamp::size);
+                // Sizes are known while the folder is scanned.
+                bytes += self.listing.files.get(file).map_or(UNKNOWN_SIZE, Stamp::size);
                 bytes > MAX_BATCH_BYTES
             };
             let end = rest.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
@@ -263,8 +285,8 @@ impl Directory {
     /// True if a file's text must be parsed: it has changed and is not about to be written.
     fn is_due(&mut self, file: &Arc<str>, text: &FileText) -> bool {
         let Some(known) = self.files.get_mut(file) else { return true };
-        if known.digest == text.digest && known.trouble.is_none() {
-            (known.stamp, known.unsettled) = (text.stamp, text.is_unsettled());
+        if known.digest == text.digest && known.error().is_none() {
+            (known.stamp, known.unsettled) = (self.reader.digest(&text.stamp), text.is_unsettled());
             return false;
         }
         if text.text.trim().is_empty() && known.entries().next().is_some() && is_recent(&text.stamp, EMPTY_GRACE) {
@@ -277,26 +299,38 @@ impl Directory {
     /// Replaces the content of a file. Returns true if an object changed.
     fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> bool {
         let previous = self.files.get(file);
-        let held = match (&content.broken, previous) {
+        let held = match (content.flaws().and_then(|flaws| flaws.broken.as_ref()), previous) {
             (Some(problem), Some(previous)) => hold(previous, &content, problem),
             _ => Vec::new(),
         };
-        let FileText { stamp, digest, .. } = *text;
-        let state = FileState { stamp, unsettled: text.is_unsettled(), digest, content, held, trouble: None };
-        let touched = self.index.replace(file, previous.map(FileState::entries), Some(state.entries()));
-        self.files.insert(file.clone(), state);
+        let (stamp, unsettled) = (self.reader.digest(&text.stamp), text.is_unsettled());
+        let trouble = (!held.is_empty()).then(|| Box::new(Trouble { held, error: None }));
+        let state = FileState { stamp, unsettled, digest: text.digest, content, trouble };
+        let old = previous.into_iter().flat_map(|previous| previous.entries());
+        let touched = self.index.replace(old, state.entries());
+        if state.is_flawed() {
+            self.flawed.insert(file.clone());
+        } else {
+            self.flawed.remove(file);
+        }
+        self.files.insert(file.clone(), Box::new(state));
         self.settle(&touched)
     }
 
     fn forget_file(&mut self, file: &Arc<str>) -> bool {
         let Some(known) = self.files.remove(file) else { return false };
-        let touched = self.index.replace(file, Some(known.entries()), None::<std::iter::Empty<_>>);
+        self.flawed.remove(file);
+        let touched = self.index.replace(known.entries(), std::iter::empty());
         self.settle(&touched)
     }
 
     fn note_trouble(&mut self, file: &Arc<str>, error: &io::Error) {
         match self.files.get_mut(file) {
-            Some(known) => (known.trouble, known.unsettled) = (Some(error.to_string()), true),
+            Some(known) => {
+                known.trouble.get_or_insert_default().error = Some(error.to_string());
+                known.unsettled = true;
+                self.flawed.insert(file.clone());
+            }
             None => drop(self.listing.unreadable.insert(file.clone(), error.to_string())),
         }
     }
@@ -306,25 +340,26 @@ impl Directory {
         for object in objects {
             self.revised.remove(object);
             let ObjectRef { kind, key } = object;
-            let Some((file, entry)) = self.index.owner(object) else {
+            let Some(entry) = self.index.owner(object) else {
                 self.resources.set(key.clone(), *kind, None, None);
                 continue;
             };
             let last_good = self.resources.object(*kind, key);
-            let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
-            let ManifestEntry { accepted, rejected, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
-            let (accepted, rejected) = match (accepted, unservable) {
+            let locate = |path: &FieldPath| locate(&self.root, entry, path);
+            let revised = last_good.as_ref().and_then(|old| self.reader.revise(entry, old, &locate));
+            let read = revised.as_ref().unwrap_or(entry);
+            let (accepted, rejected) = match (read.accepted(), read.unservable()) {
                 // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
                 // version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
-                    (last_good, Some(unservable.clone()))
+                    (last_good, Some(unservable))
                 }
-                (Some(accepted), _) => (Some(accepted.clone()), rejected.clone()),
-                (None, _) => (last_good, rejected.clone()),
+                (Some(accepted), _) => (Some(accepted.clone()), read.rejection()),
+                (None, _) => (last_good, read.rejection()),
             };
-            self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected);
+            self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected.cloned());
             if let Some(revised) = revised {
-                self.revised.insert(object.clone(), (entry, revised.diagnostics));
+                self.revised.insert(object.clone(), (Arc::clone(entry), revised.diagnostics().to_vec()));
             }
         }
         !objects.is_empty()
@@ -337,19 +372,20 @@ impl Directory {
             let message = format!("cannot be read: {message}; what was last read stays in force");
             diagnostics.push(Diagnostic::of_file(place, Severity::Error, message));
         }
-        for (file, state) in &self.files {
-            diagnostics.extend(state.content.diagnostics.iter().cloned());
-            for entry in &state.content.noted {
-                let revised = self.revised.get(&entry.object).filter(|(original, _)| Arc::ptr_eq(original, entry));
+        for (file, state) in self.flawed.iter().filter_map(|file| self.files.get_key_value(file)) {
+            for entry in state.content.entries().filter(|entry| !entry.diagnostics().is_empty()) {
+                let revised = self.revised.get(&entry.object()).filter(|(original, _)| Arc::ptr_eq(original, entry));
                 if revised.is_none() {
-                    diagnostics.extend(entry.diagnostics.iter().cloned());
+                    diagnostics.extend(entry.diagnostics().iter().cloned());
                 }
             }
-            if let Some(trouble) = &state.trouble {
-                let message = format!("cannot be read: {trouble}; what was last read stays in force");
+            if let Some(error) = state.error() {
+                let message = format!("cannot be read: {error}; what was last read stays in force");
                 diagnostics.push(Diagnostic::of_file(file, Severity::Error, message));
             }
-            for object in &state.content.unknown {
+            let Some(flaws) = state.content.flaws() else { continue };
+            diagnostics.extend(flaws.diagnostics.iter().cloned());
+            for object in &flaws.unknown {
                 unknown.entry(&object.kind).or_insert_with(|| (file.clone(), object.at, 0)).2 += 1;
             }
         }
@@ -378,13 +414,20 @@ pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
     }
 }
 
+/// The present place of a field of an entry.
+fn locate(root: &Path, entry: &ManifestEntry, path: &FieldPath) -> Mark {
+    let text = std::fs::read_to_string(root.join(&*entry.file)).ok();
+    let mark = text.and_then(|text| manifests::locate(&text, entry.file.ends_with(".json"), &entry.object(), path));
+    mark.unwrap_or(entry.at)
+}
+
 /// The objects that a file had and that its new content lacks, because a document of it cannot be read.
 fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<ManifestEntry>> {
-    let present: BTreeSet<&ObjectRef> = content.entries.iter().map(|entry| &entry.object).collect();
+    let present: BTreeSet<_> = content.entries().map(|entry| entry.name()).collect();
     previous
         .entries()
-        .filter(|entry| !present.contains(&entry.object))
-        .map(|entry| Arc::new(entry.held(entry.accepted.clone(), problem)))
+        .filter(|entry| !present.contains(&entry.name()))
+        .map(|entry| Arc::new(entry.held(entry.accepted().cloned(), problem)))
         .collect()
 }
 

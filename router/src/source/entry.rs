@@ -5,9 +5,9 @@ use std::sync::Arc;
 use router_api::object::Object;
 use router_api::parse::{ParseOutcome, Parsed};
 use router_api::resources::RejectedManifest;
-use router_api::update::COMPARED;
 use router_model::field::{FieldError, FieldPath};
-use router_model::object::{Manifest, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
@@ -16,22 +16,40 @@ use crate::source::document::tree::{DocumentError, Mark};
 /// An object of a file.
 #[derive(Debug)]
 pub struct ManifestEntry {
-    /// Which object.
-    pub object: ObjectRef,
+    /// The file, relative to the folder.
+    pub file: Arc<str>,
     /// Where it begins.
     pub at: Mark,
-    /// Its parsed form, unless it was rejected.
-    pub accepted: Option<Object>,
+    object: Version,
+    /// What is wrong with it; most have nothing.
+    flaws: Option<Box<Flaws>>,
+}
+
+/// An object as it was read.
+#[derive(Debug)]
+enum Version {
+    Good(Object),
+    /// It was rejected, or its text has faults.
+    Bad(Box<ObjectRef>),
+}
+
+impl Version {
+    fn new(accepted: Option<Object>, object: ObjectRef) -> Self {
+        accepted.map_or_else(|| Version::Bad(Box::new(object)), Version::Good)
+    }
+}
+
+/// What is wrong with an object.
+#[derive(Debug, Default)]
+struct Flaws {
     /// Why its newest version was rejected.
-    pub rejected: Option<Arc<RejectedManifest>>,
+    rejected: Option<Arc<RejectedManifest>>,
     /// Why a valid object cannot be served: its TLS material is invalid.
-    pub unservable: Option<Arc<RejectedManifest>>,
+    unservable: Option<Arc<RejectedManifest>>,
     /// Its problems, in order of place.
-    pub diagnostics: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     /// Its text has faults, so the parsed form may not be what was meant.
     is_garbled: bool,
-    /// Places of the fields in [`COMPARED`].
-    compared: [Mark; COMPARED.len()],
 }
 
 /// Place of an entry.
@@ -79,46 +97,68 @@ impl ManifestEntry {
             }
             _ => {}
         }
+        let is_flawed = rejected.is_some() || unservable.is_some() || !diagnostics.is_empty() || garbled.is_some();
         Some(ManifestEntry {
-            object,
+            object: Version::new(accepted.filter(|_| garbled.is_none()), object),
+            file: place.file.clone(),
             at: place.at,
-            accepted: accepted.filter(|_| garbled.is_none()),
-            rejected,
-            unservable,
-            diagnostics,
-            is_garbled: garbled.is_some(),
-            compared: COMPARED.map(|path| (place.locate)(&FieldPath::of(path))),
+            flaws: is_flawed
+                .then(|| Box::new(Flaws { rejected, unservable, diagnostics, is_garbled: garbled.is_some() })),
         })
     }
 
     /// The same object while its document cannot be read; `accepted` is its last parsed form.
     pub fn held(&self, accepted: Option<Object>, problem: &str) -> ManifestEntry {
-        let manifest = self.rejected.as_ref().map(|rejected| rejected.manifest.clone());
-        let manifest = manifest.unwrap_or_else(Manifest::none);
+        let manifest = self.rejection().map_or_else(Manifest::none, |rejected| rejected.manifest.clone());
+        let rejected = Some(Arc::new(RejectedManifest { problem: problem.to_owned(), manifest }));
         ManifestEntry {
-            object: self.object.clone(),
+            object: Version::new(accepted, self.object()),
+            file: self.file.clone(),
             at: self.at,
-            accepted,
-            rejected: Some(Arc::new(RejectedManifest { problem: problem.to_owned(), manifest })),
-            unservable: None,
-            diagnostics: Vec::new(),
-            is_garbled: true,
-            compared: self.compared,
+            flaws: Some(Box::new(Flaws { rejected, is_garbled: true, ..Flaws::default() })),
         }
+    }
+
+    /// The object's kind and key.
+    pub fn name(&self) -> (Kind, &ObjectKey) {
+        match &self.object {
+            Version::Good(accepted) => (accepted.kind(), accepted.key()),
+            Version::Bad(object) => (object.kind, &object.key),
+        }
+    }
+
+    /// Which object.
+    pub fn object(&self) -> ObjectRef {
+        let (kind, key) = self.name();
+        ObjectRef { kind, key: key.clone() }
+    }
+
+    /// Its parsed form, unless it was rejected.
+    pub fn accepted(&self) -> Option<&Object> {
+        match &self.object {
+            Version::Good(accepted) => Some(accepted),
+            Version::Bad(_) => None,
+        }
+    }
+
+    /// Why its newest version was rejected.
+    pub fn rejection(&self) -> Option<&Arc<RejectedManifest>> {
+        self.flaws.as_ref()?.rejected.as_ref()
+    }
+
+    /// Why a valid object cannot be served: its TLS material is invalid.
+    pub fn unservable(&self) -> Option<&Arc<RejectedManifest>> {
+        self.flaws.as_ref()?.unservable.as_ref()
+    }
+
+    /// Its problems, in order of place.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        self.flaws.as_ref().map_or(&[], |flaws| &flaws.diagnostics)
     }
 
     /// True if the parsed form may not be what was meant.
     pub fn is_garbled(&self) -> bool {
-        self.is_garbled
-    }
-
-    /// Place of a field, as far as it is known without the file's text.
-    pub fn locate(&self, path: &FieldPath) -> Mark {
-        let text = path.to_string();
-        let noted = self.diagnostics.iter().find(|noted| noted.path == text);
-        let noted = noted.map(|noted| Mark { line: noted.line, column: noted.column });
-        let compared = COMPARED.iter().zip(self.compared).find(|(known, _)| FieldPath::of(known) == *path);
-        noted.or(compared.map(|(_, mark)| mark)).unwrap_or(self.at)
+        self.flaws.as_ref().is_some_and(|flaws| flaws.is_garbled)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A document whose text and line have not changed since the last read keeps its objects; it is not parsed again.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
 use router_api::defaults::Defaults;
@@ -14,6 +14,7 @@ use router_model::certificate::MaterialCache;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::{ObjectRef, Origin};
+use router_model::one_or_many::OneOrMany;
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
@@ -36,44 +37,56 @@ pub struct Unknown {
 /// Content of a file.
 #[derive(Debug, Default)]
 pub struct FileContent {
-    /// Its objects, in order.
-    pub entries: Vec<Arc<ManifestEntry>>,
-    /// Those of them that have diagnostics.
-    pub noted: Vec<Arc<ManifestEntry>>,
-    /// Its diagnostics, except those of its objects.
+    parts: OneOrMany<(PartId, ParsedPart)>,
+    /// What is wrong with it, except with its objects; most files have nothing.
+    flaws: Option<Box<Flaws>>,
+}
+
+/// Digest of a part's text, and its first line.
+type PartId = (u64, u32);
+
+/// The parsed objects of one part of a file.
+#[derive(Clone, Debug, Default)]
+struct ParsedPart {
+    entries: OneOrMany<Arc<ManifestEntry>>,
+    flaws: Option<Arc<Flaws>>,
+}
+
+/// What is wrong with a file, or a part of it, except with its objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flaws {
+    /// Problems.
     pub diagnostics: Vec<Diagnostic>,
     /// Objects of unknown kinds.
     pub unknown: Vec<Unknown>,
-    /// The first syntax error, as `<file>:<line>: <message>`: `entries` may lack objects.
+    /// The first syntax error, as `<file>:<line>: <message>`: objects may be missing.
     pub broken: Option<String>,
-    parts: HashMap<PartId, Arc<ParsedPart>>,
-}
-
-/// Text of a part (hash and length) and its first line.
-type PartId = (u64, usize, u32);
-
-/// The parsed objects of one part of a file.
-#[derive(Debug, Default)]
-struct ParsedPart {
-    entries: Vec<Arc<ManifestEntry>>,
-    diagnostics: Vec<Diagnostic>,
-    unknown: Vec<Unknown>,
-    broken: Option<String>,
 }
 
 impl FileContent {
-    fn add(&mut self, id: PartId, part: Arc<ParsedPart>) {
-        self.entries.extend(part.entries.iter().cloned());
-        self.noted.extend(part.entries.iter().filter(|entry| !entry.diagnostics.is_empty()).cloned());
-        self.diagnostics.extend(part.diagnostics.iter().cloned());
-        self.unknown.extend(part.unknown.iter().cloned());
-        self.broken = self.broken.take().or_else(|| part.broken.clone());
-        self.parts.insert(id, part);
+    fn new(file: &Arc<str>, text: &str, parts: Vec<(PartId, ParsedPart)>) -> Self {
+        let mut flaws = Flaws::default();
+        for part in parts.iter().filter_map(|(_, part)| part.flaws.as_ref()) {
+            flaws.diagnostics.extend(part.diagnostics.iter().cloned());
+            flaws.unknown.extend(part.unknown.iter().cloned());
+            flaws.broken = flaws.broken.or_else(|| part.broken.clone());
+        }
+        let content = FileContent { parts: parts.into(), flaws: None };
+        let of_objects = content.entries().flat_map(|entry| entry.diagnostics());
+        if flaws.diagnostics.iter().chain(of_objects).any(|noted| noted.severity == Severity::Error) {
+            unrendered::explain(file, text, &mut flaws.diagnostics);
+        }
+        FileContent { flaws: (flaws != Flaws::default()).then(|| Box::new(flaws)), ..content }
     }
 
-    fn has_errors(&self) -> bool {
-        let has_errors = |noted: &[Diagnostic]| noted.iter().any(|noted| noted.severity == Severity::Error);
-        has_errors(&self.diagnostics) || self.noted.iter().any(|entry| has_errors(&entry.diagnostics))
+    /// Its objects, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<ManifestEntry>> {
+        self.parts.iter().flat_map(|(_, part)| &part.entries)
+    }
+
+    /// What is wrong with it, except with its objects.
+    pub fn flaws(&self) -> Option<&Flaws> {
+        self.flaws.as_deref()
     }
 }
 
@@ -108,9 +121,9 @@ impl ManifestReader {
         parallel::map(&mut vec![(); self.threads.len()], items, |(), item| work(item))
     }
 
-    /// A digest of a text, equal for equal texts.
-    pub fn digest(&self, text: &str) -> (u64, usize) {
-        (self.hasher.hash_one(text), text.len())
+    /// A digest, equal for equal values.
+    pub fn digest(&self, value: &(impl Hash + ?Sized)) -> u64 {
+        self.hasher.hash_one(value)
     }
 
     /// Parses files and returns their contents in the same order.
@@ -120,45 +133,42 @@ impl ManifestReader {
             parts.into_iter().map(move |(text, lines_before)| (at, text, lines_before))
         });
         let texts: Vec<_> = texts.collect();
+        let known: Vec<HashMap<_, _>> =
+            due.iter().map(|due| due.previous.into_iter().flat_map(|it| it.parts.iter().cloned()).collect()).collect();
         let ManifestReader { defaults, hasher, threads } = self;
         let parts = parallel::map(threads, &texts, |materials, (at, text, lines_before)| {
-            let Due { file, previous, .. } = due.get(*at)?;
-            let id = (hasher.hash_one(text), text.len(), *lines_before);
-            let known = previous.and_then(|previous| previous.parts.get(&id)).cloned();
-            let read = || {
-                let mut reader = PartReader { file, defaults: &*defaults, materials };
-                Arc::new(reader.read(text, *lines_before))
-            };
-            Some((id, known.unwrap_or_else(read)))
+            let id = (hasher.hash_one(text), *lines_before);
+            let known = known.get(*at)?.get(&id).cloned();
+            let mut reader = PartReader { file: due.get(*at)?.file, defaults, materials };
+            Some((*at, id, known.unwrap_or_else(|| reader.read(text, *lines_before))))
         });
-        let mut contents: Vec<_> = due.iter().map(|_| FileContent::default()).collect();
-        for ((at, ..), part) in texts.iter().zip(parts) {
-            if let (Some(content), Some((id, part))) = (contents.get_mut(*at), part) {
-                content.add(id, part);
-            }
-        }
-        for (content, Due { file, text, .. }) in contents.iter_mut().zip(due) {
-            if content.has_errors() {
-                unrendered::explain(file, text, &mut content.diagnostics);
-            }
-        }
-        contents
+        let mut parts = parts.into_iter().flatten().peekable();
+        let contents = due.iter().enumerate().map(|(at, due)| {
+            let own = std::iter::from_fn(|| parts.next_if(|(of, ..)| *of == at).map(|(_, id, part)| (id, part)));
+            FileContent::new(due.file, due.text, own.collect())
+        });
+        contents.collect()
     }
 
-    /// Parses an entry again as the API server would: as an update of `old`. `None` if the result is the same.
-    pub fn revise(&mut self, file: &Arc<str>, entry: &ManifestEntry, old: &Object) -> Option<ManifestEntry> {
-        let value = match (&entry.accepted, &entry.rejected) {
+    /// Parses an entry again as the API server would: as an update of `old`. `None` if the result is the same. `locate`
+    /// gives the places of its fields.
+    pub fn revise(
+        &mut self,
+        entry: &ManifestEntry,
+        old: &Object,
+        locate: &dyn Fn(&FieldPath) -> Mark,
+    ) -> Option<ManifestEntry> {
+        let value = match (entry.accepted(), entry.rejection()) {
             (Some(good), _) => reread_good(good, old, &self.defaults),
-            (None, Some(refused)) if !entry.is_garbled() => reread_refused(&refused.manifest, old),
+            (None, Some(rejected)) if !entry.is_garbled() => reread_refused(&rejected.manifest, old),
             _ => None,
         }?;
         let materials = self.threads.first_mut()?;
-        let parsed = parse_update(value, old, origin(file, entry.at), &self.defaults, materials);
-        let locate = |path: &FieldPath| entry.locate(path);
-        let revised = ManifestEntry::new(&EntryPlace { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
-        match &entry.rejected {
+        let parsed = parse_update(value, old, origin(&entry.file, entry.at), &self.defaults, materials);
+        let revised = ManifestEntry::new(&EntryPlace { file: &entry.file, at: entry.at, locate }, parsed, &[], None)?;
+        match entry.rejection() {
             // Its document has a syntax error, which is the problem to report.
-            Some(refused) if entry.is_garbled() => Some(entry.held(revised.accepted, &refused.problem)),
+            Some(rejected) if entry.is_garbled() => Some(entry.held(revised.accepted().cloned(), &rejected.problem)),
             _ => Some(revised),
         }
     }
@@ -175,7 +185,7 @@ impl PartReader<'_> {
     fn read(&mut self, text: &str, lines_before: u32) -> ParsedPart {
         let PartReader { file, .. } = *self;
         let is_json = file.ends_with(".json");
-        let mut part = ParsedPart::default();
+        let (mut entries, mut flaws) = (Vec::new(), Flaws::default());
         let documents = document::read_part(text, lines_before, is_json);
         for Document { value, places, faults } in documents.good {
             let mut objects = Vec::new();
@@ -184,18 +194,24 @@ impl PartReader<'_> {
             for (i, (value, places)) in objects.into_iter().enumerate() {
                 let from = begins.get(i).copied().filter(|_| i > 0);
                 let faults = faults_of(&faults, from, begins.get(i + 1).copied());
-                self.read_object(value, places, &faults, &mut part);
+                entries.extend(self.read_object(value, places, &faults, &mut flaws));
             }
         }
         for fault in documents.broken {
-            part.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
+            flaws.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
             let place = EntryPlace { file, at: fault.at, locate: &|_| fault.at };
-            part.diagnostics.push(place.fault("", &fault));
+            flaws.diagnostics.push(place.fault("", &fault));
         }
-        part
+        ParsedPart { entries: entries.into(), flaws: (flaws != Flaws::default()).then(|| Arc::new(flaws)) }
     }
 
-    fn read_object(&mut self, value: Value, places: &Places<'_>, faults: &[&DocumentError], part: &mut ParsedPart) {
+    fn read_object(
+        &mut self,
+        value: Value,
+        places: &Places<'_>,
+        faults: &[&DocumentError],
+        flaws: &mut Flaws,
+    ) -> Option<Arc<ManifestEntry>> {
         let PartReader { file, defaults, .. } = *self;
         let at = begin(places);
         let locate = |path: &FieldPath| tree::locate(places, path);
@@ -204,14 +220,16 @@ impl PartReader<'_> {
         let parsed = parse(value, origin(file, at), defaults, self.materials);
         match &parsed.outcome {
             ParseOutcome::UnknownKind { api_version, kind } => {
-                part.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at });
+                flaws.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at });
+                None
             }
             ParseOutcome::Unidentified(errors) => {
-                part.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
-                part.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
+                flaws.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
+                flaws.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
+                None
             }
             ParseOutcome::Good(_) | ParseOutcome::Refused { .. } => {
-                part.entries.extend(ManifestEntry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
+                ManifestEntry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new)
             }
         }
     }

@@ -13,7 +13,7 @@ const MAX_FILES: usize = 200_000;
 const MAX_DEPTH: usize = 32;
 
 /// Metadata of a file: a change of content changes one of these, except within the clock's resolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     device: u64,
     inode: u64,

@@ -12,9 +12,8 @@ pub mod rewrite;
 pub mod tls_profile;
 pub mod unique_id;
 
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rustls::RootCertStore;
@@ -27,9 +26,10 @@ use crate::policy::log_format::LogFormat;
 use crate::policy::rewrite::RewriteTarget;
 use crate::policy::tls_profile::TlsProfile;
 use crate::policy::unique_id::UniqueId;
+use crate::recent::Recent;
 
 /// Settings for the traffic of all routes of a router.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouterPolicy {
     /// `tuningOptions`: the times.
     pub timeouts: Timeouts,
@@ -136,6 +136,16 @@ pub struct ClientAuth {
     pub subjects: Vec<regex::Regex>,
 }
 
+impl PartialEq for ClientAuth {
+    fn eq(&self, other: &Self) -> bool {
+        let ClientAuth { required, roots, subjects } = self;
+        let texts = |subjects: &[regex::Regex]| subjects.iter().map(|it| it.as_str().to_owned()).collect::<Vec<_>>();
+        *required == other.required && roots.roots == other.roots.roots && texts(subjects) == texts(&other.subjects)
+    }
+}
+
+impl Eq for ClientAuth {}
+
 /// Pages that replace the router's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
@@ -201,22 +211,6 @@ pub struct RoutePolicy {
     pub health_check: Option<Duration>,
 }
 
-/// Recently used distinct policies, the last one first.
-struct LastPolicies(VecDeque<Arc<RoutePolicy>>);
-
-impl LastPolicies {
-    /// Most policies.
-    const MOST: usize = 16;
-
-    fn share(&mut self, policy: RoutePolicy) -> Arc<RoutePolicy> {
-        let known = self.0.iter().position(|known| **known == policy).and_then(|at| self.0.remove(at));
-        let policy = known.unwrap_or_else(|| Arc::new(policy));
-        self.0.push_front(Arc::clone(&policy));
-        self.0.truncate(Self::MOST);
-        policy
-    }
-}
-
 impl RoutePolicy {
     /// The shared default.
     pub fn shared_default() -> Arc<Self> {
@@ -227,12 +221,9 @@ impl RoutePolicy {
     /// This policy behind an `Arc`: the shared default if it equals that, or an equal policy of a recent route. Many
     /// routes have the same annotations, and a shared policy stays in the processor's cache.
     pub fn shared(self) -> Arc<Self> {
-        static LAST: Mutex<LastPolicies> = Mutex::new(LastPolicies(VecDeque::new()));
+        static RECENT: Recent<RoutePolicy> = Recent::new();
         let default = Self::shared_default();
-        if self == *default {
-            return default;
-        }
-        LAST.lock().unwrap_or_else(PoisonError::into_inner).share(self)
+        if self == *default { default } else { RECENT.share(self) }
     }
 
     /// Whether any setting requires reading every request of an HTTP route.
@@ -333,17 +324,8 @@ mod tests {
 
     #[test]
     fn routes_that_ask_for_the_same_share_their_policy() {
-        let with_timeout =
-            |seconds| RoutePolicy { server_timeout: Some(Duration::from_secs(seconds)), ..RoutePolicy::default() };
-        let mut last = LastPolicies(VecDeque::new());
-        let first = last.share(with_timeout(1));
-        assert!((2..LastPolicies::MOST as u64 + 1).all(|seconds| *last.share(with_timeout(seconds)) != *first));
-        assert!(Arc::ptr_eq(&first, &last.share(with_timeout(1))));
-        // One more than the limit: the oldest policy is no longer shared.
-        (2..LastPolicies::MOST as u64 + 2).for_each(|seconds| drop(last.share(with_timeout(seconds))));
-        let anew = last.share(with_timeout(1));
-        assert!(!Arc::ptr_eq(&first, &anew) && *first == *anew);
-        assert_eq!(last.0.len(), LastPolicies::MOST);
+        let policy = || RoutePolicy { server_timeout: Some(Duration::from_secs(7)), ..RoutePolicy::default() };
+        assert!(Arc::ptr_eq(&policy().shared(), &policy().shared()));
         assert!(Arc::ptr_eq(&RoutePolicy::default().shared(), &RoutePolicy::shared_default()));
     }
 }

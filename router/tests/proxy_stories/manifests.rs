@@ -72,7 +72,7 @@ impl World {
     pub fn status(&self, kind: Kind, id: &str) -> Value {
         let (namespace, name) = id.split_once('/').expect("namespace/name");
         let object = ObjectRef { kind, key: ObjectKey::new(namespace, name) };
-        self.translation.report.others.get(&object).map_or(Value::Null, |told| told.status.clone())
+        self.translation.report.others.get(&object).map_or(Value::Null, |told| told.status())
     }
 
     /// `status/reason` and message of a condition in the first row of a route (`parents`) or policy (`ancestors`).

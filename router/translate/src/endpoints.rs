@@ -4,8 +4,7 @@ pub mod absence;
 pub mod addresses;
 pub mod services;
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -39,32 +38,28 @@ type Spoken = (Arc<str>, u16, AppProtocol);
 pub struct EndpointIndex {
     slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
-    /// Services whose protocols were looked up: if the result changes, everything that depends on it is decided anew.
-    asked: RefCell<HashSet<ObjectKey>>,
 }
 
 impl EndpointIndex {
     /// Indexes these EndpointSlices.
     pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
-        let mut index = EndpointIndex { slices: HashMap::new(), addresses, asked: RefCell::default() };
+        let mut index = EndpointIndex { slices: HashMap::new(), addresses };
         for slice in resources.endpoint_slices.iter() {
             index.put(slice.clone());
         }
         index
     }
 
-    /// Replaces one version of a slice. Returns the Services whose endpoints may differ, and whether a result of
-    /// [`EndpointIndex::protocols`] does.
+    /// Replaces one version of a slice. Returns the Services whose endpoints may differ, and those of them for which
+    /// [`EndpointIndex::protocols`] may.
     pub fn replace(
         &mut self,
         old: Option<Arc<EndpointSlice>>,
         new: Option<Arc<EndpointSlice>>,
-    ) -> (BTreeSet<ObjectKey>, bool) {
+    ) -> (BTreeSet<ObjectKey>, BTreeSet<ObjectKey>) {
         let services: BTreeSet<ObjectKey> =
             [&old, &new].into_iter().flatten().filter_map(|slice| service_of(slice)).collect();
-        let asked: Vec<&ObjectKey> =
-            services.iter().filter(|service| self.asked.get_mut().contains(*service)).collect();
-        let before: Vec<BTreeSet<Spoken>> = asked.iter().map(|service| self.spoken(service)).collect();
+        let before: Vec<BTreeSet<Spoken>> = services.iter().map(|service| self.spoken(service)).collect();
         if let Some((service, slice)) = old.as_ref().and_then(|slice| Some((service_of(slice)?, slice)))
             && let Some(slices) = self.slices.get_mut(&service)
         {
@@ -74,8 +69,9 @@ impl EndpointIndex {
             }
         }
         new.into_iter().for_each(|slice| self.put(slice));
-        let differs = asked.iter().zip(before).any(|(service, before)| self.spoken(service) != before);
-        (services, differs)
+        let differing = services.iter().zip(before).filter(|(service, before)| self.spoken(service) != *before);
+        let differing = differing.map(|(service, _)| service.clone()).collect();
+        (services, differing)
     }
 
     fn put(&mut self, slice: Arc<EndpointSlice>) {
@@ -95,14 +91,8 @@ impl EndpointIndex {
 
     /// Protocols that the slices of a service give for a port, each once.
     pub fn protocols(&self, service: &ObjectKey, choice: &PortChoice) -> BTreeSet<AppProtocol> {
-        self.asked.borrow_mut().insert(service.clone());
         let ports = self.slices(service).flat_map(|slice| &slice.ports);
         ports.filter(|port| is_chosen(choice, port)).filter_map(|port| port.protocol.clone()).collect()
-    }
-
-    /// Clears the record of looked-up protocols, before everything is looked up anew.
-    pub fn forget_lookups(&self) {
-        self.asked.borrow_mut().clear();
     }
 
     /// Usable endpoints of a service port, deduplicated, in order of address: the ready ones, or if there is none, the

@@ -1,324 +1,295 @@
 //! Translation that costs what changed.
 //!
-//! The engine keeps the last objects, and works on the difference to the new ones. Claims of two routes can only touch
-//! each other within a *group*: the routes of one host, or, where a wildcard route is selected, all routes of its
-//! domain. So a change decides its groups anew, from their objects alone and with the same functions as ever, and
-//! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
-//! the same objects (`engine/tests.rs`).
+//! The engine keeps the previous objects and follows the difference. Claims of two Routes can only meet within a *group*:
+//! the Routes of one host, or, where a wildcard Route is selected, all Routes of its domain. A change decides its groups
+//! anew, from their objects alone, and leaves the rest of the table as it is. Other APIs follow changes by themselves
+//! ([`crate::translator`]). The result never depends on history: it is that of a new engine for the same objects
+//! (`engine/tests.rs`).
 
 mod assembly;
+mod contests;
 mod groups;
-mod host_rules;
+mod other_apis;
 mod rejected_manifests;
 mod reuse;
 mod route_conditions;
+mod route_report;
 pub mod route_revision;
 mod router_state;
+mod rule_table;
+mod secret_users;
+mod selection;
+mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_api::kubernetes::endpoints::EndpointSlice;
+use router_api::kubernetes::secret::Namespace;
 use router_api::openshift::route::Route;
 use router_api::resources::{Resources, Versions};
-use router_model::names::{HostMatch, RouterName};
+use router_model::names::RouterName;
 use router_model::object::ObjectKey;
-use router_model::persistent::{Difference, OrderedMap};
-use router_state::RouterState;
+use router_model::persistent::Difference;
 use router_table::table::{Endpoints, RouterTable, RoutingTable};
 
+use crate::contour::incremental::Contour;
 use crate::endpoints::EndpointIndex;
 use crate::engine::assembly::ChangedRoutes;
-use crate::engine::host_rules::HostContests;
-use crate::engine::route_revision::RouteRevision;
+use crate::engine::other_apis::OtherApis;
+use crate::engine::route_report::RouteReport;
+use crate::engine::route_revision::{RouteChanges, RouteRevision};
+use crate::engine::router_state::RouterState;
+use crate::engine::secret_users::SecretUsers;
+use crate::gateway::incremental::Incremental;
 use crate::openshift::{compile, controllers};
 use crate::settings::Settings;
-use crate::status::condition::last_good_serves;
 use crate::status::controller::ControllerStatus;
-use crate::status::ingress::{Ingress, IngressEntry};
-use crate::status::report::{Conflict, StatusReport};
-use crate::translator::{Inputs, RouterPorts, Translator};
-use crate::{contour, gateway};
+use crate::status::report::StatusReport;
+use crate::translator::{Changes, Inputs, RouterPorts, Translator};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    apis: Apis,
-    state: Option<(Ground, EngineState)>,
-    /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
-    sites: HostContests,
-    /// The routers of the last table, and the endpoints of their routes: these outlive the state as well.
-    routers: Vec<Arc<RouterTable>>,
+    /// The previous objects; `None` before the first apply.
+    resources: Option<Resources>,
+    index: EndpointIndex,
+    /// The routers of IngressControllers, by name, and as other APIs see them.
+    routers: Vec<RouterState>,
+    ports: Vec<RouterPorts>,
+    controllers: BTreeMap<ObjectKey, ControllerStatus>,
+    others: OtherApis,
+    secret_users: SecretUsers,
+    /// Routes whose newest version is rejected.
+    refused: BTreeSet<ObjectKey>,
+    report: RouteReport,
+    /// The previous tables, and the endpoints of their routes.
+    tables: Vec<Arc<RouterTable>>,
     endpoints: Endpoints,
 }
 
-/// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
-type Apis = for<'r> fn(Inputs<'r>) -> Vec<Box<dyn Translator + 'r>>;
-
-fn apis(surroundings: Inputs<'_>) -> Vec<Box<dyn Translator + '_>> {
-    vec![
-        Box::new(gateway::GatewayTranslator::new(&surroundings)),
-        Box::new(contour::ContourTranslator::new(&surroundings)),
-    ]
+/// The APIs whose objects claim hosts beside Routes. Of equally old objects of two APIs, that of the first gets a host.
+fn apis() -> Vec<Box<dyn Translator>> {
+    vec![Box::new(Incremental::default()), Box::new(Contour::default())]
 }
 
-/// What the last objects are looked up in.
-#[derive(Debug)]
-struct Ground {
-    endpoints: EndpointIndex,
-    /// The routers of IngressControllers.
-    ports: Vec<RouterPorts>,
-}
-
-/// What was made of the last objects.
-#[derive(Debug)]
-struct EngineState {
-    /// `None`: the routers are new and serve nothing yet.
-    resources: Option<Resources>,
-    routers: Vec<RouterState>,
-    statuses: BTreeMap<ObjectKey, ControllerStatus>,
-    report: OrderedMap<ObjectKey, Ingress>,
-    conflicts: OrderedMap<ObjectKey, Arc<[Conflict]>>,
-}
-
-/// What changed EndpointSlices may bear on.
+/// Services whose EndpointSlices differ.
 #[derive(Debug, Default)]
-struct SliceChanges {
-    /// Whose endpoints may differ.
-    services: BTreeSet<ObjectKey>,
-    /// What is said of protocols differs, by which rules may be refused.
-    bear_on_rules: bool,
+struct ChangedServices {
+    /// All of them.
+    all: BTreeSet<ObjectKey>,
+    /// Those whose slices give other protocols.
+    protocols: BTreeSet<ObjectKey>,
 }
 
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(settings: Settings) -> Self {
-        let (routers, endpoints) = (Vec::new(), Endpoints::default());
-        Engine { settings, apis, state: None, sites: HostContests::default(), routers, endpoints }
+        Engine::with(settings, apis())
     }
 
-    /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
+    fn with(settings: Settings, apis: Vec<Box<dyn Translator>>) -> Self {
+        Engine {
+            index: EndpointIndex::new(&Resources::default(), settings.endpoint_addresses),
+            settings,
+            resources: None,
+            routers: Vec::new(),
+            ports: Vec::new(),
+            controllers: BTreeMap::new(),
+            others: OtherApis::new(apis),
+            secret_users: SecretUsers::default(),
+            refused: BTreeSet::new(),
+            report: RouteReport::default(),
+            tables: Vec::new(),
+            endpoints: Endpoints::default(),
+        }
+    }
+
+    /// Translates these objects: the table (with revision 0, the publisher numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
-        let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
-        let (mut ground, mut state) = last.unwrap_or_else(|| EngineState::new(resources, &self.settings));
-        let is_new = state.resources.is_none();
-        let slices = state.follow_slices(resources, &mut ground.endpoints);
-        self.decide(resources, &ground, &mut state, slices.bear_on_rules);
-        let tables = state.routers.iter().map(|served| served.table()).chain(self.sites.made());
-        let mut routers: Vec<Arc<RouterTable>> = tables.cloned().collect();
-        routers.sort_by(|a, b| a.name.cmp(&b.name));
-        self.bind(&ground.endpoints, &routers, (!is_new).then_some(slices.services));
+        let last = self.resources.replace(resources.clone());
+        let services = self.follow_slices(resources, last.as_ref());
+        let mut touched = Vec::new();
+        let last_ports = self.ports.clone();
+        if last.as_ref().is_none_or(|last| controllers::may_differ(resources, last)) {
+            self.plan(resources, &mut touched);
+        }
+        let is_first = last.is_none();
+        let last = last.unwrap_or_default();
+        let world = Inputs {
+            resources,
+            settings: &self.settings,
+            endpoints: &self.index,
+            routers: &self.ports,
+            addresses: &self.settings.addresses,
+        };
+        let changes = Changes { last: &last, last_routers: &last_ports, protocols: &services.protocols };
+        self.others.follow(&world, &changes);
+        let changed = self.follow_routes(resources, &last, &mut touched);
+        self.settle(resources, &last);
+        self.assemble(changed);
+        self.report.update(touched, resources, &self.routers);
+        self.bind((!is_first).then_some(services.all));
         let report = StatusReport {
-            routes: state.report.clone(),
-            ingress_controllers: state.statuses.clone(),
-            routers: state.routers.iter().map(|served| served.name().clone()).collect(),
-            others: self.sites.told().clone(),
-            conflicts: state.conflicts.clone(),
+            routes: self.report.entries().clone(),
+            ingress_controllers: self.controllers.clone(),
+            routers: self.routers.iter().map(|served| served.name().clone()).collect(),
+            others: self.others.statuses().clone(),
+            conflicts: self.report.conflicts().clone(),
         };
-        self.state = Some((ground, state));
-        (RoutingTable { revision: 0, routers, endpoints: self.endpoints.clone() }, report)
+        (RoutingTable { revision: 0, routers: self.tables.clone(), endpoints: self.endpoints.clone() }, report)
     }
 
-    /// Finds the endpoints of what these routers name. `changed` are the Services whose slices changed; `None`: any may
-    /// have.
-    fn bind(&mut self, index: &EndpointIndex, routers: &[Arc<RouterTable>], changed: Option<BTreeSet<ObjectKey>>) {
-        match changed {
-            None => self.endpoints.renew_all(|key| index.find(key)),
-            Some(changed) => changed
-                .iter()
-                .for_each(|service| self.endpoints.renew(&service.namespace, &service.name, |key| index.find(key))),
-        }
-        self.endpoints.follow(&self.routers, routers, |key| index.find(key));
-        self.routers = routers.to_vec();
-    }
-
-    /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
-    fn decide(&mut self, resources: &Resources, ground: &Ground, state: &mut EngineState, slices_differ: bool) {
-        let denies = !self.settings.domains.denied.is_empty();
-        let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
-        let last = state.resources.as_ref();
-        let differ = |last| slices_differ || host_rules::may_differ(resources, last);
-        let may_differ = are_wanted && last.is_none_or(differ);
-        let routes_differ = last.is_none_or(|last| resources.routes.changes_since(&last.routes).next().is_some());
-        let make = || {
-            ground.endpoints.forget_lookups();
-            (self.apis)(Inputs {
-                resources,
-                settings: &self.settings,
-                endpoints: &ground.endpoints,
-                routers: &ground.ports,
-                addresses: &self.settings.addresses,
-            })
+    /// Follows changed EndpointSlices.
+    fn follow_slices(&mut self, resources: &Resources, last: Option<&Resources>) -> ChangedServices {
+        let mut changes = ChangedServices::default();
+        let Some(last) = last else {
+            self.index = EndpointIndex::new(resources, self.settings.endpoint_addresses);
+            return changes;
         };
-        let apis = may_differ.then(make);
-        if let Some(apis) = &apis {
-            self.sites.claim(apis.iter().map(|api| api.claims()).collect());
+        for changed in resources.endpoint_slices.changes_since(&last.endpoint_slices) {
+            let accepted =
+                |versions: Option<&Versions<EndpointSlice>>| versions.and_then(|versions| versions.accepted.clone());
+            let (services, protocols) = self.index.replace(accepted(changed.old), accepted(changed.new));
+            changes.all.extend(services);
+            changes.protocols.extend(protocols);
         }
-        let (changed, touched) = state.follow(resources, &self.sites);
-        let may_be_lost = are_wanted && (may_differ || routes_differ);
-        if may_be_lost && (self.sites.contest(&state.won(), resources) || may_differ) {
-            let apis = apis.unwrap_or_else(make);
-            let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.translate(lost)).collect();
-            let names = state.names().cloned().collect();
-            self.sites.settle(settled, resources, &names, &self.settings);
-        }
-        state.assemble(changed, &self.sites);
-        state.report_routes(touched, resources);
+        changes
     }
-}
 
-impl EngineState {
-    fn new(resources: &Resources, settings: &Settings) -> (Ground, Self) {
-        let plan = controllers::plan(resources, settings);
+    /// Plans the routers anew. Routers that decide on Routes as before remain. Adds the Routes that the others selected to
+    /// `touched`.
+    fn plan(&mut self, resources: &Resources, touched: &mut Vec<ObjectKey>) {
+        let plan = controllers::plan(resources, &self.settings);
+        self.controllers = plan.statuses;
+        self.ports = plan.routers.iter().map(controllers::PlannedRouter::ports).collect();
         let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
         let ids = compile::router_ids(&names, &BTreeSet::new());
-        let id = |name: &RouterName| ids.get(name).copied().unwrap_or_default();
-        let ground = Ground {
-            endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
-            ports: plan.routers.iter().map(controllers::PlannedRouter::ports).collect(),
-        };
-        let state = EngineState {
-            resources: None,
-            routers: plan.routers.into_iter().map(|router| RouterState::new(id(&router.name), router)).collect(),
-            statuses: plan.statuses,
-            report: OrderedMap::default(),
-            conflicts: OrderedMap::default(),
-        };
-        (ground, state)
+        let mut before: BTreeMap<RouterName, RouterState> =
+            self.routers.drain(..).map(|served| (served.name().clone(), served)).collect();
+        let mut is_same = true;
+        for router in plan.routers {
+            let id = ids.get(&router.name).copied().unwrap_or_default();
+            let kept = before.get_mut(&router.name).is_some_and(|served| served.configure(id, &router));
+            let kept = if kept { before.remove(&router.name) } else { None };
+            is_same &= kept.is_some();
+            self.routers.push(kept.unwrap_or_else(|| RouterState::new(id, router)));
+        }
+        for (name, gone) in &before {
+            touched.extend(gone.selected().cloned());
+            self.others.win(name, gone.won().map(|host| (host.clone(), None)));
+        }
+        if !is_same || !before.is_empty() {
+            touched.extend(self.refused.iter().cloned());
+        }
     }
 
-    /// What routers are made of, and what all of their routes may depend on. These change rarely; everything is then
-    /// decided anew.
-    fn needs_new_routers(&self, resources: &Resources) -> bool {
-        let Some(last) = &self.resources else { return true };
-        resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
-            || resources.namespaces.changes_since(&last.namespaces).next().is_some()
-            || resources.secrets.changes_since(&last.secrets).next().is_some()
-            || resources
-                .config_maps
-                .changes_since(&last.config_maps)
-                .any(|changed| controllers::uses(changed.key, resources))
-    }
-
-    fn names(&self) -> impl Iterator<Item = &RouterName> {
-        self.routers.iter().map(RouterState::name)
-    }
-
-    /// Takes over changed Routes and what other kinds want. Returns what changes of each router's Routes, and the Routes
-    /// whose status may differ.
-    fn follow(&mut self, resources: &Resources, sites: &HostContests) -> (Vec<Option<ChangedRoutes>>, Vec<ObjectKey>) {
-        let last = self.resources.replace(resources.clone()).unwrap_or_default();
+    /// Follows changed Routes, and what they depend on: Secrets, namespaces' labels, claims of other APIs. Adds the Routes
+    /// whose status may differ to `touched`. Returns what changes of each router's table.
+    fn follow_routes(
+        &mut self,
+        resources: &Resources,
+        last: &Resources,
+        touched: &mut Vec<ObjectKey>,
+    ) -> Vec<Option<ChangedRoutes>> {
         let differences: Vec<Difference<'_, ObjectKey, Versions<Route>>> =
             resources.routes.changes_since(&last.routes).collect();
-        let changes: Vec<RouteRevision<'_>> = differences
+        let mut routes: Vec<RouteRevision<'_>> = differences
             .iter()
             .map(|change| RouteRevision {
                 old: change.old.and_then(|versions| versions.accepted.as_ref()),
                 new: change.new.and_then(|versions| versions.accepted.as_ref()),
             })
             .collect();
-        let mut touched: Vec<ObjectKey> = differences.iter().map(|change| change.key.clone()).collect();
-        let mut changed = Vec::with_capacity(self.routers.len());
+        for change in &differences {
+            touched.push(change.key.clone());
+            if change.new.is_some_and(|versions| versions.rejected.is_some()) {
+                self.refused.insert(change.key.clone());
+            } else {
+                self.refused.remove(change.key);
+            }
+        }
+        self.secret_users.follow(&routes);
+        let changed: BTreeSet<&ObjectKey> = differences.iter().map(|change| change.key).collect();
+        let secrets = resources.secrets.changes_since(&last.secrets);
+        let users: BTreeSet<ObjectKey> = secrets.flat_map(|secret| self.secret_users.of(secret.key)).collect();
+        for user in users.iter().filter(|user| !changed.contains(user)) {
+            let route = resources.routes.get(user);
+            routes.push(RouteRevision { old: route, new: route });
+        }
+        let namespaces = relabelled(resources, last);
+        for namespace in &namespaces {
+            let of_namespace = self.refused.iter().filter(|key| key.namespace == *namespace);
+            touched.extend(of_namespace.cloned());
+        }
+        let all: Vec<RouteRevision<'_>> = if self.routers.iter().any(RouterState::is_new) {
+            resources.routes.iter().map(|route| RouteRevision { old: None, new: Some(route) }).collect()
+        } else {
+            Vec::new()
+        };
+        let mut tables = Vec::with_capacity(self.routers.len());
         for served in &mut self.routers {
-            let foreign = sites.foreign(served.name());
-            changed.push(served.follow(&changes, &foreign, resources, &mut touched));
+            let routes = if served.is_new() { &all } else { &routes };
+            let changes = RouteChanges { routes, namespaces: &namespaces };
+            let foreign = self.others.foreign(served.name());
+            let decided = served.follow(changes, foreign, resources, touched);
+            tables.push(decided.map(|decided| {
+                self.others.win(served.name(), decided.won);
+                decided.table
+            }));
         }
         touched.sort_unstable();
         touched.dedup();
-        (changed, touched)
+        tables
     }
 
-    /// The hosts that objects of other kinds want and a Route has.
-    fn won(&self) -> BTreeMap<(RouterName, HostMatch), ObjectKey> {
-        let of = |served: &RouterState| -> Vec<_> {
-            let won = served.won().map(|(host, route)| ((served.name().clone(), host.clone()), route.clone()));
-            won.collect()
+    /// Decides who gets contested hosts, and takes over what other APIs serve and report.
+    fn settle(&mut self, resources: &Resources, last: &Resources) {
+        let world = Inputs {
+            resources,
+            settings: &self.settings,
+            endpoints: &self.index,
+            routers: &self.ports,
+            addresses: &self.settings.addresses,
         };
-        self.routers.iter().flat_map(of).collect()
+        self.others.settle(&world, last);
     }
 
-    /// Puts into the tables what changes of each router's Routes, and what objects of other kinds serve.
-    fn assemble(&mut self, changed: Vec<Option<ChangedRoutes>>, sites: &HostContests) {
+    /// Puts the changes of each router's Routes, and the host rules of other APIs, into the tables.
+    fn assemble(&mut self, changed: Vec<Option<ChangedRoutes>>) {
         for (served, changed) in self.routers.iter_mut().zip(changed) {
-            let rules = sites.served(served.name());
+            let rules = self.others.served(served.name());
             served.assemble(changed, &rules);
         }
     }
 
-    /// Takes changed EndpointSlices over.
-    fn follow_slices(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> SliceChanges {
-        let mut changes = SliceChanges::default();
-        // For new routers `endpoints` was made of these very slices.
-        let Some(last) = &self.resources else { return changes };
-        for changed in resources.endpoint_slices.changes_since(&last.endpoint_slices) {
-            let accepted =
-                |versions: Option<&Versions<EndpointSlice>>| versions.and_then(|versions| versions.accepted.clone());
-            let (services, bear_on_rules) = endpoints.replace(accepted(changed.old), accepted(changed.new));
-            changes.services.extend(services);
-            changes.bear_on_rules |= bear_on_rules;
+    /// Takes over the tables, and finds the endpoints of what their routes name. `changed` are the Services whose slices
+    /// differ; `None`: any may.
+    fn bind(&mut self, changed: Option<BTreeSet<ObjectKey>>) {
+        let tables = self.routers.iter().map(|served| served.table()).chain(self.others.created());
+        let mut tables: Vec<Arc<RouterTable>> = tables.cloned().collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        let index = &self.index;
+        match changed {
+            None => self.endpoints.renew_all(|key| index.find(key)),
+            Some(changed) => changed
+                .iter()
+                .for_each(|service| self.endpoints.renew(&service.namespace, &service.name, |key| index.find(key))),
         }
-        changes
-    }
-
-    /// Writes the entries of these routes.
-    fn report_routes(&mut self, keys: Vec<ObjectKey>, resources: &Resources) {
-        let mut reports = Vec::with_capacity(keys.len());
-        for key in keys {
-            let Some(versions) = resources.routes.versions_of(&key) else {
-                self.report.remove(&key);
-                self.conflicts.remove(&key);
-                continue;
-            };
-            let conflicts = versions.accepted.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
-            let ingress = self.ingress(&key, versions, resources);
-            if conflicts.is_empty() {
-                self.conflicts.remove(&key);
-            } else {
-                self.conflicts.insert(key.clone(), conflicts);
-            }
-            reports.push((key, ingress));
-        }
-        self.report.extend(reports);
-    }
-
-    fn conflicts_of(&self, route: &Route) -> impl Iterator<Item = Conflict> {
-        self.routers.iter().filter_map(|served| served.conflict(route))
-    }
-
-    /// What routers say of a route, in order of router.
-    fn ingress(&self, key: &ObjectKey, versions: &Versions<Route>, resources: &Resources) -> Ingress {
-        let accepted = versions.accepted.as_deref();
-        if let (Some(route), None) = (accepted, &versions.rejected) {
-            let mut selecting = self.routers.iter().filter(|served| served.selects(route));
-            if let (Some(only), None) = (selecting.next(), selecting.next())
-                && let Some(ingress) = only.plain_ingress(route)
-            {
-                return ingress;
-            }
-        }
-        let mut entries: Vec<IngressEntry> = Vec::new();
-        for served in &self.routers {
-            match (accepted, &versions.rejected) {
-                (Some(route), refused) => {
-                    let Some(mut entry) = served.entry(route) else { continue };
-                    if let Some(refused) = refused {
-                        let more = [last_good_serves(refused)];
-                        entry.conditions = entry.conditions.iter().cloned().chain(more).collect();
-                    }
-                    entries.push(entry);
-                }
-                (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, resources)),
-                (None, None) => {}
-            }
-        }
-        Ingress::new(entries)
+        self.endpoints.follow(&self.tables, &tables, |key| index.find(key));
+        self.tables = tables;
     }
 }
 
-#[cfg(test)]
-mod contests;
-#[cfg(test)]
-mod denied_domains;
+/// Namespaces whose labels differ.
+fn relabelled(resources: &Resources, last: &Resources) -> Vec<Arc<str>> {
+    let labels = |versions: Option<&Versions<Namespace>>| {
+        versions.and_then(|versions| versions.accepted.as_ref()).map(|it| it.meta.labels.clone()).unwrap_or_default()
+    };
+    let changes = resources.namespaces.changes_since(&last.namespaces);
+    changes.filter(|it| labels(it.old) != labels(it.new)).map(|it| it.key.name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ pub mod domain_lists;
 pub mod endpoints;
 pub mod engine;
 pub mod explain;
+mod fnv1a;
 pub mod gateway;
 pub mod openshift;
 pub mod owned_age;

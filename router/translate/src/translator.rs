@@ -1,15 +1,19 @@
-//! APIs whose objects claim hosts beside Routes, in two steps: first they claim hosts; once conflicts are decided, they
-//! produce virtual hosts and statuses.
+//! The seam between the engine and the APIs whose objects claim hosts beside Routes (Gateway API, Contour).
 //!
-//! One rule decides between kinds. An exact host takes precedence over a wildcard: they are different hosts, and the
-//! exact one is looked up first. If objects of different kinds claim the same host on the same router, the kind of the
-//! oldest object gets the entire host. Within a kind, its own rules decide.
+//! The engine keeps one [`Translator`] for each API between applies. Each apply has two steps: [`Translator::follow`]
+//! returns the claims on hosts that differ; then, once the engine has decided the contests between APIs,
+//! [`Translator::settle`] returns the hosts and statuses that differ.
+//!
+//! One rule decides between APIs. An exact host takes precedence over a wildcard: they are different hosts, and the exact
+//! one is looked up first. If objects of different APIs claim the same host on the same router, the API of the oldest
+//! object gets the entire host. Within an API, its own rules decide.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
-use router_model::object::ObjectRef;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;
 
 use crate::endpoints::EndpointIndex;
@@ -26,7 +30,7 @@ pub struct Inputs<'r> {
     pub resources: &'r Resources,
     /// Settings of the operator.
     pub settings: &'r Settings,
-    /// Endpoints of Services.
+    /// EndpointSlices by Service.
     pub endpoints: &'r EndpointIndex,
     /// The routers of IngressControllers, by name.
     pub routers: &'r [RouterPorts],
@@ -51,40 +55,60 @@ pub struct RouterPorts {
     pub tls_fault: Option<&'static str>,
 }
 
-/// An object's claim on a host of a router.
+/// A host on a router; the router may be one that has yet to be created.
+pub type RouterHost = (RouterName, HostMatch);
+
+/// The claim of an API on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostClaim {
-    /// The router; it may not exist yet.
-    pub router: RouterName,
-    /// The host.
-    pub host: HostMatch,
-    /// The oldest object of the kind that claims it.
+    /// The oldest object of the API that claims the host.
     pub owner: ObjectRef,
     /// Its age.
     pub age: OwnedAge,
 }
 
-/// An API whose objects claim hosts.
-pub trait Translator {
-    /// The claims: every host that may be served, even if another object owns it.
-    fn claims(&self) -> Vec<HostClaim>;
-
-    /// Virtual hosts and statuses, given the claimed hosts that other kinds own.
-    fn translate(&self, lost: &LostHosts) -> ApiTranslation;
+/// What differs from the previous apply. At the first apply everything differs: `last` and `last_routers` are empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Changes<'r> {
+    /// The objects of the previous apply: `world.resources.<kind>.changes_since(&changes.last.<kind>)` costs what differs.
+    pub last: &'r Resources,
+    /// [`Inputs::routers`] of the previous apply.
+    pub last_routers: &'r [RouterPorts],
+    /// Services whose slices give other protocols than before ([`EndpointIndex::protocols`]). Nothing else of endpoints
+    /// concerns a translator.
+    pub protocols: &'r BTreeSet<ObjectKey>,
 }
 
-/// Hosts that an API claims and an object of another kind owns.
-pub type LostHosts = BTreeMap<(RouterName, HostMatch), HostOwner>;
+/// An API whose objects claim hosts. The engine calls `follow` and then `settle`, once each, in every apply.
+///
+/// Both may return more than what differs: the engine compares. After each apply, the sum of all deltas must be what a new
+/// translator returns for the same objects.
+pub trait Translator: Debug + Send {
+    /// Follows changed objects. Returns the hosts whose claim was added, changed (owner or age) or removed (`None`): every
+    /// host that may be served, even if another API gets it.
+    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<HostClaim>)>;
 
-/// Result of an API's translation.
+    /// Returns the virtual hosts and statuses that differ since the last call, be it by changed objects or by lost hosts.
+    /// `lost` are all claimed hosts that another API has; `changed` are those whose entry in `lost` was added, changed or
+    /// removed since the last call. A lost host is not served.
+    fn settle(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta;
+}
+
+/// The hosts that an API claims and another API has, with the object that has it.
+pub type LostHosts = BTreeMap<RouterHost, HostOwner>;
+
+/// The difference between two translations of an API.
 #[derive(Debug, Default)]
-pub struct ApiTranslation {
-    /// Routers to create.
-    pub routers: Vec<RouterPorts>,
-    /// Virtual hosts, each with host rules or a passthrough route; none of `LostHosts`.
-    pub hosts: Vec<(RouterName, VirtualHost)>,
-    /// Delegated domains: unclaimed names in them return 404 (docs/delegation.md#s8).
-    pub domains: BTreeSet<(RouterName, Hostname)>,
-    /// Statuses by object.
-    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
+pub struct Delta {
+    /// Virtual hosts that were added, changed or removed, each host once. `Some` has host rules or a passthrough route, and
+    /// its host is claimed and not lost. `None` only for a host that an earlier delta of this API set: another API may
+    /// serve the host by now.
+    pub hosts: Vec<(RouterHost, Option<VirtualHost>)>,
+    /// Statuses that were added, changed or removed (`None`).
+    pub statuses: Vec<(ObjectRef, Option<ObjectStatus>)>,
+    /// All routers to be created for ports that no IngressController has; `None` if they are as before.
+    pub routers: Option<Vec<RouterPorts>>,
+    /// All delegated domains: an unclaimed name in one is answered with 404 (docs/delegation.md#s8); `None` if they are
+    /// as before.
+    pub domains: Option<BTreeSet<(RouterName, Hostname)>>,
 }

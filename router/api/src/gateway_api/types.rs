@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Manifest, Meta, ObjectRef};
+use router_model::object::{Interner, Manifest, Meta, ObjectRef};
 use router_model::selector::LabelSelector;
 use router_table::cors::Cors;
 use router_table::header_modifier::HeaderModifier;
@@ -125,6 +125,15 @@ pub struct ObjectReference {
     pub name: Arc<str>,
 }
 
+impl ObjectReference {
+    /// Shares all texts but the name.
+    fn share(&mut self, texts: &mut Interner) {
+        texts.share(&mut self.group);
+        texts.share(&mut self.kind);
+        self.namespace.iter_mut().for_each(|namespace| texts.share(namespace));
+    }
+}
+
 /// `parentRefs[]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParentRef {
@@ -154,6 +163,22 @@ pub struct GatewayRoute {
 }
 
 impl GatewayRoute {
+    /// Shares texts with other routes, and gives up spare capacity.
+    pub(crate) fn share(&mut self, texts: &mut Interner) {
+        for parent in &mut self.parents {
+            parent.object.share(texts);
+            texts.share(&mut parent.object.name);
+        }
+        for rule in &mut self.rules {
+            rule.backends.iter_mut().for_each(|backend| backend.object.share(texts));
+            rule.matches.shrink_to_fit();
+            rule.backends.shrink_to_fit();
+        }
+        self.parents.shrink_to_fit();
+        self.hostnames.shrink_to_fit();
+        self.rules.shrink_to_fit();
+    }
+
     /// Kind and key.
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.kind, key: self.meta.key.clone() }

@@ -174,11 +174,13 @@ pub(crate) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     }
     let items = object.list("ports", findings);
     check_count(items.len(), MAX_PORTS, object.path("ports"), findings);
-    let ports = items
+    let mut ports: Vec<_> = items
         .into_iter()
         .take(MAX_PORTS)
         .filter_map(|(path, item)| port(Fields::of(Some(item), path, findings), findings))
         .collect();
+    endpoints.shrink_to_fit();
+    ports.shrink_to_fit();
     object.finish(findings);
     Some(EndpointSlice { meta, service, endpoints, unready, is_of_names: family == AddressFamily::Name, ports })
 }
@@ -219,6 +221,7 @@ fn endpoint(mut fields: Fields<'_>, family: AddressFamily, findings: &mut Findin
             }
         }
     }
+    addresses.shrink_to_fit();
     let mut target = fields.mapping("targetRef", findings);
     let name = match target.text("kind", findings) {
         Some("Pod") => target.text("name", findings).map(Arc::from),

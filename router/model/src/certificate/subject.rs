@@ -8,9 +8,23 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// Whether the leaf is valid for a name, as clients check it (RFC 6125 §6.4); true if the text is not a name.
 pub fn covers(pair: &CertifiedKey, name: &str) -> bool {
-    let Ok(name) = ServerName::try_from(name) else { return true };
-    let leaf = pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
-    leaf.is_some_and(|leaf| verify_server_name(&leaf, &name).is_ok())
+    Leaf::of(pair).covers(name)
+}
+
+/// A leaf, parsed once to be checked for many names.
+pub struct Leaf<'p>(Option<ParsedCertificate<'p>>);
+
+impl<'p> Leaf<'p> {
+    /// The leaf of a chain.
+    pub fn of(pair: &'p CertifiedKey) -> Self {
+        Leaf(pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok()))
+    }
+
+    /// See [`covers`].
+    pub fn covers(&self, name: &str) -> bool {
+        let Ok(name) = ServerName::try_from(name) else { return true };
+        self.0.as_ref().is_some_and(|leaf| verify_server_name(leaf, &name).is_ok())
+    }
 }
 
 /// Whether the leaf names the host exactly, not by a wildcard.

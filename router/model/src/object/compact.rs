@@ -1,7 +1,10 @@
-//! Compact storage of labels and of the text of manifests.
+//! Compact storage of labels and of manifests.
 
-use std::fmt;
-use std::sync::Arc;
+use std::fmt::{self, Write};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
 
 use super::interner::Interner;
 
@@ -41,7 +44,13 @@ impl TextMap {
     }
 }
 
-/// The first text of a packed map, and the rest.
+/// Appends a text after its length.
+fn put(text: &str, packed: &mut String) {
+    // Writing to a `String` never fails.
+    let _ = write!(packed, "{}:{text}", text.len());
+}
+
+/// The first text that [`put`] wrote, and the rest.
 fn take(packed: &str) -> Option<(&str, &str)> {
     let (length, rest) = packed.split_once(':')?;
     rest.split_at_checked(length.parse().ok()?)
@@ -54,8 +63,8 @@ impl FromIterator<(String, String)> for TextMap {
             return TextMap::default();
         }
         texts.sort();
-        let packed: String =
-            texts.iter().flat_map(|(key, text)| [key, text]).map(|text| format!("{}:{text}", text.len())).collect();
+        let mut packed = String::new();
+        texts.iter().flat_map(|(key, text)| [key, text]).for_each(|text| put(text, &mut packed));
         TextMap(packed.into())
     }
 }
@@ -66,107 +75,111 @@ impl fmt::Debug for TextMap {
     }
 }
 
-/// Frequent pieces of manifests. In packed text the byte `index + 1` stands for a piece; JSON text has no control
-/// characters, so bytes below 0x20 are unambiguous. A longer piece comes before its prefixes.
-const PIECES: [&str; 29] = [
-    "{\"apiVersion\":\"route.openshift.io/v1\",\"kind\":\"Route\",\"metadata\":{",
-    "{\"apiVersion\":\"operator.openshift.io/v1\",\"kind\":\"IngressController\",\"metadata\":{",
-    "\"kubectl.kubernetes.io/last-applied-configuration\":\"",
-    "\"openshift.io/host.generated\":\"true\"",
-    "\"haproxy.router.openshift.io/",
-    "\"to\":{\"kind\":\"Service\",\"name\":\"",
-    "\"insecureEdgeTerminationPolicy\":\"",
-    "\"app.kubernetes.io/",
-    "\"wildcardPolicy\":\"None\"",
-    "\"wildcardPolicy\":\"Subdomain\"",
-    "\"creationTimestamp\":\"",
-    "\"tls\":{\"termination\":\"",
-    "\"resourceVersion\":\"",
-    "\"alternateBackends\":[",
-    "\"port\":{\"targetPort\":",
-    "passthrough\"",
-    "\"annotations\":{",
-    "\"generation\":",
-    "\"namespace\":\"",
-    "\"subdomain\":\"",
-    "\"weight\":100",
-    "\"labels\":{",
-    "Redirect\"",
-    "\"spec\":{",
-    "\"host\":\"",
-    "\"name\":\"",
-    "\"path\":\"",
-    "\"uid\":\"",
-    "},",
+/// Members whose texts many objects have in common.
+const COMMON: [&str; 11] = [
+    "apiVersion",
+    "controllerName",
+    "group",
+    "insecureEdgeTerminationPolicy",
+    "kind",
+    "protocol",
+    "reason",
+    "status",
+    "termination",
+    "type",
+    "wildcardPolicy",
 ];
+/// The shapes in use.
+static SHAPES: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
+/// Stands for a text in a shape: JSON has no control characters.
+const HOLE: u8 = 1;
 
-/// JSON text in which single bytes replace frequent pieces; about half the size.
+/// JSON of an object or a status, split into what those of one template have in common, and its own texts. A fraction of
+/// the size of a [`Value`].
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct PackedJson(Arc<str>);
-
-/// For each byte, the pieces that have it as their first and as their second: one bit each, that of the first piece
-/// lowest.
-const BEGINNINGS: [[u32; 256]; 2] = {
-    let mut beginnings = [[0; 256]; 2];
-    let mut at = 0;
-    while at < PIECES.len() {
-        let piece = PIECES[at].as_bytes();
-        beginnings[0][piece[0] as usize] |= 1 << at;
-        beginnings[1][piece[1] as usize] |= 1 << at;
-        at += 1;
-    }
-    beginnings
-};
-
-/// The piece that a text begins with: its index and its length.
-fn piece_of(text: &[u8]) -> Option<(u8, usize)> {
-    let [first, second, ..] = text else { return None };
-    let [firsts, seconds] = &BEGINNINGS;
-    let mut candidates = firsts[usize::from(*first)] & seconds[usize::from(*second)];
-    while candidates != 0 {
-        let at = candidates.trailing_zeros();
-        let piece = PIECES.get(at as usize)?;
-        if text.starts_with(piece.as_bytes()) {
-            return Some((u8::try_from(at).ok()?, piece.len()));
-        }
-        candidates &= candidates - 1;
-    }
-    None
+pub struct CompactJson {
+    /// The JSON text, with a [`HOLE`] for each of `texts`. Equal shapes are stored once.
+    shape: Arc<str>,
+    /// The texts, in order, each after its length: `3:app4:shop`.
+    texts: Box<str>,
 }
 
-impl PackedJson {
-    /// Packs text that `serde_json` wrote.
-    pub fn new(json: &str) -> Self {
-        let mut packed = String::with_capacity(json.len());
-        // Only these characters begin a piece.
-        let (mut start, mut at) = (0, 0);
-        let bytes = json.as_bytes();
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            match piece_of(rest) {
-                Some((index, len)) => {
-                    packed.push_str(json.get(start..at).unwrap_or_default());
-                    packed.push(char::from(index + 1));
-                    at += len;
-                    start = at;
-                }
-                None => at += 1,
-            }
-        }
-        packed.push_str(json.get(start..).unwrap_or_default());
-        PackedJson(packed.into())
+impl CompactJson {
+    /// Splits a value.
+    pub fn new(value: &Value) -> Self {
+        let (mut shape, mut texts) = (Vec::with_capacity(512), String::with_capacity(256));
+        split(value, false, &mut shape, &mut texts);
+        // JSON is UTF-8.
+        let mut shape: Arc<str> = String::from_utf8(shape).unwrap_or_default().into();
+        SHAPES.lock().unwrap_or_else(PoisonError::into_inner).share(&mut shape);
+        CompactJson { shape, texts: texts.into() }
     }
 
-    /// The original text.
-    pub fn text(&self) -> String {
-        let mut text = String::with_capacity(self.0.len() * 2);
-        for letter in self.0.chars() {
-            match (letter as usize).checked_sub(1).and_then(|index| PIECES.get(index)) {
-                Some(piece) => text.push_str(piece),
-                None => text.push(letter),
-            }
-        }
-        text
+    /// The value; null for the default.
+    pub fn value(&self) -> Value {
+        // The text was made from a value, so it parses.
+        serde_json::from_str(&self.text()).unwrap_or_default()
     }
+
+    /// Whether any mapping in the value may have this member.
+    pub fn may_have(&self, member: &str) -> bool {
+        self.shape.contains(&format!("\"{member}\":"))
+    }
+
+    /// The value as JSON text.
+    pub(super) fn text(&self) -> String {
+        let mut json = Vec::with_capacity(self.shape.len() + 2 * self.texts.len());
+        let mut rest = &*self.texts;
+        for (i, part) in self.shape.split(char::from(HOLE)).enumerate() {
+            if let Some((text, after)) = take(rest).filter(|_| i > 0) {
+                write(text, &mut json);
+                rest = after;
+            }
+            json.extend_from_slice(part.as_bytes());
+        }
+        String::from_utf8(json).unwrap_or_default()
+    }
+}
+
+/// Prints nothing of the value, which may contain keys.
+impl fmt::Debug for CompactJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompactJson(..)")
+    }
+}
+
+/// Appends the parts of a value; a text counts as shape if it `is_common`.
+fn split(value: &Value, is_common: bool, shape: &mut Vec<u8>, texts: &mut String) {
+    match value {
+        Value::String(text) if !is_common => {
+            shape.push(HOLE);
+            put(text, texts);
+        }
+        Value::Array(items) => {
+            shape.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                shape.extend((i > 0).then_some(b','));
+                split(item, is_common, shape, texts);
+            }
+            shape.push(b']');
+        }
+        Value::Object(members) => {
+            shape.push(b'{');
+            for (i, (name, member)) in members.iter().enumerate() {
+                shape.extend((i > 0).then_some(b','));
+                write(name, shape);
+                shape.push(b':');
+                split(member, COMMON.contains(&&**name), shape, texts);
+            }
+            shape.push(b'}');
+        }
+        other => write(other, shape),
+    }
+}
+
+fn write(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
+    // Neither a text nor a number fails, and neither does a vector.
+    drop(serde_json::to_writer(json, value));
 }
 
 #[cfg(test)]
@@ -176,27 +189,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_text_comes_back_as_it_was() {
+    fn a_value_comes_back_as_it_was() {
         let value = json!({
             "apiVersion": "route.openshift.io/v1", "kind": "Route",
-            "metadata": { "name": "a", "namespace": "b", "annotations": { "x": "line\n\u{1}\u{1f}\t\"quoted\"{}", "é": "ü" } },
-            "spec": { "host": "h.test", "to": { "kind": "Service", "name": "web", "weight": 100 },
-                "tls": { "termination": "passthrough" }, "wildcardPolicy": "None" },
+            "metadata": {
+                "name": "a", "namespace": "", "annotations": { "x": "line\n\u{1}\u{1f}\t\"quoted\"3:{}", "\u{1}é\"": "ü" },
+                "labels": {}, "finalizers": [], "generation": 3, "deletionTimestamp": null,
+            },
+            "spec": { "host": "h.test", "to": { "kind": "Service", "name": "web", "weight": 100 }, "f": [1.5, -1, true, ["a", "b"]],
+                "tls": { "termination": "passthrough" }, "type": ["t", { "kind": ["\u{1}"] }], "wildcardPolicy": "None" },
         });
-        let text = value.to_string();
-        let packed = PackedJson::new(&text);
-        assert_eq!(packed.text(), text);
-        assert!(packed.0.len() * 3 < text.len() * 2, "{} of {} bytes", packed.0.len(), text.len());
+        for value in [value, json!("a"), json!([]), json!(null)] {
+            assert_eq!(CompactJson::new(&value).text(), value.to_string());
+        }
     }
 
     #[test]
-    fn pieces_are_never_hidden_by_a_shorter_one() {
-        assert!(PIECES.len() < 0x20);
-        for (i, piece) in PIECES.iter().enumerate() {
-            assert!(piece.len() > 1 && piece.is_ascii(), "{piece}");
-            assert_eq!(PackedJson::new(piece).0.len(), 1, "{piece}");
-            assert!(!PIECES[..i].iter().any(|earlier| piece.starts_with(earlier)), "{piece} can never be taken");
-        }
+    fn objects_of_one_template_share_their_shape() {
+        let route = |name: &str| json!({ "kind": "Route", "metadata": { "name": name }, "spec": { "host": format!("{name}.test") } });
+        let (one, other) = (CompactJson::new(&route("a")), CompactJson::new(&route("b")));
+        assert!(Arc::ptr_eq(&one.shape, &other.shape));
+        assert_ne!(one.text(), other.text());
+        assert_eq!(&*one.texts, "1:a6:a.test");
+        assert!(one.may_have("host") && !one.may_have("status"));
     }
 
     #[test]

@@ -1,60 +1,65 @@
 //! Which file an object comes from if several have it: the first in order of files.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_model::object::ObjectRef;
+use router_model::persistent::OrderedMap;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::entry::ManifestEntry;
 
-/// A file and its entry for an object.
-type FileEntry = (Arc<str>, Arc<ManifestEntry>);
-
-/// Every object with its places, in order of file and line.
+/// Every object with its places, in order of object, file and line.
 #[derive(Debug, Default)]
 pub struct ObjectIndex {
-    places: BTreeMap<ObjectRef, Vec<FileEntry>>,
+    places: OrderedMap<FileEntry, ()>,
     /// Objects with more than one place.
     contested: BTreeSet<ObjectRef>,
 }
 
+/// An entry, ordered by its object and its place.
+#[derive(Clone, Debug)]
+struct FileEntry(Arc<ManifestEntry>);
+
 impl ObjectIndex {
     /// The place that counts: the first one.
-    pub fn owner(&self, object: &ObjectRef) -> Option<FileEntry> {
-        self.places.get(object).and_then(|places| places.first()).cloned()
+    pub fn owner(&self, object: &ObjectRef) -> Option<&Arc<ManifestEntry>> {
+        self.from(object).next().filter(|entry| is_of(entry, object))
+    }
+
+    fn places_of(&self, object: &ObjectRef) -> impl Iterator<Item = &Arc<ManifestEntry>> {
+        self.from(object).take_while(|entry| is_of(entry, object))
+    }
+
+    /// The places from those of an object on.
+    fn from<'i>(&'i self, object: &ObjectRef) -> impl Iterator<Item = &'i Arc<ManifestEntry>> + use<'i> {
+        self.places
+            .entries_from(|FileEntry(entry)| entry.name() < (object.kind, &object.key))
+            .map(|(FileEntry(entry), ())| entry)
     }
 
     /// Replaces the entries of a file. Returns the objects whose entries changed.
     pub fn replace<'e>(
         &mut self,
-        file: &Arc<str>,
-        old: Option<impl Iterator<Item = &'e Arc<ManifestEntry>>>,
-        new: Option<impl Iterator<Item = &'e Arc<ManifestEntry>>>,
+        old: impl Iterator<Item = &'e Arc<ManifestEntry>>,
+        new: impl Iterator<Item = &'e Arc<ManifestEntry>>,
     ) -> BTreeSet<ObjectRef> {
-        let by_address = |entry: &&Arc<ManifestEntry>| Arc::as_ptr(entry);
-        let old: BTreeMap<_, _> = old.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
-        let new: BTreeMap<_, _> = new.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
-        let mut touched = BTreeSet::new();
-        for entry in old.iter().filter(|(address, _)| !new.contains_key(*address)).map(|(_, entry)| *entry) {
-            touched.insert(entry.object.clone());
-            if let Some(places) = self.places.get_mut(&entry.object) {
-                places.retain(|(_, known)| !Arc::ptr_eq(known, entry));
-            }
+        let by_address = |entry: &'e Arc<ManifestEntry>| (Arc::as_ptr(entry), entry);
+        let mut gone: BTreeMap<_, _> = old.map(by_address).collect();
+        let mut come: BTreeMap<_, _> = new.map(by_address).collect();
+        gone.retain(|address, _| come.remove(address).is_none());
+        for entry in gone.values() {
+            self.places.remove(&FileEntry(Arc::clone(entry)));
         }
-        for entry in new.iter().filter(|(address, _)| !old.contains_key(*address)).map(|(_, entry)| *entry) {
-            touched.insert(entry.object.clone());
-            let places = self.places.entry(entry.object.clone()).or_insert_with(|| Vec::with_capacity(1));
-            let before = places.partition_point(|(other, known)| (other, known.at) <= (file, entry.at));
-            places.insert(before, (file.clone(), entry.clone()));
+        for entry in come.values() {
+            self.places.insert(FileEntry(Arc::clone(entry)), ());
         }
+        let touched: BTreeSet<_> = gone.values().chain(come.values()).map(|entry| entry.object()).collect();
         for object in &touched {
-            match self.places.get(object).map_or(0, Vec::len) {
-                0 => drop(self.places.remove(object)),
-                1 => drop(self.contested.remove(object)),
-                _ => drop(self.contested.insert(object.clone())),
-            }
-            if !self.places.contains_key(object) {
+            if self.places_of(object).nth(1).is_some() {
+                self.contested.insert(object.clone());
+            } else {
                 self.contested.remove(object);
             }
         }
@@ -65,16 +70,17 @@ impl ObjectIndex {
     pub fn duplicates(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         for object in &self.contested {
-            let Some([(first_file, first), others @ ..]) = self.places.get(object).map(Vec::as_slice) else { continue };
-            diagnostics.extend(others.iter().map(|(file, entry)| Diagnostic {
-                file: file.clone(),
+            let mut places = self.places_of(object);
+            let Some(first) = places.next() else { continue };
+            diagnostics.extend(places.map(|entry| Diagnostic {
+                file: entry.file.clone(),
                 line: entry.at.line,
                 column: entry.at.column,
                 object: object.to_string(),
                 path: String::new(),
                 message: format!(
-                    "is defined in {first_file}:{} already, and that one counts; remove one of the two",
-                    first.at.line
+                    "is defined in {}:{} already, and that one counts; remove one of the two",
+                    first.file, first.at.line
                 ),
                 severity: Severity::Error,
             }));
@@ -82,3 +88,34 @@ impl ObjectIndex {
         diagnostics
     }
 }
+
+fn is_of(entry: &ManifestEntry, object: &ObjectRef) -> bool {
+    entry.name() == (object.kind, &object.key)
+}
+
+impl FileEntry {
+    /// Entries of one object at one place are versions of a file's text.
+    fn order(&self) -> impl Ord {
+        (self.0.name(), &self.0.file, self.0.at, Arc::as_ptr(&self.0))
+    }
+}
+
+impl Ord for FileEntry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for FileEntry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for FileEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for FileEntry {}

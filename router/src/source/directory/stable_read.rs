@@ -20,7 +20,7 @@ pub struct FileText {
     /// The text.
     pub text: String,
     /// Its [`ManifestReader::digest`].
-    pub digest: (u64, usize),
+    pub digest: u64,
     /// The stamp when it was read.
     pub stamp: Stamp,
     /// True if the stamp was the same before and after reading.

@@ -11,6 +11,7 @@ use router_model::names::RouterName;
 use router_model::persistent::OrderedMap;
 
 use super::{ResolvedRoute, RouterTable, WeightedService};
+use crate::recent::Recent;
 
 /// Target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +34,14 @@ pub struct EndpointsKey {
     pub service: Arc<str>,
     /// Which ports of its slices.
     pub ports: PortChoice,
+}
+
+impl EndpointsKey {
+    /// The key behind an `Arc`, which recent equal keys share: many routes name the same service.
+    pub fn shared(self) -> Arc<Self> {
+        static RECENT: Recent<EndpointsKey> = Recent::new();
+        RECENT.share(self)
+    }
 }
 
 /// Selects ports of a Service's slices.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use router_api::contour::types::{ContourProxy, RouteSpec, Strategy};
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::redirect::{PathModifier, Redirect};
-use router_model::names::{HostMatch, PathMatch, RouteId};
+use router_model::names::{PathMatch, RouteId};
 use router_model::object::ObjectRef;
 use router_model::one_or_many::OneOrMany;
 use router_table::cors::Cors;
@@ -24,14 +24,19 @@ use super::backends::{self, own};
 use super::tls::HostTls;
 use super::walk::{Flat, RouteTarget, RuleAction};
 use crate::contour::claims::types::Claim;
+use crate::contour::numbers::{Numbers, Parts};
 use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Builds virtual hosts, and numbers the routes of each object in the order of creation.
+/// Builds the virtual host of a claim, and numbers the routes of each object in the order of creation.
 #[derive(Debug)]
-pub struct Maker {
+pub struct Maker<'r> {
+    claim: &'r Claim,
+    root: &'r Arc<ContourProxy>,
+    start: Option<&'r Arc<ContourProxy>>,
     traffic: TrafficDefaults,
-    parts: BTreeMap<ObjectRef, u32>,
+    numbers: &'r Numbers,
+    parts: BTreeMap<ObjectRef, Parts>,
 }
 
 /// A rule with its sort key.
@@ -41,24 +46,31 @@ struct SortedRule {
     permit_insecure: bool,
 }
 
-impl Maker {
-    /// Builds virtual hosts for a router with these defaults.
-    pub fn new(traffic: TrafficDefaults) -> Self {
-        Maker { traffic, parts: BTreeMap::new() }
+impl<'r> Maker<'r> {
+    /// Builds the virtual host of a claim of this root, beginning with the object `start`, for a router with these
+    /// defaults.
+    pub fn new(
+        claim: &'r Claim,
+        root: &'r Arc<ContourProxy>,
+        start: Option<&'r Arc<ContourProxy>>,
+        traffic: TrafficDefaults,
+        numbers: &'r Numbers,
+    ) -> Self {
+        Maker { claim, root, start, traffic, numbers, parts: BTreeMap::new() }
     }
 
-    /// The virtual host of a claim.
-    pub fn virtual_host(
-        &mut self,
-        claim: &Claim<'_>,
-        tls: &HostTls,
-        rules: Vec<Flat<'_>>,
-        tcp: Option<Tcp<'_>>,
-    ) -> VirtualHost {
-        let cors = claim.root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
-        let rules = self.sorted(&claim.host, rules, cors);
-        let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp, matches!(tls, HostTls::Passthrough { .. })));
-        let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
+    /// The numbers that each object's routes have got.
+    pub fn parts(self) -> Vec<(ObjectRef, Parts)> {
+        self.parts.into_iter().collect()
+    }
+
+    /// The virtual host.
+    pub fn virtual_host(&mut self, tls: &HostTls, rules: Vec<Flat<'_>>, tcp: Option<Tcp<'_>>) -> VirtualHost {
+        let (claim, root, start) = (self.claim, self.root, self.start);
+        let cors = root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
+        let rules = self.sorted(rules, cors);
+        let tcp = tcp.map(|tcp| self.tcp(tcp, matches!(tls, HostTls::Passthrough { .. })));
+        let asks_for_tcp = start.is_some_and(|start| start.tcp.is_some());
         let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
         let some = || Some(all()).filter(|rules| !rules.is_empty());
         let (cleartext, passthrough, site_tls) = match tls {
@@ -68,20 +80,20 @@ impl Maker {
                 let has_tls =
                     |start: &&Arc<ContourProxy>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
                 let site_tls = HostRulesTls {
-                    shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
+                    shown_by: start.filter(has_tls).unwrap_or(root).object(),
                     certificates: vec![certificate.clone()],
                     minimum: Some(*minimum),
                     rules: if asks_for_tcp { Arc::from([]) } else { all() },
                     tcp,
                 };
                 // Beside a `tcpproxy`, routes serve clear text only.
-                let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&claim.host, &rules)) };
+                let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&rules)) };
                 (cleartext, None, Some(site_tls))
             }
         };
-        let listener: Arc<str> = format!("{}#{}", claim.root.object(), claim.name).into();
+        let listener: Arc<str> = format!("{}#{}", claim.root, claim.name).into();
         let site = HostRules {
-            owner: claim.root.object(),
+            owner: claim.root.clone(),
             cleartext_listener: Some(Arc::clone(&listener)),
             listener,
             cleartext,
@@ -98,21 +110,21 @@ impl Maker {
     }
 
     /// A subdomain without a delegate: all requests get this status.
-    pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
+    pub fn answer(&mut self, tls: &HostTls, status: u16) -> VirtualHost {
         let rule = Flat {
             matcher: RequestMatcher::default(),
-            proxy: claim.root,
-            origin: format!("{}#{}", claim.root.object(), claim.name),
+            proxy: self.root,
+            origin: format!("{}#{}", self.claim.root, self.claim.name),
             permit_insecure: false,
             serve: RuleAction::Answer(status, None),
         };
-        self.virtual_host(claim, tls, vec![rule], None)
+        self.virtual_host(tls, vec![rule], None)
     }
 
     /// Sorts rules by precedence: exact paths, then regular expressions, then prefixes, longer ones first; then by
     /// number of conditions. Of equal rules, the last one written wins.
-    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
-        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
+    fn sorted(&mut self, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
+        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|flat| self.rule(flat, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
@@ -127,7 +139,7 @@ impl Maker {
         sorted
     }
 
-    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
+    fn rule(&mut self, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
         let path_form = self.traffic.paths.normal();
         // If the router merges slashes in request paths, conditions are normalised too; otherwise they would never
         // match.
@@ -153,7 +165,7 @@ impl Maker {
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
-        let mut route = self.route(host, flat.proxy, cluster, policy, Some(rule));
+        let mut route = self.route(&flat.proxy.object(), cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);
         let route = Arc::new(route);
         let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
@@ -161,7 +173,7 @@ impl Maker {
     }
 
     /// Clear-text rules beside TLS: a rule without `permitInsecure` redirects to https.
-    fn redirected(&mut self, host: &HostMatch, rules: &[SortedRule]) -> Arc<[Arc<Rule>]> {
+    fn redirected(&mut self, rules: &[SortedRule]) -> Arc<[Arc<Rule>]> {
         let to_https = RedirectTo {
             scheme: Some("https".into()),
             hostname: None,
@@ -179,14 +191,14 @@ impl Maker {
             }
             let route = redirects.entry(proxy).or_insert_with(|| {
                 let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
-                Arc::new(self.route_of(host, proxy, Cluster::default(), none.clone(), Some(policy)))
+                Arc::new(self.route(proxy, Cluster::default(), none.clone(), Some(policy)))
             });
             cleartext.push(Arc::new(Rule { route: Arc::clone(route), ..Rule::clone(rule) }));
         }
         cleartext.into()
     }
 
-    fn tcp(&mut self, host: &HostMatch, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
+    fn tcp(&mut self, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
         if is_passed_through {
             // TLS to a service is the client's own.
             for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
@@ -194,7 +206,7 @@ impl Maker {
             }
         }
         let cluster = Cluster { services: tcp.services.into() };
-        let mut route = self.route(host, tcp.proxy, cluster, backends::policy(&tcp.strategy), None);
+        let mut route = self.route(&tcp.proxy.object(), cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };
         route.request_work = false;
         // The kernel does not run health checks.
@@ -210,26 +222,16 @@ impl Maker {
 
     fn route(
         &mut self,
-        host: &HostMatch,
-        proxy: &ContourProxy,
-        cluster: Cluster,
-        policy: RoutePolicy,
-        rule: Option<RulePolicy>,
-    ) -> ResolvedRoute {
-        self.route_of(host, &proxy.object(), cluster, policy, rule)
-    }
-
-    fn route_of(
-        &mut self,
-        host: &HostMatch,
         proxy: &ObjectRef,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,
     ) -> ResolvedRoute {
-        let next = self.parts.entry(proxy.clone()).or_default();
-        let part = *next;
-        *next += 1;
+        let (host, numbers) = (&self.claim.host, self.numbers);
+        let parts =
+            self.parts.entry(proxy.clone()).or_insert_with(|| Parts { first: numbers.first(proxy, host), count: 0 });
+        let part = parts.first.saturating_add(parts.count);
+        parts.count += 1;
         ResolvedRoute {
             id: RouteId {
                 namespace: Arc::clone(&proxy.key.namespace),

@@ -1,8 +1,10 @@
 //! Manifests in, statuses and what hosts serve out.
 
+mod batch;
 mod bounds;
 mod descriptions;
 mod domains;
+mod histories;
 mod paths;
 mod policies;
 mod properties;
@@ -11,6 +13,7 @@ mod resilience;
 mod story;
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -25,13 +28,14 @@ use router_table::rule::{Action, PathChange, Rule};
 use router_table::table::{Endpoint, ResolvedRoute, VirtualHost, WeightedService};
 use serde_json::{Value, json};
 
-use super::ContourTranslator;
+use super::incremental::Contour;
 use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
+use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::{ApiTranslation, Inputs, LostHosts, RouterPorts, Translator};
+use crate::translator::{Changes, Inputs, LostHosts, RouterHost, RouterPorts, Translator};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");
@@ -91,11 +95,28 @@ fn to(service: &str) -> Value {
     json!([{ "name": service, "port": 80 }])
 }
 
+fn router_ports(name: &str) -> RouterPorts {
+    RouterPorts {
+        name: RouterName(name.into()),
+        http: Some(80),
+        https: Some(443),
+        traffic: TrafficDefaults::default(),
+        tls_fault: None,
+    }
+}
+
+/// Virtual hosts, delegated domains and statuses.
+struct Settled {
+    hosts: BTreeMap<RouterHost, VirtualHost>,
+    domains: BTreeSet<(RouterName, Hostname)>,
+    statuses: BTreeMap<ObjectRef, ObjectStatus>,
+}
+
 /// A set of objects and their translation.
 struct World {
     resources: Resources,
     endpoints: EndpointIndex,
-    settled: ApiTranslation,
+    settled: Settled,
 }
 
 impl World {
@@ -109,26 +130,26 @@ impl World {
 
     fn of(settings: &Settings, lost: &LostHosts, resources: Resources) -> Self {
         let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
-        let routers = ["another", "default"].map(|name| RouterPorts {
-            name: RouterName(name.into()),
-            http: Some(80),
-            https: Some(443),
-            traffic: TrafficDefaults::default(),
-            tls_fault: None,
-        });
+        let routers = ["another", "default"].map(router_ports);
         let addresses: [IpAddr; 0] = [];
         let surroundings =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
-        let model = ContourTranslator::new(&surroundings);
-        let claims = model.claims();
-        let settled = model.translate(lost);
-        for (router, host) in &settled.hosts {
-            assert_eq!(&*router.0, "default");
-            assert!(
-                claims.iter().any(|claim| claim.router == *router && claim.host == host.host),
-                "not claimed: {host:?}"
-            );
-        }
+        let mut contour = Contour::default();
+        let nothing = (Resources::default(), BTreeSet::new());
+        let changes = Changes { last: &nothing.0, last_routers: &[], protocols: &nothing.1 };
+        let claims = contour.follow(&surroundings, &changes);
+        let delta = contour.settle(&surroundings, lost, &[]);
+        let is_claimed = |host: &RouterHost| claims.iter().any(|(at, claim)| at == host && claim.is_some());
+        let served = delta.hosts.into_iter().filter_map(|(at, host)| Some((at, host?)));
+        let served = served.inspect(|(at, host)| {
+            assert_eq!((&*at.0.0, &at.1), ("default", &host.host));
+            assert!(is_claimed(at), "not claimed: {host:?}");
+        });
+        let settled = Settled {
+            hosts: served.collect(),
+            domains: delta.domains.unwrap_or_default(),
+            statuses: delta.statuses.into_iter().filter_map(|(object, status)| Some((object, status?))).collect(),
+        };
         World { resources, endpoints, settled }
     }
 
@@ -181,7 +202,7 @@ impl World {
 
     fn host(&self, name: &str) -> Option<&VirtualHost> {
         let name = Hostname::parse(name).expect("a host");
-        let hosts = self.settled.hosts.iter().map(|(_, host)| host);
+        let hosts = self.settled.hosts.values();
         let mut covering: Vec<&VirtualHost> = hosts.filter(|host| host.host.covers(&name)).collect();
         covering.sort_by_key(|host| !matches!(host.host, HostMatch::Exact(_)));
         covering.first().copied()
@@ -233,7 +254,7 @@ impl World {
     /// Every served host with the responses to representative requests, for comparison.
     fn everything(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (_, host) in &self.settled.hosts {
+        for host in self.settled.hosts.values() {
             let site = host.rules.as_ref().expect("host rules");
             let mut line = |what: &str, rules: &[Arc<Rule>]| {
                 for rule in rules {

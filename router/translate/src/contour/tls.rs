@@ -11,7 +11,7 @@ use router_model::object::ObjectKey;
 use router_table::policy::tls_profile::TlsVersion;
 
 /// TLS of a host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostTls {
     /// Clear text only.
     None,

@@ -15,17 +15,17 @@ use router_table::rule::Mirror;
 use router_table::table::WeightedService;
 
 use super::backends::Backends;
-use crate::contour::claims::types::{Claim, Proxies};
+use crate::contour::claims::types::{Claim, proxy};
 
 /// Maximum number of proxies on a path from a root to a leaf.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of visits below one host; a proxy counts once for each path that leads to it.
 const MAX_VISITS: usize = 2_000;
 /// The same below all roots of one namespace: a visit takes about 1 KiB.
-const MAX_NAMESPACE_VISITS: usize = 100_000;
+pub const MAX_NAMESPACE_VISITS: usize = 100_000;
 
 /// One path from a root to a proxy, and the violations found there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyVisit {
     /// The proxy.
     pub object: ObjectRef,
@@ -98,8 +98,7 @@ pub struct RouteTarget {
 }
 
 /// A walk below one host.
-pub struct DelegationWalk<'m, 'r> {
-    proxies: &'m Proxies<'r>,
+pub struct DelegationWalk<'r> {
     backends: Backends<'r>,
     host: Arc<str>,
     before: Option<ObjectRef>,
@@ -113,13 +112,13 @@ pub struct DelegationWalk<'m, 'r> {
     most: usize,
 }
 
-impl<'m, 'r> DelegationWalk<'m, 'r> {
+impl<'r> DelegationWalk<'r> {
     /// A walk below a host; `entered` visits were already made below roots of its namespace.
-    pub fn new(proxies: &'m Proxies<'r>, backends: Backends<'r>, claim: &Claim<'r>, entered: usize) -> Self {
-        let before = claim.entry.map(|_| claim.root.object());
+    pub fn new(backends: Backends<'r>, claim: &Claim, entered: usize) -> Self {
+        let before = claim.domain.as_ref().map(|_| claim.root.clone());
         let host = Arc::clone(&claim.name);
         let most = MAX_NAMESPACE_VISITS.saturating_sub(entered).min(MAX_VISITS);
-        DelegationWalk { proxies, backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
+        DelegationWalk { backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
     }
 
     /// The path to the proxy where a host begins.
@@ -177,9 +176,8 @@ impl<'m, 'r> DelegationWalk<'m, 'r> {
     /// The target of a delegation, or why the walk does not continue there.
     fn step(&mut self, path: &[PathHop<'r>], target: &ObjectKey) -> DelegationStep<'r> {
         let Some(last) = path.last() else { return DelegationStep::Missing };
-        let Some(&next) = self.proxies.get(&ObjectRef { kind: last.proxy.kind, key: target.clone() }) else {
-            return DelegationStep::Missing;
-        };
+        let target = ObjectRef { kind: last.proxy.kind, key: target.clone() };
+        let Some(next) = proxy(self.backends.resources, &target) else { return DelegationStep::Missing };
         if path.iter().any(|hop| hop.proxy.meta.key == next.meta.key) {
             let keys = path.iter().map(|hop| hop.proxy).chain([next]).map(|proxy| proxy.meta.key.to_string());
             return DelegationStep::Cycle(keys.collect::<Vec<_>>().join(" -> "));

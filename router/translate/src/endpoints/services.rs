@@ -50,7 +50,7 @@ impl<'r> Services<'r> {
     pub fn key(&self, service: &ObjectKey, port: u16, http2: bool) -> Result<Arc<EndpointsKey>, ServiceError> {
         let ports = choice(self.port(service, port)?, http2);
         let (namespace, service) = (service.namespace.clone(), service.name.clone());
-        Ok(Arc::new(EndpointsKey { namespace, service, ports }))
+        Ok(EndpointsKey { namespace, service, ports }.shared())
     }
 
     /// Protocols of a port's endpoints: the Service's `appProtocol`, or else those of its slices. Empty if unknown.

@@ -48,6 +48,18 @@ impl Assembled {
         &self.table
     }
 
+    /// Sets everything except hosts and routes. The table stays the same `Arc` if nothing differs.
+    pub fn configure(&mut self, new: RouterTable) {
+        let RouterTable { name, id, domain, http_port, https_port, default_certificate, policy, hosts: _, routes: _ } =
+            &*self.table;
+        let is_same = (name, *id, domain) == (&new.name, new.id, &new.domain)
+            && (*http_port, *https_port) == (new.http_port, new.https_port)
+            && (default_certificate, policy) == (&new.default_certificate, &new.policy);
+        if !is_same {
+            self.table = Arc::new(new.with(self.table.hosts.clone(), self.table.routes.clone()));
+        }
+    }
+
     /// Takes over what changes of Routes, and what objects of other kinds serve from now on. The table stays the same
     /// `Arc` if neither differs.
     pub fn assemble(&mut self, of_routes: Option<ChangedRoutes>, rules: &HostRulesTable) {

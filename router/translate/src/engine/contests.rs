@@ -1,325 +1,163 @@
-//! Who gets a host that objects of different kinds want, with two APIs that are as simple as can be: each HTTPRoute
-//! (and, as the second API, each GRPCRoute) wants its hostnames on router `default`, and answers them by its name.
+//! Which API gets a host that several APIs claim: that of the oldest object, of equally old ones Routes, then the first
+//! API. Costs what differs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use router_api::gateway_api::types::GatewayRoute;
-use router_api::testing::{controller, good, resources, route};
-use router_model::names::RouteId;
-use router_model::object::ObjectRef;
-use router_table::host_pattern::HostPattern;
-use router_table::matchers::RequestMatcher;
-use router_table::rule::{HostRules, Rule, RulePolicy};
-use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost};
-use serde_json::{Value, json};
+use router_model::names::{HostMatch, RouterName};
 
-use super::*;
-use crate::owned_age::OwnedAge;
-use crate::status::object_status::{ObjectStatus, ParentStatus};
-use crate::translator::{ApiTranslation, HostClaim, LostHosts};
+use crate::openshift::claims::cross_api::{OtherApiClaims, contested};
+use crate::status::host_conflict::HostOwner;
+use crate::translator::{HostClaim, LostHosts, RouterHost};
 
-struct Fake<'r> {
-    routes: Vec<&'r Arc<GatewayRoute>>,
-    made: u16,
+/// The claims of APIs on hosts, by the index of the API.
+#[derive(Debug)]
+pub struct Contests {
+    /// By router and contested host, the strongest first.
+    claims: BTreeMap<RouterHost, Vec<Claimed>>,
+    /// The strongest claim on each host, as Routes of the router compete with it.
+    foreign: BTreeMap<RouterName, OtherApiClaims>,
+    /// Claimed hosts that a Route has.
+    won: BTreeMap<RouterHost, HostOwner>,
+    /// For each API, its claimed hosts that another API or a Route has.
+    lost: Vec<LostHosts>,
+    /// Contested hosts whose claims or Route differ since the last call of [`Contests::decide`].
+    changed: BTreeSet<RouterHost>,
 }
 
-fn fakes(surroundings: Inputs<'_>) -> Vec<Box<dyn Translator + '_>> {
-    let sorted = |routes: Vec<_>| {
-        let mut routes: Vec<&Arc<GatewayRoute>> = routes;
-        routes.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
-        routes
-    };
-    let Resources { http_routes, grpc_routes, .. } = surroundings.resources;
-    vec![
-        Box::new(Fake { routes: sorted(http_routes.iter().collect()), made: 8080 }),
-        Box::new(Fake { routes: sorted(grpc_routes.iter().collect()), made: 9090 }),
-    ]
+#[derive(Debug)]
+struct Claimed {
+    api: usize,
+    host: HostMatch,
+    claim: Arc<HostClaim>,
 }
 
-fn router() -> RouterName {
-    RouterName("default".into())
+impl Claimed {
+    fn precedes(&self, other: &Self) -> bool {
+        (&self.claim.age, self.api, &self.host) < (&other.claim.age, other.api, &other.host)
+    }
 }
 
-impl Fake<'_> {
-    fn made(&self) -> RouterName {
-        RouterName(format!("gateway-{}", self.made).into())
+impl Contests {
+    /// No claims yet, of this number of APIs.
+    pub fn new(apis: usize) -> Self {
+        Contests {
+            claims: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            won: BTreeMap::new(),
+            lost: vec![LostHosts::new(); apis],
+            changed: BTreeSet::new(),
+        }
     }
 
-    /// Hosts with their oldest route.
-    fn hosts(&self) -> BTreeMap<(RouterName, HostMatch), &Arc<GatewayRoute>> {
-        let mut hosts = BTreeMap::new();
-        for route in &self.routes {
-            for hostname in &route.hostnames {
-                let host = match hostname {
-                    HostPattern::Exact(name) => HostMatch::Exact(name.clone()),
-                    HostPattern::Suffix(domain) => HostMatch::Suffix(domain.clone()),
-                    HostPattern::Any => HostMatch::Any,
-                };
-                for router in [router(), self.made()] {
-                    hosts.entry((router, host.clone())).or_insert(*route);
+    /// Whether there are no claims.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty()
+    }
+
+    /// The claims that Routes of a router compete with.
+    pub fn foreign(&self, router: &RouterName) -> OtherApiClaims {
+        self.foreign.get(router).cloned().unwrap_or_default()
+    }
+
+    /// Adds, replaces and removes (`None`) claims of an API.
+    pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<HostClaim>)>) {
+        let mut strongest: BTreeMap<RouterName, BTreeMap<HostMatch, Option<Arc<HostClaim>>>> = BTreeMap::new();
+        for ((router, host), claim) in changes {
+            let at = (router, contested(&host));
+            let claims = self.claims.entry(at.clone()).or_default();
+            let known = claims.iter().position(|known| (known.api, &known.host) == (api, &host));
+            let is_same = known.and_then(|i| claims.get(i)).map(|known| &*known.claim) == claim.as_ref();
+            if !is_same {
+                known.into_iter().for_each(|i| drop(claims.remove(i)));
+                if let Some(claim) = claim {
+                    let new = Claimed { api, host, claim: Arc::new(claim) };
+                    claims.insert(claims.partition_point(|other| other.precedes(&new)), new);
+                }
+                let first = claims.first().map(|first| Arc::clone(&first.claim));
+                strongest.entry(at.0.clone()).or_default().insert(at.1.clone(), first);
+                self.changed.insert(at.clone());
+            }
+            if claims.is_empty() {
+                self.claims.remove(&at);
+            }
+        }
+        for (router, strongest) in strongest {
+            let foreign = self.foreign.entry(router.clone()).or_default();
+            foreign.update(strongest);
+            if foreign.is_empty() {
+                self.foreign.remove(&router);
+            }
+        }
+    }
+
+    /// Adds, replaces and removes (`None`) Routes that have contested hosts of a router; the last entry of a host counts.
+    pub fn win(&mut self, router: &RouterName, changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>) {
+        let changes: BTreeMap<HostMatch, Option<HostOwner>> = changes.into_iter().collect();
+        for (host, owner) in changes {
+            let at = (router.clone(), host);
+            if self.won.get(&at) != owner.as_ref() {
+                match owner {
+                    Some(owner) => drop(self.won.insert(at.clone(), owner)),
+                    None => drop(self.won.remove(&at)),
+                }
+                self.changed.insert(at);
+            }
+        }
+    }
+
+    /// Decides the contests that differ. Returns for each API the hosts whose entry in [`Contests::lost`] differs.
+    pub fn decide(&mut self) -> Vec<Vec<RouterHost>> {
+        let mut changed: Vec<Vec<RouterHost>> = vec![Vec::new(); self.lost.len()];
+        for (router, host) in std::mem::take(&mut self.changed) {
+            // A contested wildcard stands for that of one label, too.
+            let wildcard = match &host {
+                HostMatch::Suffix(domain) => Some(HostMatch::Wildcard(domain.clone())),
+                _ => None,
+            };
+            let contested = (router, host);
+            for host in [Some(contested.1.clone()), wildcard].into_iter().flatten() {
+                let at = (contested.0.clone(), host);
+                for (api, changed) in changed.iter_mut().enumerate() {
+                    let owner = self.owner(&contested, api, &at.1);
+                    let Some(lost) = self.lost.get_mut(api) else { continue };
+                    if lost.get(&at) != owner.as_ref() {
+                        match owner {
+                            Some(owner) => drop(lost.insert(at.clone(), owner)),
+                            None => drop(lost.remove(&at)),
+                        }
+                        changed.push(at.clone());
+                    }
                 }
             }
         }
-        hosts
-    }
-}
-
-impl Translator for Fake<'_> {
-    fn claims(&self) -> Vec<HostClaim> {
-        let want = |((router, host), route): ((RouterName, HostMatch), &Arc<GatewayRoute>)| {
-            let owner = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            HostClaim { router, host, owner, age: OwnedAge::of(&route.meta) }
-        };
-        self.hosts().into_iter().map(want).collect()
+        changed
     }
 
-    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
-        let mut settled = ApiTranslation::default();
-        let served = self.hosts().into_iter().filter(|(at, _)| !lost.contains_key(at));
-        settled.hosts = served.map(|((router, host), route)| (router, site(host, route))).collect();
-        if !settled.hosts.is_empty() {
-            let ports = RouterPorts {
-                name: self.made(),
-                http: Some(self.made),
-                https: None,
-                traffic: Default::default(),
-                tls_fault: None,
-            };
-            settled.routers.push(ports);
+    /// The Route or the object of another API that has a host which this API claims.
+    fn owner(&self, contested: &RouterHost, api: usize, host: &HostMatch) -> Option<HostOwner> {
+        let claims = self.claims.get(contested)?;
+        claims.iter().find(|claimed| claimed.api == api && claimed.host == *host)?;
+        if let Some(route) = self.won.get(contested) {
+            return Some(route.clone());
         }
-        for route in &self.routes {
-            let object = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            let mut row = ParentStatus { parent: "default".to_owned(), admitted: true, ..ParentStatus::default() };
-            row.winners = lost.values().map(|winner| winner.object.clone()).collect();
-            row.winners.dedup();
-            settled.statuses.insert(object, ObjectStatus { status: json!({ "lost": lost.len() }), rows: vec![row] });
-        }
-        settled
+        let first = claims.first().filter(|first| first.api != api)?;
+        Some(HostOwner { object: first.claim.owner.clone(), created: first.claim.age.created() })
+    }
+
+    /// The hosts that an API claims and that another API or a Route has.
+    pub fn lost(&self, api: usize) -> Option<&LostHosts> {
+        self.lost.get(api)
+    }
+
+    /// Whether an API claims a host and has it.
+    pub fn has(&self, api: usize, at: &RouterHost) -> bool {
+        let claims = self.claims.get(&(at.0.clone(), contested(&at.1)));
+        let is_claimed = claims.is_some_and(|claims| claims.iter().any(|it| it.api == api && it.host == at.1));
+        is_claimed && self.lost.get(api).is_some_and(|lost| !lost.contains_key(at))
     }
 }
 
-fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
-    let part = route.hostnames.iter().position(|own| own.to_string() == host.to_string()).unwrap();
-    let id = RouteId { kind: route.kind, part: part as u32, ..route.meta.key.route_id() };
-    let resolved = ResolvedRoute {
-        id,
-        host: host.clone(),
-        kind: RouteKind::Http { path: router_model::names::PathMatch::any(), tls: None },
-        cluster: Cluster::default(),
-        allow: None,
-        proxy_protocol: false,
-        tunnel_timeout: None,
-        forwarded: Default::default(),
-        request_work: true,
-        is_plain: false,
-        relay_only: false,
-        policy: Arc::default(),
-        rule: Some(Box::new(RulePolicy { action: router_table::rule::Action::Answer(204), ..RulePolicy::default() })),
-        derived: Derived::default(),
-    };
-    let rule = Rule {
-        matcher: RequestMatcher::default(),
-        path_form: Default::default(),
-        prefix: "/".into(),
-        route: Arc::new(resolved),
-        origin: "x".into(),
-    };
-    let site = HostRules {
-        owner: ObjectRef { kind: route.kind, key: route.meta.key.clone() },
-        listener: "default".into(),
-        cleartext_listener: None,
-        cleartext: Some([Arc::new(rule)].into()),
-        tls: None,
-    };
-    VirtualHost {
-        host,
-        passthrough: None,
-        terminated: Default::default(),
-        cleartext: Default::default(),
-        certificate: None,
-        rules: Some(Box::new(site)),
-    }
-}
-
-fn engine() -> Engine {
-    Engine { apis: fakes, ..Engine::new(Settings::default()) }
-}
-
-/// An HTTPRoute or GRPCRoute `namespace/name` of this age.
-fn other(kind: &str, id: &str, age: u32, hosts: &[&str]) -> Value {
-    let mut object = route(id, age, json!({}));
-    object["apiVersion"] = json!("gateway.networking.k8s.io/v1");
-    object["kind"] = json!(kind);
-    object["spec"] = json!({ "hostnames": hosts });
-    object
-}
-
-fn http(id: &str, age: u32, hosts: &[&str]) -> Value {
-    other("HTTPRoute", id, age, hosts)
-}
-
-fn grpc(id: &str, age: u32, hosts: &[&str]) -> Value {
-    other("GRPCRoute", id, age, hosts)
-}
-
-/// `router host: who serves it` for each host.
-fn served(table: &RoutingTable) -> Vec<String> {
-    let mut served = Vec::new();
-    for router in &table.routers {
-        for host in router.hosts.iter() {
-            let routes = host.cleartext.iter().map(|route| route.id.object().to_string());
-            let who: Vec<_> = host.rules.iter().map(|site| site.owner.to_string()).chain(routes).collect();
-            served.push(format!("{} {}: {}", router.name, host.host, who.join(" ")));
-        }
-    }
-    served
-}
-
-/// What serves on router `default`.
-fn on_default(objects: impl IntoIterator<Item = Value>) -> Vec<String> {
-    let (table, _) = engine().apply(&resources(objects));
-    served(&table).iter().filter_map(|line| line.strip_prefix("default ")).map(str::to_owned).collect()
-}
-
-#[test]
-fn the_oldest_objects_kind_has_a_host_whole() {
-    let at = |age| route("shop/route", age, json!({ "host": "a.test" }));
-    let second = |age| route("shop/second", age, json!({ "host": "a.test", "path": "/p" }));
-    let (h, g) = ([http("red/h", 5, &["a.test"])], [grpc("blue/g", 6, &["a.test"])]);
-    let with = |more: Vec<Value>| on_default(h.iter().chain(&g).cloned().chain(more));
-    assert_eq!(with(vec![]), ["a.test: HTTPRoute red/h"]);
-    assert_eq!(with(vec![at(4)]), ["a.test: Route shop/route"]);
-    assert_eq!(with(vec![at(7)]), ["a.test: HTTPRoute red/h"]);
-    assert_eq!(with(vec![at(4), second(9)]), ["a.test: Route shop/second Route shop/route"], "whole: younger ones too");
-    assert_eq!(with(vec![at(7), second(9)]), ["a.test: HTTPRoute red/h"]);
-    assert_eq!(
-        on_default([http("red/h", 5, &["a.test"]), grpc("blue/g", 4, &["a.test"])]),
-        ["a.test: GRPCRoute blue/g"]
-    );
-    assert_eq!(
-        on_default([http("red/x", 5, &["a.test"]), route("red/x", 5, json!({ "host": "a.test" }))]),
-        ["a.test: Route red/x"]
-    );
-}
-
-#[test]
-fn an_exact_host_and_a_wildcard_are_two_hosts() {
-    let wild = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
-    let wildcard = |age| route("shop/wild", age, json!({ "host": "www.x.test", "wildcardPolicy": "Subdomain" }));
-    let with = |objects: Vec<Value>| on_default(objects.into_iter().chain([controller("default", wild.clone())]));
-    assert_eq!(
-        with(vec![wildcard(9), http("red/h", 5, &["a.x.test"])]),
-        ["a.x.test: HTTPRoute red/h", "*.x.test: Route shop/wild"]
-    );
-    assert_eq!(with(vec![wildcard(9), http("red/h", 5, &["*.x.test"])]), ["*.x.test: HTTPRoute red/h"]);
-    assert_eq!(with(vec![wildcard(2), http("red/h", 5, &["*.x.test"])]), ["*.x.test: Route shop/wild"]);
-    assert_eq!(
-        with(vec![wildcard(9), route("red/r", 1, json!({ "host": "a.x.test" })), http("red/h", 5, &["*.x.test"])]),
-        ["a.x.test: Route red/r", "*.x.test: HTTPRoute red/h"]
-    );
-}
-
-#[test]
-fn a_route_that_holds_a_host_with_a_bad_certificate_holds_it_between_kinds_too() {
-    let mut broken = route("shop/broken", 1, json!({ "host": "a.test" }));
-    broken["spec"]["tls"] = json!({ "termination": "edge", "externalCertificate": { "name": "gone" } });
-    assert_eq!(on_default([broken, http("red/h", 5, &["a.test"])]), Vec::<String>::new());
-}
-
-#[test]
-fn losers_say_so_and_tenants_are_told_no_foreign_namespace() {
-    let objects = [
-        http("red/h", 5, &["a.test", "b.test"]),
-        route("red/near", 6, json!({ "host": "a.test" })),
-        route("blue/far", 6, json!({ "host": "b.test" })),
-        route("blue/old", 1, json!({ "host": "c.test" })),
-        grpc("red/g", 7, &["a.test", "c.test"]),
-    ];
-    let (_, report) = engine().apply(&resources(objects));
-    let message = |id: &str| {
-        let (namespace, name) = id.split_once('/').unwrap();
-        let entry = &report.routes[&ObjectKey::new(namespace, name)].to_vec()[0];
-        format!("{}: {}", entry.conditions[0].reason, entry.conditions[0].message)
-    };
-    assert_eq!(message("red/near"), "HostAlreadyClaimed: HTTPRoute h already exposes a.test and is older");
-    assert_eq!(
-        message("blue/far"),
-        "HostAlreadyClaimed: an HTTPRoute in another namespace holds b.test and is older than far"
-    );
-    let conflicts: Vec<_> =
-        report.conflicts.entries().map(|(key, lost)| format!("{key} lost to {}", lost[0].winner)).collect();
-    assert_eq!(conflicts, ["blue/far lost to HTTPRoute red/h", "red/near lost to HTTPRoute red/h"]);
-    let told: Vec<_> = report
-        .others
-        .entries()
-        .map(|(object, told)| {
-            let winners: Vec<_> = told.rows[0].winners.iter().map(ToString::to_string).collect();
-            format!("{object}: {}", winners.join(", "))
-        })
-        .collect();
-    assert_eq!(told, ["HTTPRoute red/h: ", "GRPCRoute red/g: HTTPRoute red/h, Route blue/old"]);
-}
-
-#[test]
-fn routers_are_made_for_ports_and_go_with_their_last_host() {
-    let mut objects = resources([http("red/h", 5, &["a.test"])]);
-    let mut engine = engine();
-    let names = |table: &RoutingTable| -> Vec<_> {
-        table.routers.iter().map(|router| (router.name.to_string(), router.http_port, router.https_port)).collect()
-    };
-    let default = ("default".to_owned(), Some(80), Some(443));
-    let (table, _) = engine.apply(&objects);
-    assert_eq!(names(&table), [default.clone(), ("gateway-8080".to_owned(), Some(8080), None)]);
-    assert_eq!(table.routers[1].routes.len(), 1);
-    objects.http_routes.remove(&ObjectKey::new("red", "h"));
-    let (table, report) = engine.apply(&objects);
-    assert_eq!(names(&table), [default]);
-    assert!(table.routers[0].routes.is_empty() && report.others.is_empty());
-    assert!(engine.sites.is_empty(), "nothing is left to look after");
-}
-
-#[test]
-fn what_says_the_same_stays_the_same() {
-    let mut objects = resources([
-        http("red/h", 5, &["a.test", "b.test"]),
-        grpc("red/g", 6, &["c.test"]),
-        route("blue/r", 7, json!({ "host": "r.test" })),
-    ]);
-    let mut engine = engine();
-    let (before, report_before) = engine.apply(&objects);
-    // Another object is put in: everything is worked out anew. A Route whose endpoints change stays the same as well.
-    objects.insert(&good(http("red/new", 9, &["new.test"])));
-    objects.insert(&good(router_api::testing::slice("blue/web", &["10.0.0.1"], 80)));
-    let (after, report) = engine.apply(&objects);
-    let (before, after) = (&before.routers[0], &after.routers[0]);
-    let hosts: Vec<_> = after.hosts.changes_since(&before.hosts).map(|changed| changed.key.to_string()).collect();
-    assert_eq!(hosts, ["new.test"]);
-    let routes: Vec<_> = after.routes.changes_since(&before.routes).map(|changed| changed.key.to_string()).collect();
-    assert_eq!(routes, ["HTTPRoute:red/new:0"]);
-    let told = report.others.changes_since(&report_before.others).map(|changed| changed.key.to_string());
-    assert_eq!(told.collect::<Vec<_>>(), ["HTTPRoute red/new"]);
-
-    // New routers: the sites on them stay.
-    objects.insert(&good(controller("default", json!({ "domain": "new.domain" }))));
-    let (renewed, _) = engine.apply(&objects);
-    let hosts: Vec<_> = renewed.routers[0].hosts.changes_since(&after.hosts).map(|c| c.key.to_string()).collect();
-    assert_eq!(hosts, ["r.test"]);
-}
-
-#[test]
-fn a_route_takes_its_host_back_and_gives_it_up() {
-    let mut objects = resources([http("red/h", 5, &["a.test"])]);
-    let mut engine = engine();
-    let mut now = |objects: &Resources| {
-        let (table, _) = engine.apply(objects);
-        let router = &table.routers[0];
-        let routes: Vec<_> = router.routes.entries().map(|(id, _)| id.to_string()).collect();
-        (served(&table).into_iter().filter(|line| line.starts_with("default")).collect::<Vec<_>>().join(" "), routes)
-    };
-    let site = ("default a.test: HTTPRoute red/h".to_owned(), vec!["HTTPRoute:red/h:0".to_owned()]);
-    assert_eq!(now(&objects), site);
-    objects.insert(&good(route("blue/r", 1, json!({ "host": "a.test" }))));
-    assert_eq!(now(&objects), ("default a.test: Route blue/r".to_owned(), vec!["blue/r".to_owned()]));
-    objects.routes.remove(&ObjectKey::new("blue", "r"));
-    assert_eq!(now(&objects), site);
-}
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,8 @@
-//! What objects of other kinds than Route are told when their newest version is refused.
-
-use std::collections::BTreeMap;
+//! Statuses of objects of other kinds than Route whose newest version is rejected.
 
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
-use router_api::resources::{Objects, RejectedManifest, Resources};
+use router_api::resources::{RejectedManifest, Resources, Versions};
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -14,39 +12,67 @@ use crate::gateway::conditions;
 use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Adds what is to be said about refused versions to what objects are told.
-pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
+/// Objects whose versions differ and whose newest version is rejected now (true) or was before. Of all kinds that have
+/// conditions of their own API.
+pub fn changes(resources: &Resources, last: &Resources) -> Vec<(ObjectRef, bool)> {
+    let mut found = Vec::new();
     macro_rules! each {
         ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
             $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
-            $(each!(@$status of_kind(resources, Kind::$kind, &resources.$collection, told));)*
+            $(each!(@$status Kind::$kind, resources.$collection.changes_since(&last.$collection));)*
         };
-        (@conditions $tell:expr) => { $tell };
-        (@$other:ident $tell:expr) => {};
+        (@conditions $kind:expr, $changes:expr) => {
+            found.extend($changes.filter_map(|changed| {
+                let is_refused = changed.new.is_some_and(|versions| versions.rejected.is_some());
+                let was_refused = changed.old.is_some_and(|versions| versions.rejected.is_some());
+                let object = || ObjectRef { kind: $kind, key: changed.key.clone() };
+                (is_refused || was_refused).then(|| (object(), is_refused))
+            }))
+        };
+        (@$other:ident $kind:expr, $changes:expr) => {};
     }
     for_kinds!(each);
+    found
 }
 
-fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
-    for (key, versions) in objects.versions() {
-        let Some(refused) = &versions.rejected else { continue };
-        let object = ObjectRef { kind, key: key.clone() };
-        if versions.accepted.is_none() {
-            let manifest = refused.manifest.value();
-            if let Some(status) = refused_status(resources, kind, key, &manifest, refused) {
-                let condition = invalid_manifest(refused);
-                let row =
-                    ParentStatus { reason: condition.reason, message: condition.message, ..ParentStatus::default() };
-                told.insert(object, ObjectStatus { status, rows: vec![row] });
+/// The status of an object whose newest version is rejected. `of_api` is that of its last valid version.
+pub fn status(resources: &Resources, object: &ObjectRef, of_api: Option<ObjectStatus>) -> Option<ObjectStatus> {
+    macro_rules! of_kind {
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            match object.kind {
+                $(Kind::$kind => combined(resources, object, resources.$collection.versions_of(&object.key)?, of_api),)*
             }
-        } else if let Some(told) = told.get_mut(&object) {
-            add(&mut told.status, &last_good_serves(refused), generation(&refused.manifest.value()));
+        };
+    }
+    for_kinds!(of_kind)
+}
+
+fn combined<T>(
+    resources: &Resources,
+    object: &ObjectRef,
+    versions: &Versions<T>,
+    of_api: Option<ObjectStatus>,
+) -> Option<ObjectStatus> {
+    let Some(refused) = &versions.rejected else { return of_api };
+    let manifest = refused.manifest.value();
+    if versions.accepted.is_some() {
+        let mut status = of_api?;
+        add(&mut status.status, &last_good_serves(refused), generation(&manifest));
+        return Some(status);
+    }
+    match refused_status(resources, object.kind, &object.key, &manifest, refused) {
+        Some(status) => {
+            let condition = invalid_manifest(refused);
+            let row = ParentStatus { reason: condition.reason, message: condition.message, ..ParentStatus::default() };
+            Some(ObjectStatus { status, rows: vec![row] })
         }
+        None => of_api,
     }
 }
 
-/// The status of an object that has no good version; `None` where it is another controller's business, or there is no
-/// place to say it.
+/// The status of an object without a valid version; `None` if the object is another controller's, or its kind has no
+/// place for the message.
 fn refused_status(
     resources: &Resources,
     kind: Kind,
@@ -88,7 +114,7 @@ fn refused_status(
     }
 }
 
-/// Whether a `parentRefs[]` entry, as it was written, names a Gateway of ours.
+/// Whether a `parentRefs[]` entry, as written, names a Gateway of ours.
 fn is_ours(resources: &Resources, namespace: &str, parent: &Value) -> bool {
     let text = |name: &str| parent.get(name).and_then(Value::as_str);
     let (Some(name), "Gateway") = (text("name"), text("kind").unwrap_or("Gateway")) else { return false };
@@ -101,7 +127,7 @@ fn generation(manifest: &Value) -> i64 {
     manifest.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Adds a condition wherever the status has conditions of ours; a status of Contour's has words.
+/// Adds a condition to every list of our conditions; Contour's statuses have a description instead.
 fn add(status: &mut Value, condition: &Condition, generation: i64) {
     let Some(members) = status.as_object_mut() else { return };
     let written = conditions::condition(condition, generation);

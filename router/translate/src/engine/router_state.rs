@@ -1,4 +1,4 @@
-//! One router as the engine keeps it: its routes by group, and what was made of them.
+//! One router as the engine keeps it: its routes by group, and the decisions on them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,15 +6,17 @@ use std::sync::Arc;
 use router_api::openshift::ingress_controller::WildcardAdmission;
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::{RejectedManifest, Resources};
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouteId, RouterName};
-use router_model::object::{ObjectKey, Seniority};
+use router_model::object::{ObjectKey, ObjectRef, Seniority};
 use router_model::persistent::OrderedMap;
 use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
 use super::groups::{GroupEntry, has_routes, routes_of};
 use crate::engine::route_conditions::RouteConditions;
-use crate::engine::route_revision::RouteRevision;
+use crate::engine::route_revision::{RouteChanges, RouteRevision};
+use crate::engine::selection::Selection;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::{Admission, admit};
@@ -23,6 +25,7 @@ use crate::openshift::compile::Shadow;
 use crate::openshift::controllers::PlannedRouter;
 use crate::openshift::serve::resolve;
 use crate::status::condition::{Condition, invalid_manifest};
+use crate::status::host_conflict::HostOwner;
 use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
 use crate::status::report::Conflict;
 
@@ -36,45 +39,70 @@ pub struct RouterState {
     members: OrderedMap<GroupEntry, ()>,
     /// Selected wildcard routes by domain; empty unless the router admits them.
     wildcards: HashMap<String, usize>,
-    /// Whether a namespace is selected, for those of the routes that came; empty when all are.
-    namespaces: HashMap<Arc<str>, bool>,
-    /// What became of selected routes, but for those that are admitted and about which there is nothing more to say.
+    selection: Selection,
+    /// Conditions of selected routes, except those that are admitted without remarks.
     verdicts: HashMap<ObjectKey, Box<RouteConditions>>,
-    /// What objects of other kinds want here.
-    foreign: Arc<OtherApiClaims>,
-    /// By group, the hosts among these that a Route has, and which.
-    won: BTreeMap<Arc<str>, Vec<(HostMatch, ObjectKey)>>,
+    /// Claims of other APIs on hosts of this router.
+    foreign: OtherApiClaims,
+    /// The hosts of these that a Route has, by group.
+    won: BTreeMap<Arc<str>, Vec<HostMatch>>,
+    /// Whether it has seen no routes yet.
+    is_new: bool,
+}
+
+/// Decisions that differ.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// Changes of the table.
+    pub table: ChangedRoutes,
+    /// Hosts that other APIs claim and a Route has from now on, or no longer (`None`).
+    pub won: BTreeMap<HostMatch, Option<HostOwner>>,
 }
 
 impl RouterState {
     /// A router without routes.
     pub fn new(id: u32, router: PlannedRouter) -> Self {
-        let table = RouterTable {
-            name: router.name.clone(),
-            id,
-            domain: router.policy.domain.clone(),
-            http_port: Some(router.http_port),
-            https_port: Some(router.https_port),
-            default_certificate: router.default_certificate.clone(),
-            policy: Arc::clone(&router.served),
-            hosts: HostIndex::default(),
-            routes: Default::default(),
-        };
         RouterState {
             identity: Arc::new(RouterIdentity {
                 name: router.name.clone(),
                 canonical_hostname: router.canonical_hostname().into(),
                 admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
             }),
+            assembled: Assembled::new(empty_table(id, &router)),
+            selection: Selection::new(router.route_selector.clone(), router.namespace_selector.clone()),
             router,
-            assembled: Assembled::new(table),
             members: OrderedMap::default(),
             wildcards: HashMap::new(),
-            namespaces: HashMap::new(),
             verdicts: HashMap::new(),
-            foreign: Arc::default(),
+            foreign: OtherApiClaims::default(),
             won: BTreeMap::new(),
+            is_new: true,
         }
+    }
+
+    /// Changes the settings that no decision on a Route depends on. Returns false, and changes nothing, if other settings
+    /// differ, too.
+    pub fn configure(&mut self, id: u32, router: &PlannedRouter) -> bool {
+        let decisive = |router: &PlannedRouter| {
+            let PlannedRouter { name, policy, namespace_selector, route_selector, traffic, .. } = router;
+            (name.clone(), policy.clone(), namespace_selector.clone(), route_selector.clone(), *traffic)
+        };
+        if decisive(&self.router) != decisive(router) {
+            return false;
+        }
+        self.assembled.configure(empty_table(id, router));
+        self.router = router.clone();
+        true
+    }
+
+    /// Whether it has seen no routes yet.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The routes that it selects.
+    pub fn selected(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.members.entries().map(|(member, ())| &member.route.meta.key)
     }
 
     /// The router's name.
@@ -87,24 +115,22 @@ impl RouterState {
         self.assembled.table()
     }
 
-    /// Takes over into the table what [`RouterState::follow`] has decided, and what objects of other kinds serve.
+    /// Puts what [`RouterState::follow`] decided, and the host rules of other APIs, into the table.
     pub fn assemble(&mut self, changed: Option<ChangedRoutes>, rules: &HostRulesTable) {
         self.assembled.assemble(changed, rules);
     }
 
-    /// Hosts that objects of other kinds want and a Route has, with the Route.
-    pub fn won(&self) -> impl Iterator<Item = &(HostMatch, ObjectKey)> {
+    /// Hosts that other APIs claim and a Route has.
+    pub fn won(&self) -> impl Iterator<Item = &HostMatch> {
         self.won.values().flatten()
     }
 
-    /// Whether the router selects a route that it has met (docs/openshift.md#shards).
+    /// Whether the router selects a route that it has met.
     pub fn selects(&self, route: &Route) -> bool {
-        self.router.route_selector.matches(&route.meta.labels)
-            && (self.router.namespace_selector.is_empty()
-                || self.namespaces.get(&route.meta.key.namespace).copied().unwrap_or_default())
+        self.selection.selects(route)
     }
 
-    /// What a route is told that this router alone selects, where that is only that it is served.
+    /// The entries of a route that this router alone selects, if it is admitted without remarks.
     pub fn plain_ingress(&self, route: &Route) -> Option<Ingress> {
         let is_plain = route.wildcard_policy == WildcardPolicy::None && !self.verdicts.contains_key(&route.meta.key);
         is_plain.then(|| Ingress::admitted(self.served_host(route), self.identity.clone()))
@@ -120,17 +146,14 @@ impl RouterState {
         Some(self.identity.entry(&self.host_of(route), route.wildcard_policy, Arc::clone(conditions)))
     }
 
-    /// The status entry of a route that cannot be read; `None` if the router does not select it. Where its labels cannot
-    /// be read either, every router may be meant.
+    /// The status entry of a route without a valid version; `None` if the router does not select it.
     pub fn refused_entry(
         &self,
         key: &ObjectKey,
         refused: &RejectedManifest,
         resources: &Resources,
     ) -> Option<IngressEntry> {
-        let (routes, namespaces) = (&self.router.route_selector, &self.router.namespace_selector);
-        let is_selected = (routes.is_empty() || refused.labels().is_none_or(|labels| routes.matches(&labels)))
-            && (namespaces.is_empty() || namespaces.matches(&resources.namespace_labels(&key.namespace)));
+        let is_selected = self.selection.may_select(key, refused, resources);
         let conditions = || Arc::new([invalid_manifest(refused)]);
         is_selected.then(|| self.identity.entry(&refused.host(), refused.wildcard_policy(), conditions()))
     }
@@ -161,24 +184,17 @@ impl RouterState {
         }
     }
 
-    /// Takes over changed routes and what other kinds want, and decides every group anew that these are in. Adds the routes
-    /// whose verdict may have changed to `touched`. Returns what changes of the table; `None`: nothing.
+    /// Follows changed routes, namespaces and claims of other APIs, and decides anew every group that these affect. Adds
+    /// the routes whose status may differ to `touched`. `None` if there is nothing to decide.
     pub fn follow(
         &mut self,
-        changes: &[RouteRevision<'_>],
-        foreign: &Arc<OtherApiClaims>,
+        changes: RouteChanges<'_>,
+        foreign: OtherApiClaims,
         resources: &Resources,
         touched: &mut Vec<ObjectKey>,
-    ) -> Option<ChangedRoutes> {
-        self.meet_namespaces(changes, resources);
-        let selected: Vec<RouteRevision<'_>> = changes
-            .iter()
-            .map(|change| RouteRevision {
-                old: change.old.filter(|route| self.selects(route)),
-                new: change.new.filter(|route| self.selects(route)),
-            })
-            .filter(|change| change.old.is_some() || change.new.is_some())
-            .collect();
+    ) -> Option<Decided> {
+        self.is_new = false;
+        let selected = self.selection.follow(changes, resources, touched);
         let regrouped = self.count_wildcards(&selected);
         let (mut dirty, mut gone) = (Vec::new(), Vec::new());
         for old in selected.iter().filter_map(|change| change.old) {
@@ -193,52 +209,34 @@ impl RouterState {
         joining.sort_unstable();
         dirty.extend(joining.iter().map(|member| member.group.clone()));
         self.members.extend(joining.into_iter().map(|member| (member, ())));
-        let older = std::mem::replace(&mut self.foreign, Arc::clone(foreign));
-        if !Arc::ptr_eq(&older, foreign) {
-            let contested = foreign.changed_since(&older).filter_map(|host| self.group_of_host(host));
-            dirty.extend(contested.filter(|group| has_routes(&self.members, group)));
-        }
+        let older = std::mem::replace(&mut self.foreign, foreign);
+        let contested = self.foreign.changed_since(&older).filter_map(|host| self.group_of_host(host));
+        dirty.extend(contested.filter(|group| has_routes(&self.members, group)));
         dirty.sort_unstable();
         dirty.dedup();
         if dirty.is_empty() { None } else { Some(self.decide(dirty, gone, resources, touched)) }
     }
 
-    /// Looks at the namespaces of new routes. Namespaces do not change during the life of `self`.
-    fn meet_namespaces(&mut self, changes: &[RouteRevision<'_>], resources: &Resources) {
-        let selector = &self.router.namespace_selector;
-        if selector.is_empty() {
-            return;
-        }
-        for route in changes.iter().filter_map(|change| change.new) {
-            let namespace = &route.meta.key.namespace;
-            if !self.namespaces.contains_key(namespace) {
-                let is_selected = selector.matches(&resources.namespace_labels(namespace));
-                self.namespaces.insert(namespace.clone(), is_selected);
-            }
-        }
-    }
-
-    /// Counts selected wildcard routes; the domains that got their first or lost their last one.
+    /// Counts selected wildcard routes. Returns the domains that got their first or lost their last one.
     fn count_wildcards(&mut self, changes: &[RouteRevision<'_>]) -> BTreeSet<String> {
-        let mut regrouped = BTreeSet::new();
         if self.router.policy.wildcards != WildcardAdmission::WildcardsAllowed {
-            return regrouped;
+            return BTreeSet::new();
         }
-        let before: BTreeSet<String> = self.wildcards.keys().cloned().collect();
+        let mut had_some: BTreeMap<String, bool> = BTreeMap::new();
         for (route, step) in changes.iter().flat_map(|change| [(change.old, -1), (change.new, 1)]) {
             let Some(route) = route.filter(|route| route.wildcard_policy == WildcardPolicy::Subdomain) else {
                 continue;
             };
             let domain = domain_of(&self.host_of(route)).to_owned();
+            had_some.entry(domain.clone()).or_insert_with(|| self.wildcards.contains_key(&domain));
             let count = self.wildcards.entry(domain.clone()).or_default();
             *count = count.saturating_add_signed(step);
             if *count == 0 {
                 self.wildcards.remove(&domain);
             }
-            regrouped.insert(domain);
         }
-        regrouped.retain(|domain| before.contains(domain) != self.wildcards.contains_key(domain));
-        regrouped
+        let differs = |(domain, had_some): &(String, bool)| self.wildcards.contains_key(domain) != *had_some;
+        had_some.into_iter().filter(differs).map(|(domain, _)| domain).collect()
     }
 
     fn group_of(&self, route: &Route) -> Arc<str> {
@@ -247,7 +245,7 @@ impl RouterState {
         if self.wildcards.contains_key(domain) { format!("*.{domain}").into() } else { host }
     }
 
-    /// The group whose routes may want what objects of another kind want; `None` where no route can.
+    /// The group whose routes may ask for a host that another API claims; `None` if no route can.
     fn group_of_host(&self, host: &HostMatch) -> Option<Arc<str>> {
         let grouped = |domain: &str| self.wildcards.contains_key(domain).then(|| format!("*.{domain}").into());
         match host {
@@ -288,27 +286,32 @@ impl RouterState {
         }
     }
 
-    /// Decides groups anew. What they have had leaves the table, and so do the routes that are `gone`.
+    /// Decides groups anew. Their previous hosts leave the table, and so do the routes that are `gone`.
     fn decide(
         &mut self,
         dirty: Vec<Arc<str>>,
         gone: Vec<RouteId>,
         resources: &Resources,
         touched: &mut Vec<ObjectKey>,
-    ) -> ChangedRoutes {
+    ) -> Decided {
         let mut changed = ChangedRoutes { gone, ..ChangedRoutes::default() };
+        let mut won = BTreeMap::new();
         if !self.table().routes.is_empty() {
             let deciding = dirty.iter().flat_map(|group| routes_of(&self.members, group));
             changed.gone.extend(deciding.map(|route| route.meta.key.route_id()));
         }
         for group in dirty {
             let members = routes_of(&self.members, &group);
-            let Admission { decisions, won } = admit(&self.router.policy, &members, &resources.secrets, &self.foreign);
-            if won.is_empty() {
-                self.won.remove(&group);
-            } else {
-                self.won.insert(group, won);
+            let admission = admit(&self.router.policy, &members, &resources.secrets, &self.foreign);
+            let Admission { decisions, won: won_now } = admission;
+            for host in self.won.remove(&group).into_iter().flatten() {
+                // Another group may have it by now.
+                won.entry(host).or_insert(None);
             }
+            if !won_now.is_empty() {
+                self.won.insert(group, won_now.iter().map(|(host, _)| host.clone()).collect());
+            }
+            won.extend(won_now.into_iter().map(|(host, route)| (host, Some(owner(&route, resources)))));
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
             let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic))).collect();
             let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
@@ -336,8 +339,29 @@ impl RouterState {
             changed.hosts.extend(virtual_hosts);
             changed.routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
         }
-        changed
+        Decided { table: changed, won }
     }
+}
+
+/// The table of a router that serves nothing.
+fn empty_table(id: u32, router: &PlannedRouter) -> RouterTable {
+    RouterTable {
+        name: router.name.clone(),
+        id,
+        domain: router.policy.domain.clone(),
+        http_port: Some(router.http_port),
+        https_port: Some(router.https_port),
+        default_certificate: router.default_certificate.clone(),
+        policy: Arc::clone(&router.served),
+        hosts: HostIndex::default(),
+        routes: OrderedMap::default(),
+    }
+}
+
+/// A Route as the owner of a host.
+fn owner(route: &ObjectKey, resources: &Resources) -> HostOwner {
+    let created = resources.routes.get(route).map(|route| route.meta.created).unwrap_or_default();
+    HostOwner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created }
 }
 
 /// The domain whose wildcard covers a host; empty for a single label.

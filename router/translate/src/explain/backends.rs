@@ -38,7 +38,7 @@ fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &WeightedService) 
 fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &WeightedService) -> Option<String> {
     if let Some(status) = service.failure() {
         let faults =
-            facts.report.others.get(&route.id.object()).map(|status| faults(&status.status)).unwrap_or_default();
+            facts.report.others.get(&route.id.object()).map(|status| faults(&status.status())).unwrap_or_default();
         let key = key(route, service).to_string();
         let why = faults.into_iter().find(|fault| fault.contains(&key));
         let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());

@@ -127,7 +127,7 @@ fn explain_served(
             let fault = facts.report.others.get(&who).and_then(|status| {
                 let in_row = || status.rows.iter().find(|row| !row.admitted || row.reason == PARTLY);
                 let of_row = || in_row().map(|row| format!("{}: {}", row.reason, row.message));
-                faults(&status.status).into_iter().next().or_else(of_row)
+                faults(&status.status()).into_iter().next().or_else(of_row)
             });
             out.fix = Some(match fault {
                 Some(fault) => format!("{who} says {fault}"),

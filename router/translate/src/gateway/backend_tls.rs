@@ -34,11 +34,12 @@ type TargetName<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
 
 /// All policies, resolved.
 #[derive(Debug)]
-pub struct BackendTlsPolicies<'r> {
-    resources: &'r Resources,
+pub struct BackendTlsPolicies {
+    /// The oldest first.
+    policies: Vec<Arc<BackendTlsPolicy>>,
     /// The policy in force for each target.
-    winners: HashMap<PolicyTarget, &'r BackendTlsPolicy>,
-    resolved: HashMap<&'r ObjectKey, Resolved>,
+    winners: HashMap<PolicyTarget, Arc<BackendTlsPolicy>>,
+    resolved: HashMap<ObjectKey, Resolved>,
 }
 
 /// The result of resolving one policy.
@@ -49,38 +50,44 @@ struct Resolved {
     references: Condition,
 }
 
-impl<'r> BackendTlsPolicies<'r> {
+impl BackendTlsPolicies {
+    /// All policies, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<BackendTlsPolicy>> {
+        self.policies.iter()
+    }
+
     /// Resolves the policies among these objects.
-    pub fn new(resources: &'r Resources) -> Self {
-        let mut policies: Vec<&'r BackendTlsPolicy> =
-            resources.backend_tls_policies.iter().map(AsRef::as_ref).collect();
+    pub fn new(resources: &Resources) -> Self {
+        let mut policies: Vec<_> = resources.backend_tls_policies.iter().cloned().collect();
         policies.sort_by(|one, other| seniority(&one.meta, &other.meta));
         let mut winners = HashMap::new();
         for policy in &policies {
             for (service, port) in targets(policy) {
-                winners.entry((service, port.cloned())).or_insert(*policy);
+                winners.entry((service, port.cloned())).or_insert_with(|| Arc::clone(policy));
             }
         }
-        let resolved = policies.iter().map(|policy| (&policy.meta.key, resolve(policy, resources))).collect();
-        BackendTlsPolicies { resources, winners, resolved }
+        let resolved = policies.iter().map(|policy| (policy.meta.key.clone(), resolve(policy, resources))).collect();
+        BackendTlsPolicies { policies, winners, resolved }
     }
 
     /// TLS settings for the endpoints of a Service's port; `None` if no policy targets it.
     ///
     /// # Errors
     /// The policy in force is invalid, and why; nothing may be sent to these endpoints.
-    pub fn of(&self, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
-        let ports = self.resources.services.get(service).map(|service| &service.ports);
+    pub fn of(&self, resources: &Resources, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
+        let ports = resources.services.get(service).map(|service| &service.ports);
         let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
         let of_port = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
         let policy = of_port.or_else(|| self.winners.get(&(service.clone(), None)))?;
         self.resolved.get(&policy.meta.key).map(|resolved| resolved.tls.clone())
     }
 
-    /// Statuses of policies, with one ancestor for each Gateway that reaches a targeted Service. A policy without such
+    /// Statuses of the wanted policies, with one ancestor for each Gateway that reaches a targeted Service. A policy without such
     /// a Gateway gets no status.
     pub fn statuses(
         &self,
+        resources: &Resources,
+        is_wanted: &dyn Fn(&ObjectKey) -> bool,
         gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>,
     ) -> BTreeMap<ObjectRef, ObjectStatus> {
         let status = |policy: &Arc<BackendTlsPolicy>| {
@@ -92,13 +99,14 @@ impl<'r> BackendTlsPolicies<'r> {
             }
             let resolved = self.resolved.get(&policy.meta.key).filter(|_| !ancestors.is_empty())?;
             let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
-            Some((object, self.status_of(policy, resolved, &ancestors)))
+            Some((object, self.status_of(resources, policy, resolved, &ancestors)))
         };
-        self.resources.backend_tls_policies.iter().filter_map(status).collect()
+        self.policies.iter().filter(|policy| is_wanted(&policy.meta.key)).filter_map(status).collect()
     }
 
     fn status_of(
         &self,
+        resources: &Resources,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
         ancestors: &BTreeMap<ObjectKey, Vec<TargetName<'_>>>,
@@ -106,7 +114,7 @@ impl<'r> BackendTlsPolicies<'r> {
         let mut status = ObjectStatus::default();
         let mut entries: Vec<Value> = Vec::new();
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
-            let (accepted, winners) = self.accepted(policy, resolved, targets);
+            let (accepted, winners) = self.accepted(resources, policy, resolved, targets);
             let conditions = conditions([&accepted, &resolved.references], policy.meta.generation);
             entries.push(json!({
                 "ancestorRef": {
@@ -134,6 +142,7 @@ impl<'r> BackendTlsPolicies<'r> {
     /// Condition `Accepted` for these targets of a policy, and the policies in force for the targets that it lost.
     fn accepted(
         &self,
+        resources: &Resources,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
         targets: &[TargetName<'_>],
@@ -143,7 +152,7 @@ impl<'r> BackendTlsPolicies<'r> {
         for &(name, section) in targets {
             let service = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
             let text = section.map_or_else(|| name.to_string(), |port| format!("{name}#{port}"));
-            match (self.resources.services.get(&service), section) {
+            match (resources.services.get(&service), section) {
                 (None, _) => {
                     missing.push(format!("there is no Service {name}"));
                     continue;
@@ -186,6 +195,11 @@ impl<'r> BackendTlsPolicies<'r> {
 fn targets_of(policy: &BackendTlsPolicy) -> impl Iterator<Item = (&ObjectReference, &Option<Arc<str>>)> {
     let is_service = |object: &ObjectReference| object.group.is_empty() && &*object.kind == Kind::Service.name();
     policy.targets.iter().filter(move |(object, _)| is_service(object)).map(|(object, section)| (object, section))
+}
+
+/// The Services that a policy targets.
+pub fn services(policy: &BackendTlsPolicy) -> impl Iterator<Item = ObjectKey> {
+    targets(policy).map(|(service, _)| service)
 }
 
 fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectKey, Option<&Arc<str>>)> {

@@ -1,24 +1,25 @@
 //! Attaches routes to listeners, and gives each route its condition `Accepted` for each parent.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
+use router_api::gateway_api::types::{FromNamespaces, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{Meta, ObjectKey};
 use router_table::host_pattern::{HostPattern, PatternSet};
 
 use crate::gateway::gateway_state::GatewayState;
+use crate::gateway::inclusion::edges::gateway_of;
 use crate::gateway::listeners::evaluated::Placed;
 use crate::status::condition::Condition;
 
 /// A route and those of its `parentRefs` that name a Gateway of ours.
 #[derive(Debug)]
-pub struct AttachedRoute<'r> {
+pub struct AttachedRoute {
     /// The route.
-    pub route: &'r Arc<GatewayRoute>,
+    pub route: Arc<GatewayRoute>,
     /// In the order of `parentRefs`.
     pub parents: Vec<GatewayParent>,
 }
@@ -53,13 +54,12 @@ pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
 
 /// Attaches all routes to listeners, the oldest first. If an HTTPRoute and a GRPCRoute have overlapping hosts on one
 /// listener, the older one is accepted.
-pub fn attach<'r>(
-    resources: &'r Resources,
-    gateways: &[GatewayState<'r>],
+pub fn attach(
+    resources: &Resources,
+    gateways: &[GatewayState],
+    by_key: &BTreeMap<ObjectKey, usize>,
     refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
-) -> Vec<AttachedRoute<'r>> {
-    let by_key: HashMap<&ObjectKey, usize> =
-        gateways.iter().enumerate().map(|(i, state)| (&state.gateway.meta.key, i)).collect();
+) -> Vec<AttachedRoute> {
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
     routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
@@ -83,18 +83,10 @@ pub fn attach<'r>(
             parents.push(GatewayParent { index, gateway, accepted, attachments });
         }
         if !parents.is_empty() {
-            attached.push(AttachedRoute { route, parents });
+            attached.push(AttachedRoute { route: Arc::clone(route), parents });
         }
     }
     attached
-}
-
-/// The Gateway that a parent reference names, if it names one.
-fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
-    let object = &parent.object;
-    let is_gateway = *object.group == *GROUP && *object.kind == *Kind::Gateway.name();
-    let namespace = object.namespace.as_ref().unwrap_or(&route.meta.key.namespace);
-    is_gateway.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
 }
 
 /// The listeners of a Gateway that the route attaches to.
@@ -104,12 +96,12 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
 fn attachments(
     route: &GatewayRoute,
     parent: &ParentRef,
-    state: &GatewayState<'_>,
+    state: &GatewayState,
     resources: &Resources,
 ) -> Result<Vec<Attachment>, Condition> {
     let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
-    let is_named = |placed: &&(usize, &Placed<'_>)| {
-        let listener = placed.1.listener;
+    let is_named = |placed: &&(usize, &Placed)| {
+        let listener = &placed.1.listener;
         parent.section.as_ref().is_none_or(|section| *section == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
     };
@@ -118,7 +110,7 @@ fn attachments(
         let message = format!("Gateway {} has no listener {}", state.gateway.meta.key, listener_words(parent));
         return refused("NoMatchingParent", message);
     }
-    let carries = |placed: &Placed<'_>| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
+    let carries = |placed: &Placed| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
     if route.kind == Kind::TlsRoute && !named.iter().any(|(_, placed)| carries(placed)) {
         let message = "a TLSRoute needs a listener of protocol TLS; name one in parentRefs".to_owned();
         return refused("UnsupportedValue", message);
@@ -172,7 +164,7 @@ fn listener_words(parent: &ParentRef) -> String {
 }
 
 /// Whether `allowedRoutes.namespaces` of the listener admits the route.
-fn allows(placed: &Placed<'_>, route: &GatewayRoute, state: &GatewayState<'_>, resources: &Resources) -> bool {
+fn allows(placed: &Placed, route: &GatewayRoute, state: &GatewayState, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
         FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
@@ -207,7 +199,7 @@ impl HostnameConflicts {
         &mut self,
         route: &GatewayRoute,
         gateway: usize,
-        state: &GatewayState<'_>,
+        state: &GatewayState,
         attachments: Vec<Attachment>,
     ) -> Result<(Vec<Attachment>, String), Condition> {
         let (own, other, rival) = match route.kind {

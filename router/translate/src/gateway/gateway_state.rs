@@ -10,16 +10,16 @@ use crate::status::condition::Condition;
 
 /// A Gateway of ours with its listeners.
 #[derive(Debug)]
-pub struct GatewayState<'r> {
+pub struct GatewayState {
     /// The Gateway.
-    pub gateway: &'r Arc<Gateway>,
+    pub gateway: Arc<Gateway>,
     /// Condition `Accepted` if the Gateway is rejected as a whole.
     pub refusal: Option<Condition>,
     /// In the order of `spec.listeners`.
-    pub listeners: Vec<Placed<'r>>,
+    pub listeners: Vec<Placed>,
 }
 
-impl GatewayState<'_> {
+impl GatewayState {
     /// Name of a listener in messages: `Gateway shop/public#web`.
     pub fn parent(&self, listener: &str) -> String {
         format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)

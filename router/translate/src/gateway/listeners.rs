@@ -25,10 +25,10 @@ use crate::translator::Inputs;
 pub fn place<'r>(
     gateway: &'r Gateway,
     is_refused: bool,
-    inputs: &Inputs<'r>,
+    inputs: &Inputs<'_>,
     grants: &Grants,
     ports: &mut Ports<'r>,
-) -> Vec<Placed<'r>> {
+) -> Vec<Placed> {
     let conflicts = conflicts(&gateway.listeners);
     let mut placed: Vec<_> = gateway
         .listeners
@@ -47,7 +47,7 @@ pub fn place<'r>(
         .collect();
     for placed in placed.iter_mut().filter(|placed| placed.accepted.holds && !is_refused) {
         let Some(protocol) = placed.protocol else { continue };
-        match ports.take(gateway, placed.listener, protocol.side()) {
+        match ports.take(gateway, &placed.listener, protocol.side()) {
             Ok(router) => {
                 placed.tls_fault = ports.tls_fault(&router).filter(|_| protocol.terminates());
                 placed.router = Some(router);
@@ -60,7 +60,7 @@ pub fn place<'r>(
 }
 
 /// Evaluates a listener independently of the others.
-fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, grants: &Grants) -> Placed<'r> {
+fn alone(gateway: &Gateway, listener: &Listener, inputs: &Inputs<'_>, grants: &Grants) -> Placed {
     let protocol = GatewayProtocol::of(listener);
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
@@ -78,7 +78,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, 
     };
     let kinds = kinds(listener, protocol, &mut faults);
     Placed {
-        listener,
+        listener: listener.clone(),
         protocol,
         router: None,
         kinds,

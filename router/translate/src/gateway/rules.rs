@@ -2,7 +2,7 @@
 
 mod references;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -30,31 +30,72 @@ const NO_CHILD: u16 = 404;
 /// Routes and their rules, from the root down.
 type RulePath = Vec<(ObjectRef, usize)>;
 
-/// The resolved routes of one router; each effective rule is resolved once, whatever serves it.
+/// A way to a route, without the rule at its end, with the outcome of that route's rules.
+type WayOutcomes = (RulePath, BTreeMap<usize, RuleOutcome>);
+
+/// The resolved routes of one router; each effective rule is resolved once, whatever serves it. Connections of a TLSRoute
+/// have a route for each host, numbered in the order of hosts.
 pub struct Routes<'a, 'r> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
     /// Keyed by outcome as well: a slot may be empty under one listener and not under another.
-    known: HashMap<(RulePath, RuleOutcome), Arc<ResolvedRoute>>,
-    /// Ways to a route that were seen, without the rule at their end.
-    ways: HashMap<ObjectRef, Vec<(RulePath, RuleOutcome)>>,
+    known: HashMap<(RulePath, RuleOutcome), RuleRoute>,
+    /// In the order of the rules. A way is repeated for a rule with a further outcome.
+    ways: HashMap<ObjectRef, Vec<WayOutcomes>>,
     connections: HashMap<ObjectRef, u32>,
+    /// Routes of listeners without TLSRoutes.
+    closing: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
+}
+
+/// The resolved route of an effective rule.
+struct RuleRoute {
+    /// The least of the rule's hosts on the router.
+    host: HostPattern,
+    /// `None` until it is needed.
+    route: Option<Arc<ResolvedRoute>>,
 }
 
 impl<'a, 'r> Routes<'a, 'r> {
-    /// Starts empty.
-    pub fn new(resolver: &'a Resolver<'r>, router: &'a RouterPorts) -> Self {
+    /// Numbers these rules, which are all that the router has of their routes. So the ids of a route's parts depend on
+    /// that route, and on what it is included by, alone.
+    pub fn new<'e>(
+        resolver: &'a Resolver<'r>,
+        router: &'a RouterPorts,
+        rules: impl Iterator<Item = &'e EffectiveRule>,
+    ) -> Self {
         let (known, ways, connections) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Routes { resolver, router, known, ways, connections }
+        let mut routes = Routes { resolver, router, known, ways, connections, closing: HashMap::new() };
+        rules.for_each(|rule| routes.number(rule));
+        routes
     }
 
-    /// The resolved route for a rule's requests. `host` names it when it is created.
-    pub fn http(&mut self, rule: &EffectiveRule, host: &HostPattern) -> Arc<ResolvedRoute> {
-        let way: RulePath = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
-        let key = (way, rule.outcome);
-        if let Some(route) = self.known.get(&key) {
+    fn number(&mut self, rule: &EffectiveRule) {
+        let (Some((leaf, _)), Some(least)) = (rule.levels.split_last(), rule.hosts().iter().min()) else { return };
+        let way = way(rule);
+        let above = way.get(..way.len().saturating_sub(1)).unwrap_or_default();
+        let ways = self.ways.entry(leaf.object()).or_default();
+        let is_way = |(known, outcomes): &&mut WayOutcomes| {
+            known == above && outcomes.get(&leaf.rule).is_none_or(|known| *known == rule.outcome)
+        };
+        match ways.iter_mut().find(is_way) {
+            Some((_, outcomes)) => drop(outcomes.insert(leaf.rule, rule.outcome)),
+            None => ways.push((above.to_vec(), BTreeMap::from([(leaf.rule, rule.outcome)]))),
+        }
+        let known = self.known.entry((way, rule.outcome));
+        let known = known.or_insert_with(|| RuleRoute { host: least.clone(), route: None });
+        if *least < known.host {
+            known.host = least.clone();
+        }
+    }
+
+    /// The resolved route for a rule's requests.
+    pub fn http(&mut self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
+        let key = (way(rule), rule.outcome);
+        let known = self.known.get(&key);
+        if let Some(route) = known.and_then(|known| known.route.as_ref()) {
             return Arc::clone(route);
         }
+        let host = known.map_or(HostPattern::Any, |known| known.host.clone());
         let (object, part) = self.part(rule, &key.0);
         let (cluster, policy) = self.policy(rule);
         let traffic = &self.router.traffic;
@@ -74,7 +115,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             rule: Some(Box::new(policy)),
             derived: Derived::default(),
         });
-        self.known.insert(key, Arc::clone(&route));
+        self.known.insert(key, RuleRoute { host, route: Some(Arc::clone(&route)) });
         route
     }
 
@@ -86,20 +127,27 @@ impl<'a, 'r> Routes<'a, 'r> {
             _ => Cluster::default(),
         };
         let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
-        self.connection(object, host, cluster)
-    }
-
-    /// A route without endpoints, for a host that a listener has and no route: its connections are closed.
-    pub fn no_tcp(&mut self, gateway: ObjectRef, host: &HostPattern) -> Arc<ResolvedRoute> {
-        self.connection(gateway, host, Cluster::default())
-    }
-
-    fn connection(&mut self, object: ObjectRef, host: &HostPattern, cluster: Cluster) -> Arc<ResolvedRoute> {
         let next = self.connections.entry(object.clone()).or_default();
         let part = std::mem::replace(next, next.saturating_add(1));
+        self.connection(id(&object, part), host, cluster)
+    }
+
+    /// A route without endpoints, for all hosts that a listener has and no route: their connections are closed.
+    pub fn no_tcp(&mut self, gateway: &ObjectRef, listener: usize, hostname: &HostPattern) -> Arc<ResolvedRoute> {
+        let key = (gateway.clone(), listener);
+        if let Some(known) = self.closing.get(&key) {
+            return Arc::clone(known);
+        }
+        let part = u32::try_from(listener).unwrap_or(u32::MAX);
+        let route = self.connection(id(gateway, part), hostname, Cluster::default());
+        self.closing.insert(key, Arc::clone(&route));
+        route
+    }
+
+    fn connection(&self, id: RouteId, host: &HostPattern, cluster: Cluster) -> Arc<ResolvedRoute> {
         let traffic = &self.router.traffic;
         Arc::new(ResolvedRoute {
-            id: id(&object, part),
+            id,
             host: host.to_match(),
             kind: RouteKind::Passthrough { redirect: false },
             cluster,
@@ -116,16 +164,13 @@ impl<'a, 'r> Routes<'a, 'r> {
         })
     }
 
-    /// Numbers a rule: its position in the route, offset for each further way to that route.
-    fn part(&mut self, rule: &EffectiveRule, way: &[(ObjectRef, usize)]) -> (ObjectRef, u32) {
+    /// The number of a rule: its position in the route, offset for each further way to that route.
+    fn part(&self, rule: &EffectiveRule, way: &[(ObjectRef, usize)]) -> (ObjectRef, u32) {
         let Some((leaf, above)) = rule.levels.split_last() else { return (unknown(Kind::HttpRoute), 0) };
         let above = way.get(..above.len()).unwrap_or_default();
-        let ways = self.ways.entry(leaf.object()).or_default();
-        let known = ways.iter().position(|(way, outcome)| way == above && *outcome == rule.outcome);
-        let nth = known.unwrap_or_else(|| {
-            ways.push((above.to_vec(), rule.outcome));
-            ways.len() - 1
-        });
+        let ways = self.ways.get(&leaf.object()).map_or(&[][..], Vec::as_slice);
+        let is_way = |(way, outcomes): &WayOutcomes| way == above && outcomes.get(&leaf.rule) == Some(&rule.outcome);
+        let nth = ways.iter().position(is_way).unwrap_or_default();
         let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
         (leaf.object(), u32::try_from(part).unwrap_or(u32::MAX))
     }
@@ -244,6 +289,10 @@ impl Level {
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.route.kind, key: self.route.meta.key.clone() }
     }
+}
+
+fn way(rule: &EffectiveRule) -> RulePath {
+    rule.levels.iter().map(|level| (level.object(), level.rule)).collect()
 }
 
 fn id(object: &ObjectRef, part: u32) -> RouteId {

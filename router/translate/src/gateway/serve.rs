@@ -16,8 +16,8 @@ use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::ResolvedRoute;
 
-use super::domains::DomainPatterns;
 use super::rules::{Resolver, Routes};
+use crate::gateway::base::{Base, ListenerAt, Scope};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RootRoute};
@@ -27,22 +27,16 @@ use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
 
 /// All virtual hosts of Gateways.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GatewayHosts {
     /// By router and host.
     pub built: BTreeMap<(RouterName, HostMatch), Built>,
     /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// Listeners by router, port and hostname.
-    listeners: HashMap<(RouterName, PortKind), HashMap<HostPattern, ListenerAt>>,
+    base: Arc<Base>,
     /// The oldest route that claims a host, and its listener, by router, port and host.
     claims: HashMap<(RouterName, PortKind), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
-    /// Ages of all Gateways, by index.
-    ages: Vec<OwnedAge>,
 }
-
-/// A listener: index of its Gateway, and index in that Gateway.
-pub type ListenerAt = (usize, usize);
 
 /// A virtual host, as Gateways define it.
 #[derive(Debug)]
@@ -67,49 +61,63 @@ pub struct AttachedRules<'m> {
 }
 
 impl GatewayHosts {
-    /// Builds the virtual hosts of these routers.
+    /// Builds the virtual hosts of all routers, or those in `scope` alone. `attached_rules` must have all rules of every
+    /// pattern that covers a host of the scope.
     pub fn new(
-        gateways: &[GatewayState<'_>],
+        base: &Arc<Base>,
         attached_rules: &[AttachedRules<'_>],
-        routers: &[RouterPorts],
         resolver: &Resolver<'_>,
-        domains: &DomainPatterns,
+        scope: Option<&Scope>,
     ) -> GatewayHosts {
-        let ages = gateways.iter().map(|state| OwnedAge::of(&state.gateway.meta)).collect();
-        let mut hosts = GatewayHosts { ages, ..GatewayHosts::default() };
+        let (built, notes, claims) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
+        let mut hosts = GatewayHosts { built, notes, base: Arc::clone(base), claims };
+        let mut by_router: HashMap<&RouterName, BTreeMap<ListenerAt, Vec<AttachedRules<'_>>>> = HashMap::new();
         for one in attached_rules {
-            hosts.claim(gateways, one);
+            let Some(router) = base.listener(one.at).and_then(|placed| placed.router.as_ref()) else { continue };
+            hosts.claim(one);
+            by_router.entry(router).or_default().entry(one.at).or_default().push(*one);
         }
-        for (i, state) in gateways.iter().enumerate() {
-            for (j, placed) in state.listeners.iter().enumerate() {
-                let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
-                let of_port = hosts.listeners.entry((router.clone(), protocol.side())).or_default();
-                of_port.insert(placed.listener.hostname.clone(), (i, j));
+        for (i, router) in base.routers.iter().enumerate() {
+            let wanted: Option<BTreeSet<&HostPattern>> =
+                scope.map(|scope| scope.iter().filter(|(place, _)| *place == i).map(|(_, host)| host).collect());
+            if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+                continue;
             }
-        }
-        let mut by_listener: HashMap<ListenerAt, Vec<AttachedRules<'_>>> = HashMap::new();
-        for one in attached_rules {
-            by_listener.entry(one.at).or_default().push(*one);
-        }
-        for router in routers {
-            let all = gateways.iter().enumerate().flat_map(|(i, state)| {
-                state.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), state, placed))
-            });
-            let servings: BTreeMap<ListenerAt, Serving<'_>> = all
-                .filter(|(.., placed)| placed.router.as_ref() == Some(&router.name))
-                .filter_map(|(at, state, placed)| {
-                    let attached_rules = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
-                    Some((at, Serving::new(state, placed, attached_rules, router)?))
+            let mut attached = by_router.remove(&router.name).unwrap_or_default();
+            let of_router = attached_rules
+                .iter()
+                .filter(|one| base.listener(one.at).is_some_and(|placed| placed.router.as_ref() == Some(&router.name)));
+            let mut routes = Routes::new(resolver, router, of_router.flat_map(|one| one.rules));
+            let listeners: Vec<ListenerAt> = match &wanted {
+                None => {
+                    let all = base.listeners().filter(|(.., placed)| placed.router.as_ref() == Some(&router.name));
+                    all.map(|(at, ..)| at).collect()
+                }
+                Some(wanted) => {
+                    let hostnames: BTreeSet<HostPattern> = wanted.iter().flat_map(|host| host.and_wider()).collect();
+                    let of_side =
+                        |side| hostnames.iter().filter_map(move |name| base.with_hostname(&router.name, side, name));
+                    of_side(PortKind::Cleartext).chain(of_side(PortKind::Tls)).collect()
+                }
+            };
+            for at in listeners {
+                attached.entry(at).or_default();
+            }
+            let servings: BTreeMap<ListenerAt, Serving<'_>> = attached
+                .iter()
+                .filter_map(|(at, rules)| {
+                    let state = base.gateways.get(at.0)?;
+                    Some((*at, Serving::new(*at, state, state.listeners.get(at.1)?, rules, router)?))
                 })
                 .collect();
-            hosts.build(router, servings, &mut Routes::new(resolver, router), domains);
+            hosts.build(router, servings, &mut routes, wanted.as_ref());
         }
         hosts
     }
 
     /// Records the hosts that a route claims on its listener.
-    fn claim(&mut self, gateways: &[GatewayState<'_>], one: &AttachedRules<'_>) {
-        let placed = gateways.get(one.at.0).and_then(|state| state.listeners.get(one.at.1));
+    fn claim(&mut self, one: &AttachedRules<'_>) {
+        let placed = self.base.listener(one.at);
         let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
             return;
         };
@@ -133,11 +141,10 @@ impl GatewayHosts {
     /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
     /// created.
     pub fn closest(&self, router: &RouterName, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
-        let port = (router.clone(), side);
-        let of_port = self.listeners.get(&port)?;
-        let closest = host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()?;
-        let claim = self.claims.get(&port).and_then(|claims| claims.get(host));
-        let is_older = |age: &OwnedAge| self.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
+        let wider = host.and_wider();
+        let closest = wider.iter().find_map(|hostname| self.base.with_hostname(router, side, hostname))?;
+        let claim = self.claims.get(&(router.clone(), side)).and_then(|claims| claims.get(host));
+        let is_older = |age: &OwnedAge| self.base.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
         let older = claim.filter(|(age, at)| at.0 != closest.0 && is_older(age));
         Some(older.map_or(closest, |(_, at)| *at))
     }
@@ -147,8 +154,9 @@ impl GatewayHosts {
         router: &RouterPorts,
         mut servings: BTreeMap<ListenerAt, Serving<'_>>,
         routes: &mut Routes<'_, '_>,
-        domains: &DomainPatterns,
+        wanted: Option<&BTreeSet<&HostPattern>>,
     ) {
+        let base = Arc::clone(&self.base);
         // A listener does not serve a route's host that another listener serves.
         let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
             self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
@@ -157,8 +165,9 @@ impl GatewayHosts {
             .iter()
             .flat_map(|(at, serving)| {
                 let own = serving.claimants.keys().filter(|host| is_served(at, serving, host));
-                own.flat_map(|host| domains.narrowed(host))
+                own.flat_map(|host| base.domains.narrowed(host))
             })
+            .filter(|host| wanted.is_none_or(|wanted| wanted.contains(host)))
             .collect();
         for host in claimed_hosts {
             let sides: Vec<_> = [PortKind::Cleartext, PortKind::Tls]
@@ -207,9 +216,11 @@ impl GatewayHosts {
 
 /// One listener with its attached rules.
 struct Serving<'m> {
+    at: ListenerAt,
     /// E.g. `Gateway shop/public#web`.
     name: Arc<str>,
     gateway: ObjectRef,
+    hostname: &'m HostPattern,
     protocol: GatewayProtocol,
     certificates: &'m [Certificate],
     path_form: PathForm,
@@ -223,8 +234,9 @@ struct Serving<'m> {
 
 impl<'m> Serving<'m> {
     fn new(
-        state: &'m GatewayState<'_>,
-        placed: &'m Placed<'_>,
+        at: ListenerAt,
+        state: &'m GatewayState,
+        placed: &'m Placed,
         attached_rules: &[AttachedRules<'m>],
         router: &RouterPorts,
     ) -> Option<Self> {
@@ -246,6 +258,8 @@ impl<'m> Serving<'m> {
             }
         }
         Some(Serving {
+            at,
+            hostname: &placed.listener.hostname,
             name: state.parent(&placed.listener.name).into(),
             gateway: ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() },
             protocol: placed.protocol?,
@@ -272,7 +286,7 @@ impl<'m> Serving<'m> {
                     matcher: alternative.matcher.clone(),
                     path_form: self.path_form,
                     prefix: Arc::clone(&alternative.prefix),
-                    route: routes.http(rule, host),
+                    route: routes.http(rule),
                     origin: format!("{} ▸ {}", self.name, rule.origin()).into(),
                 })
             });
@@ -326,7 +340,9 @@ impl<'m> Serving<'m> {
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
         let serving = self.precedence.serving(host);
-        let Some((first, rest)) = serving.split_first() else { return routes.no_tcp(self.gateway.clone(), host) };
+        let Some((first, rest)) = serving.split_first() else {
+            return routes.no_tcp(&self.gateway, self.at.1, self.hostname);
+        };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
         for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
             let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));

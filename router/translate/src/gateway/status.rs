@@ -1,27 +1,27 @@
 //! Statuses of Gateway API objects.
 
-mod gateways;
-mod host_outcome;
+pub mod gateways;
+pub mod host_outcome;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
 use router_model::kind::Kind;
-use router_model::object::ObjectRef;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use serde_json::{Map, Value, json};
 
 use super::GatewayTranslator;
 use super::conditions::conditions;
 use crate::gateway::backend_payload::BackendPayload;
+use crate::gateway::base::ListenerAt;
 use crate::gateway::claims::{AttachedRoute, GatewayParent};
 use crate::gateway::inclusion::status::wording::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
-use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
-use crate::translator::LostHosts;
+use crate::translator::{HostClaim, LostHosts, RouterHost};
 
 /// A row of a route's status.
 struct StatusRow {
@@ -34,35 +34,54 @@ struct StatusRow {
     row: ParentStatus,
 }
 
-/// Routes counted in `attachedRoutes`, by listener.
-type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
+/// What is known of the contests with other APIs.
+#[derive(Clone, Copy)]
+pub struct Contests<'c> {
+    /// All claimed hosts that another API has.
+    pub lost: &'c LostHosts,
+    /// All claims.
+    pub claims: &'c BTreeMap<RouterHost, HostClaim>,
+}
 
-impl GatewayTranslator<'_> {
-    /// Statuses of all objects, given the hosts that other APIs have won.
-    pub(super) fn statuses(&self, lost: &LostHosts) -> BTreeMap<ObjectRef, ObjectStatus> {
-        let mut statuses = self.classes.statuses.clone();
-        statuses.extend(self.policies.clone());
-        let mut counts = Counts::new();
+/// Listeners that count a route in `attachedRoutes`, by route.
+pub type Counted = BTreeMap<ObjectRef, BTreeSet<ListenerAt>>;
+
+impl GatewayTranslator {
+    /// Statuses of these BackendTLSPolicies.
+    pub(super) fn policy_statuses(&self, is_wanted: &dyn Fn(&ObjectKey) -> bool) -> BTreeMap<ObjectRef, ObjectStatus> {
+        let gateways_of = |service: &ObjectKey| self.services.get(service).cloned().unwrap_or_default();
+        self.base.policies.statuses(&self.resources, is_wanted, &gateways_of)
+    }
+
+    /// Statuses of these routes and RouteSlots, and the listeners that count the routes.
+    pub(super) fn route_statuses(
+        &self,
+        is_wanted: &dyn Fn(&ObjectRef) -> bool,
+        contests: Contests<'_>,
+    ) -> (BTreeMap<ObjectRef, ObjectStatus>, Counted) {
+        let (mut statuses, mut counted) = (BTreeMap::new(), Counted::new());
         let mut lines: BTreeMap<ObjectRef, BTreeMap<PlaceKey, StatusRow>> = BTreeMap::new();
         for attached in &self.attached {
             let object = attached.route.object();
-            let written = attached.route.manifest.value();
+            if !is_wanted(&object) {
+                continue;
+            }
+            let written = attached.route.manifest.parent_references();
             for parent in &attached.parents {
-                let line = self.line(attached, parent, &written, lost);
+                let line = self.line(attached, parent, &written, contests);
                 if line.accepted.holds {
-                    for attachment in &parent.attachments {
-                        counts.entry((parent.gateway, attachment.listener)).or_default().insert(object.clone());
-                    }
+                    let listeners = parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener));
+                    counted.entry(object.clone()).or_default().extend(listeners);
                 }
                 lines.entry(object.clone()).or_default().insert(PlaceKey::direct(parent.index), line);
             }
         }
-        for (object, fragment) in &self.expanded.fragments {
+        for (object, fragment) in self.expanded.fragments.iter().filter(|(object, _)| is_wanted(object)) {
             if let Some(slot) = &fragment.slot {
                 statuses.insert(object.clone(), ObjectStatus { status: slot.clone(), rows: Vec::new() });
             }
-            let Some(route) = self.inputs.resources.gateway_route(object) else { continue };
-            let written = route.manifest.value();
+            let Some(route) = self.resources.gateway_route(object) else { continue };
+            let written = route.manifest.parent_references();
             let of_route = lines.entry(object.clone()).or_default();
             for (index, inclusions) in &fragment.inclusions {
                 if let Some(line) = of_route.get_mut(&PlaceKey::direct(*index)) {
@@ -70,32 +89,28 @@ impl GatewayTranslator<'_> {
                 }
             }
             for (nth, row) in fragment.rows.iter().enumerate() {
-                let (key, line) = self.included_line(route, row, nth, &written, lost);
+                let (key, line) = self.included_line(route, row, nth, &written, contests);
                 of_route.entry(key).or_insert(line);
             }
         }
         for (object, lines) in lines {
-            let route = self.inputs.resources.gateway_route(&object);
+            let route = self.resources.gateway_route(&object);
             if let Some((route, validity)) = route.zip(self.validity.get(&object)) {
                 statuses.insert(object, status_of(route, validity, lines));
             }
         }
-        for (i, state) in self.gateways.iter().enumerate() {
-            let object = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
-            statuses.insert(object, self.gateway(i, state, &counts, lost));
-        }
-        statuses
+        (statuses, counted)
     }
 
     /// The row for a Gateway that the route names.
     fn line(
         &self,
-        attached: &AttachedRoute<'_>,
+        attached: &AttachedRoute,
         parent: &GatewayParent,
-        written: &Value,
-        lost: &LostHosts,
+        written: &[Value],
+        contests: Contests<'_>,
     ) -> StatusRow {
-        let route = attached.route;
+        let route = &attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
             .attachments
             .iter()
@@ -108,13 +123,13 @@ impl GatewayTranslator<'_> {
             .iter()
             .flat_map(|parent| parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener)))
             .collect();
-        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.object(), &own, lost);
+        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.object(), &own, contests);
         let mut accepted = parent.accepted.clone();
         if accepted.holds {
             accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&route.object()));
         }
         let section = route.parents.get(parent.index).and_then(|parent| parent.section.as_ref());
-        let gateway = self.gateways.get(parent.gateway).map(|state| &state.gateway.meta.key);
+        let gateway = self.base.gateways.get(parent.gateway).map(|state| &state.gateway.meta.key);
         let names = gateway.map(|key| match section {
             Some(section) => format!("{} {key}#{section}", Kind::Gateway),
             None => format!("{} {key}", Kind::Gateway),
@@ -135,7 +150,7 @@ impl GatewayTranslator<'_> {
             winners: host_outcome.winners,
         };
         let parent = reference(route, parent.index, written);
-        let of = |at: &ListenerAt| self.gateways.get(at.0)?.listeners.get(at.1)?.protocol;
+        let of = |at: &ListenerAt| self.base.listener(*at)?.protocol;
         let carries_content =
             |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == BackendPayload::Content);
         let is_passed_through = route.kind == Kind::TlsRoute && !hosts.iter().any(carries_content);
@@ -149,8 +164,8 @@ impl GatewayTranslator<'_> {
         route: &GatewayRoute,
         included: &IncludedRow,
         nth: usize,
-        written: &Value,
-        lost: &LostHosts,
+        written: &[Value],
+        contests: Contests<'_>,
     ) -> (PlaceKey, StatusRow) {
         let (key, parent) = match &included.parent {
             RowParent::Direct(index) => (PlaceKey::direct(*index), reference(route, *index, written)),
@@ -166,7 +181,7 @@ impl GatewayTranslator<'_> {
             let hosts: BTreeSet<_> =
                 of_route.map(|(at, host)| (*at, host)).filter(|(at, _)| self.is_of(*at, included)).collect();
             let all = hosts.iter().map(|(at, _)| *at).collect();
-            let host_outcome = self.host_outcome(hosts.into_iter(), &object, &all, lost);
+            let host_outcome = self.host_outcome(hosts.into_iter(), &object, &all, contests);
             accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&object));
             row.winners.extend(host_outcome.winners);
             (row.admitted, row.reason, row.message) =
@@ -180,7 +195,7 @@ impl GatewayTranslator<'_> {
     fn is_of(&self, at: ListenerAt, included: &IncludedRow) -> bool {
         match &included.parent {
             RowParent::Direct(_) => true,
-            RowParent::Root { gateway, section } => self.gateways.get(at.0).is_some_and(|state| {
+            RowParent::Root { gateway, section } => self.base.gateways.get(at.0).is_some_and(|state| {
                 state.gateway.meta.key == *gateway
                     && state.listeners.get(at.1).is_some_and(|placed| placed.listener.name == *section)
             }),
@@ -203,8 +218,8 @@ impl PlaceKey {
 }
 
 /// A parent reference as written.
-fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
-    if let Some(reference) = written.pointer(&format!("/spec/parentRefs/{index}")) {
+fn reference(route: &GatewayRoute, index: usize, written: &[Value]) -> Value {
+    if let Some(reference) = written.get(index) {
         return reference.clone();
     }
     let mut reference = Map::new();

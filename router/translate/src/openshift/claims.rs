@@ -22,13 +22,13 @@ use router_model::object::ObjectKey;
 use wildcards::WildcardClaims;
 
 use crate::domain_lists::DomainLists;
-use crate::openshift::claims::cross_api::OtherApiClaims;
+use crate::openshift::claims::cross_api::{OtherApiClaims, conflict};
 use crate::openshift::claims::host::effective_host;
 use crate::owned_age::OwnedAge;
 use crate::status::rejection::{RejectReason, Rejection, reject};
 
 /// The fields of an IngressController that admission uses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionPolicy {
     /// Domain appended to `spec.subdomain`.
     pub domain: String,
@@ -138,7 +138,7 @@ impl<'r> RouterClaims<'r, '_> {
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
-            return Err(Box::new(claim.conflict(route, host)).into());
+            return Err(Box::new(conflict(claim, route, host)).into());
         }
         if wildcards_allowed {
             self.domains.check(route, host, policy.ownership)?;

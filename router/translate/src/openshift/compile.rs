@@ -8,6 +8,8 @@ use router_model::names::{HostMatch, RouterName};
 use router_model::one_or_many::OneOrMany;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
+use crate::fnv1a::fnv1a;
+
 /// The virtual hosts of routes given oldest first: of two routes for the same requests, the older one serves.
 pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
     let mut by_host: BTreeMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = BTreeMap::new();
@@ -97,10 +99,6 @@ pub fn router_ids(names: &BTreeSet<RouterName>, more: &BTreeSet<RouterName>) -> 
             (name.clone(), id)
         })
         .collect()
-}
-
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod policy;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-pub use policy::uses;
 use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
 use router_api::resources::Resources;
 use router_model::certificate::Certificate;
@@ -27,7 +26,7 @@ const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
 const IMPLICIT: &str = "default";
 
 /// A router to be served.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlannedRouter {
     /// The controller's name.
     pub name: RouterName,
@@ -72,6 +71,21 @@ pub struct RouterPlan {
     pub routers: Vec<PlannedRouter>,
     /// By controller.
     pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
+}
+
+/// Whether [`plan`] may differ from that of older objects.
+pub fn may_differ(resources: &Resources, last: &Resources) -> bool {
+    let mut config_maps = resources.config_maps.changes_since(&last.config_maps);
+    let mut secrets = resources.secrets.changes_since(&last.secrets);
+    resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
+        || config_maps.any(|changed| policy::uses(changed.key, resources))
+        || secrets.any(|changed| {
+            let key = changed.key;
+            resources.ingress_controllers.iter().any(|controller| {
+                controller.default_certificate.as_ref().is_some_and(|name| **name == *key.name)
+                    && certificate_namespaces(controller).contains(&&*key.namespace)
+            })
+        })
 }
 
 /// Plans the routers. If controllers have the same name, domain or port, the oldest one gets it.
@@ -271,10 +285,14 @@ fn take_ports<'r>(
     Ok(())
 }
 
-/// The Secret is in OpenShift's namespace for default certificates, or in the controller's own.
+/// The namespaces in which the Secret of a controller is looked up, the first first.
+fn certificate_namespaces(controller: &IngressController) -> [&str; 2] {
+    [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace]
+}
+
 fn default_certificate(controller: &IngressController, resources: &Resources) -> Result<Option<Certificate>, String> {
     let Some(name) = &controller.default_certificate else { return Ok(None) };
-    let namespaces = [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace];
+    let namespaces = certificate_namespaces(controller);
     let secret = namespaces.iter().find_map(|namespace| resources.secrets.get(&ObjectKey::new(namespace, name)));
     let without = "a generated certificate is served";
     match secret.map(|secret| &secret.pair) {

@@ -30,7 +30,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
             service: backend.service.clone(),
             port: None,
             weight: u32::from(backend.weight),
-            key: Some(Arc::new(key(route, backend))),
+            key: Some(key(route, backend).shared()),
             policy: None,
         })
         .collect();

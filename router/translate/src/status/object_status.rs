@@ -1,6 +1,6 @@
 //! The status of an object, with a summary for each parent.
 
-use router_model::object::ObjectRef;
+use router_model::object::{CompactJson, ObjectRef};
 use serde_json::Value;
 
 /// The status of an object of another kind than Route and IngressController.
@@ -11,6 +11,34 @@ pub struct ObjectStatus {
     pub status: Value,
     /// Summary of the status for lists of objects: one row for each router or parent.
     pub rows: Vec<ParentStatus>,
+}
+
+/// An [`ObjectStatus`] in compact form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredStatus {
+    status: CompactJson,
+    /// See [`ObjectStatus::rows`].
+    pub rows: Box<[ParentStatus]>,
+}
+
+impl StoredStatus {
+    /// See [`ObjectStatus::status`].
+    pub fn status(&self) -> Value {
+        self.status.value()
+    }
+}
+
+impl From<&StoredStatus> for ObjectStatus {
+    fn from(stored: &StoredStatus) -> Self {
+        ObjectStatus { status: stored.status(), rows: stored.rows.to_vec() }
+    }
+}
+
+impl From<ObjectStatus> for StoredStatus {
+    fn from(ObjectStatus { status, mut rows }: ObjectStatus) -> Self {
+        rows.iter_mut().for_each(|row| row.hosts.shrink_to_fit());
+        StoredStatus { status: CompactJson::new(&status), rows: rows.into() }
+    }
 }
 
 /// Result for an object at one of its parents (Gateway API: `RouteParentStatus`).

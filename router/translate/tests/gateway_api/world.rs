@@ -155,7 +155,7 @@ impl World {
     pub fn status(&self, object: &str) -> Value {
         let object = reference(object);
         let told = self.report.others.get(&object);
-        told.map_or(Value::Null, |told| told.status.clone())
+        told.map_or(Value::Null, |told| told.status())
     }
 
     /// The new status of an object whose old one was `before`.

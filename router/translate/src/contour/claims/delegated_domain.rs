@@ -1,22 +1,22 @@
 //! A domain that delegates names, and the state of each delegation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use router_api::contour::types::{ContourProxy, Violation};
+use router_api::contour::types::Violation;
 use router_model::names::Hostname;
+use router_model::object::ObjectRef;
 
 /// A domain (`fqdn: .example.com`) and its owner.
-#[derive(Debug)]
-pub struct DelegatedDomain<'r> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelegatedDomain {
     /// The domain, without the leading dot.
     pub domain: Hostname,
     /// Roots that claim it; if there are several, none owns it.
-    pub owners: Vec<&'r Arc<ContourProxy>>,
+    pub owners: Vec<ObjectRef>,
     /// The owner; `None` if several roots claim the domain.
-    pub root: Option<&'r Arc<ContourProxy>>,
-    /// Index of the domain that delegates this one.
-    pub parent: Option<usize>,
+    pub root: Option<ObjectRef>,
+    /// The domain that delegates this one.
+    pub parent: Option<Hostname>,
     /// One entry for each of the root's `subdomains`.
     pub entries: Vec<Delegation>,
     /// Index in `entries`, by delegated name.
@@ -24,7 +24,7 @@ pub struct DelegatedDomain<'r> {
 }
 
 /// State of one entry of `subdomains`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
     /// The delegated name; `None` if the entry is a domain, or no valid name.
     pub host: Option<Hostname>,
@@ -34,7 +34,7 @@ pub struct Delegation {
     pub fault: Option<Violation>,
 }
 
-impl DelegatedDomain<'_> {
+impl DelegatedDomain {
     /// True if the domain has an entry for this name.
     pub fn delegates(&self, name: &str) -> bool {
         let entry = self.names.get(name).and_then(|at| self.entries.get(*at));
@@ -43,12 +43,9 @@ impl DelegatedDomain<'_> {
 
     /// The violation of a root that claims a name in this domain.
     pub fn not_delegated(&self, name: &str) -> Violation {
-        let owners: BTreeSet<String> = self.owners.iter().map(|owner| owner.meta.key.to_string()).collect();
+        let owners: BTreeSet<String> = self.owners.iter().map(|owner| owner.key.to_string()).collect();
         let owners: Vec<String> = owners.into_iter().collect();
         let message = format!("{name} is within .{} owned by {} and not delegated", self.domain, owners.join(", "));
         Violation::new("VirtualHostError", "NotDelegated", message)
     }
 }
-
-/// Index of each domain.
-pub type DomainIndex = BTreeMap<Hostname, usize>;

@@ -8,16 +8,19 @@ use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, DomainIndex};
+use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation};
 use crate::contour::claims::types::{ContourClaims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
+/// Domains by name.
+type Domains = BTreeMap<Hostname, DelegatedDomain>;
+
 /// The innermost domain around a name or wildcard.
-pub fn nearest(domains: &DomainIndex, name: &str) -> Option<usize> {
+pub fn nearest<'d>(domains: &'d Domains, name: &str) -> Option<&'d DelegatedDomain> {
     let mut rest = name;
     while let Some((_, domain)) = rest.split_once('.') {
-        if let Some(at) = domains.get(domain) {
-            return Some(*at);
+        if let Some(found) = domains.get(domain) {
+            return Some(found);
         }
         rest = domain;
     }
@@ -30,24 +33,25 @@ fn entry_fault(reason: &'static str, message: String) -> Violation {
 
 /// Finds all domains, outermost first. A domain inside another one must be in its owner's namespace or be delegated by
 /// it; otherwise it is rejected.
-pub fn find<'r>(proxies: &Proxies<'r>, settings: &Settings, claims: &mut ContourClaims<'r>) {
-    let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<ContourProxy>>> = BTreeMap::new();
+pub fn find(proxies: &Proxies<'_>, settings: &Settings, claims: &mut ContourClaims) {
+    let ContourClaims { domains, refused, .. } = claims;
+    let mut by_domain: BTreeMap<(usize, Hostname), Vec<&Arc<ContourProxy>>> = BTreeMap::new();
     for (object, proxy) in proxies.iter().filter(|(_, proxy)| is_domain(proxy)) {
         match domain_of(proxy) {
             Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(proxy),
-            Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
+            Err(fault) => drop(refused.insert(object.clone(), fault)),
         }
     }
     for ((_, domain), wanting) in by_domain {
-        let inputs = nearest(&claims.domains, domain.as_str());
+        let outer = nearest(domains, domain.as_str());
         let (mut owners, mut parent) = (Vec::new(), None);
         for proxy in wanting {
-            match right_to(&domain, proxy, inputs.and_then(|at| claims.delegated_domains.get(at)), settings) {
+            match right_to(&domain, proxy, outer, proxies, settings) {
                 Ok(is_delegated) => {
                     owners.push(proxy);
-                    parent = parent.or(inputs.filter(|_| is_delegated));
+                    parent = parent.or(outer.filter(|_| is_delegated).map(|outer| outer.domain.clone()));
                 }
-                Err(fault) => drop(claims.refused.insert(proxy.object(), fault)),
+                Err(fault) => drop(refused.insert(proxy.object(), fault)),
             }
         }
         let root = if let [only] = &*owners { Some(*only) } else { None };
@@ -55,21 +59,30 @@ pub fn find<'r>(proxies: &Proxies<'r>, settings: &Settings, claims: &mut Contour
             let keys: BTreeSet<&ObjectKey> = owners.iter().map(|owner| &owner.meta.key).collect();
             for owner in &owners {
                 let fault = duplicate(Kind::IngressRoute, &format!(".{domain}"), &keys);
-                claims.refused.insert(owner.object(), fault);
+                refused.insert(owner.object(), fault);
             }
         }
         if !owners.is_empty() {
             let entries = root.map(|root| entries_of(root, &domain)).unwrap_or_default();
-            let parent = parent.filter(|_| root.is_some());
             let named = entries.iter().enumerate().filter_map(|(at, entry)| Some((entry.host.clone()?, at)));
-            let names = named.collect();
-            claims.domains.insert(domain.clone(), claims.delegated_domains.len());
-            claims.delegated_domains.push(DelegatedDomain { domain, owners, root, parent, entries, names });
+            let found = DelegatedDomain {
+                domain: domain.clone(),
+                owners: owners.iter().map(|owner| owner.object()).collect(),
+                root: root.map(|root| root.object()),
+                parent: parent.filter(|_| root.is_some()),
+                names: named.collect(),
+                entries,
+            };
+            domains.insert(domain, found);
         }
     }
 }
 
-fn domain_of(proxy: &ContourProxy) -> Result<Hostname, Violation> {
+/// The domain of a root whose `fqdn` begins with a dot.
+///
+/// # Errors
+/// The `fqdn` is not a valid domain.
+pub fn domain_of(proxy: &ContourProxy) -> Result<Hostname, Violation> {
     let fqdn = proxy.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
     let fault = |reason, message| Err(Violation::new("VirtualHostError", reason, message));
     if fqdn.contains('*') {
@@ -88,12 +101,13 @@ fn domain_of(proxy: &ContourProxy) -> Result<Hostname, Violation> {
 fn right_to(
     domain: &Hostname,
     proxy: &ContourProxy,
-    inputs: Option<&DelegatedDomain<'_>>,
+    outer: Option<&DelegatedDomain>,
+    proxies: &Proxies<'_>,
     settings: &Settings,
 ) -> Result<bool, Violation> {
-    if let Some(delegated_domain) = inputs {
-        let of_domain =
-            delegated_domain.root.into_iter().flat_map(|root| delegated_domain.entries.iter().zip(&root.subdomains));
+    if let Some(delegated_domain) = outer {
+        let root = delegated_domain.root.as_ref().and_then(|root| proxies.get(root));
+        let of_domain = root.into_iter().flat_map(|root| delegated_domain.entries.iter().zip(&root.subdomains));
         let mut delegated =
             of_domain.filter(|(entry, _)| entry.fault.is_none() && entry.domain.as_ref() == Some(domain));
         if delegated.any(|(_, written)| written.delegate == proxy.meta.key) {
@@ -101,9 +115,9 @@ fn right_to(
         }
     }
     root_allowed(proxy, settings)?;
-    match inputs {
+    match outer {
         Some(delegated_domain)
-            if delegated_domain.owners.iter().any(|owner| owner.meta.key.namespace != proxy.meta.key.namespace) =>
+            if delegated_domain.owners.iter().any(|owner| owner.key.namespace != proxy.meta.key.namespace) =>
         {
             Err(delegated_domain.not_delegated(&format!(".{domain}")))
         }
@@ -140,40 +154,34 @@ fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
 
 /// Checks the delegates of all domains, and records why an entry is invalid. Domains of older roots come first, since a
 /// delegate with a virtual host of its own can serve only one name. Returns the delegates that have one.
-pub fn delegate<'r>(proxies: &Proxies<'r>, claims: &mut ContourClaims<'r>) -> BTreeSet<ObjectRef> {
-    let mut order: Vec<usize> = (0..claims.delegated_domains.len()).collect();
-    let age = |at: &usize| {
-        claims.delegated_domains.get(*at).and_then(|delegated_domain| delegated_domain.root).map(|root| root.meta.age())
-    };
-    order.sort_by_key(age);
+pub fn delegate(proxies: &Proxies<'_>, claims: &mut ContourClaims) -> BTreeSet<ObjectRef> {
+    let domains = &claims.domains;
+    let mut order: Vec<(&DelegatedDomain, &Arc<ContourProxy>)> =
+        domains.values().filter_map(|domain| Some((domain, *proxies.get(domain.root.as_ref()?)?))).collect();
+    order.sort_by_key(|(_, root)| root.meta.age());
     let mut taken = BTreeSet::new();
     let mut faults = Vec::new();
-    for at in order {
-        let Some(delegated_domain) = claims.delegated_domains.get(at) else { continue };
-        let Some(root) = delegated_domain.root else { continue };
+    for (delegated_domain, root) in order {
         for (entry_at, (entry, written)) in delegated_domain.entries.iter().zip(&root.subdomains).enumerate() {
             if entry.fault.is_some() {
                 continue;
             }
             let object = ObjectRef { kind: root.kind, key: written.delegate.clone() };
             let target = proxies.get(&object).copied();
-            let inner = nearest(&claims.domains, &written.name).filter(|_| entry.host.is_some());
-            let fault = match inner.filter(|inner| *inner != at).and_then(|inner| claims.delegated_domains.get(inner)) {
+            let inner = nearest(domains, &written.name).filter(|_| entry.host.is_some());
+            let fault = match inner.filter(|inner| inner.domain != delegated_domain.domain) {
                 Some(inner) => Some(inner.not_delegated(&written.name)),
-                None => unfit(entry, target, &object, claims, &taken),
+                None => unfit(entry, target, &object, domains, &taken),
             };
             if fault.is_none() && entry.host.is_some() && target.is_some_and(|target| target.virtual_host.is_some()) {
                 taken.insert(object);
             }
-            faults.extend(fault.map(|fault| (at, entry_at, fault)));
+            faults.extend(fault.map(|fault| (delegated_domain.domain.clone(), entry_at, fault)));
         }
     }
-    for (at, entry_at, fault) in faults {
-        let entry = claims
-            .delegated_domains
-            .get_mut(at)
-            .and_then(|delegated_domain| delegated_domain.entries.get_mut(entry_at));
-        entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
+    for (domain, entry_at, fault) in faults {
+        let entries = claims.domains.get_mut(&domain).map(|domain| &mut domain.entries);
+        entries.and_then(|entries| entries.get_mut(entry_at)).into_iter().for_each(|it| it.fault = Some(fault.clone()));
     }
     taken
 }
@@ -183,7 +191,7 @@ fn unfit(
     entry: &Delegation,
     target: Option<&Arc<ContourProxy>>,
     object: &ObjectRef,
-    claims: &ContourClaims<'_>,
+    domains: &Domains,
     taken: &BTreeSet<ObjectRef>,
 ) -> Option<Violation> {
     let key = &object.key;
@@ -193,11 +201,9 @@ fn unfit(
             return Some(entry_fault("IncludeNotFound", format!("delegate {key} not found")));
         }
         let written = fqdn.map_or("", |fqdn| fqdn);
-        let message = match claims.domains.get(domain).and_then(|at| claims.delegated_domains.get(*at)) {
-            Some(delegated_domain) if delegated_domain.root.is_some_and(|root| root.object() == *object) => {
-                return None;
-            }
-            Some(delegated_domain) if delegated_domain.owners.iter().any(|owner| owner.object() == *object) => {
+        let message = match domains.get(domain) {
+            Some(delegated_domain) if delegated_domain.root.as_ref() == Some(object) => return None,
+            Some(delegated_domain) if delegated_domain.owners.contains(object) => {
                 format!("fqdn \".{domain}\" is used in multiple IngressRoutes")
             }
             _ => format!("delegate {key} has fqdn {written:?}, expected \".{domain}\""),

@@ -1,57 +1,85 @@
-//! The result of deciding on hosts.
+//! The result of deciding on hosts. It names objects by reference, so that what is kept of it is never an old version of
+//! an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, Violation};
+use router_api::resources::Resources;
 use router_model::kind::Kind;
-use router_model::names::HostMatch;
+use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::delegated_domain::{DelegatedDomain, DomainIndex};
+use crate::contour::claims::delegated_domain::DelegatedDomain;
+use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostConflict;
 
 /// IngressRoutes and HTTPProxies of our ingress class, by reference.
 pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
 
-/// The result of deciding on hosts.
-#[derive(Debug, Default)]
-pub struct ContourClaims<'r> {
-    /// Hosts that an object may serve, in order.
-    pub granted: Vec<Claim<'r>>,
-    /// Every claimed host, granted or not, with the oldest object that claims it: a second claim must not change which
-    /// API wins the host.
-    pub claimed: BTreeMap<HostMatch, &'r Arc<ContourProxy>>,
-    /// The domains.
-    pub delegated_domains: Vec<DelegatedDomain<'r>>,
-    /// Index of each domain.
-    pub domains: DomainIndex,
-    /// Roots that do not get their host, and why.
-    pub refused: BTreeMap<ObjectRef, Violation>,
-    /// Claims lost to Contour's other kind; that one may in turn have lost the host to another API.
-    pub lost_to_other_kind: Vec<(Claim<'r>, HostConflict)>,
-    /// The objects that won a name, for each loser. For operators only.
-    pub winners: Winners,
+/// The IngressRoute or HTTPProxy in force under a reference; `None` if it is of another ingress class.
+pub fn proxy<'r>(resources: &'r Resources, object: &ObjectRef) -> Option<&'r Arc<ContourProxy>> {
+    let found = match object.kind {
+        Kind::IngressRoute => resources.ingress_routes.get(&object.key),
+        Kind::HttpProxy => resources.http_proxies.get(&object.key),
+        _ => None,
+    };
+    found.filter(|proxy| !proxy.is_foreign())
 }
 
-/// By the losing object and the name.
-pub type Winners = BTreeMap<(ObjectRef, Arc<str>), BTreeSet<ObjectRef>>;
+/// The result of deciding on hosts.
+#[derive(Debug, Default)]
+pub struct ContourClaims {
+    /// Who claims each host, and who gets it within Contour.
+    pub contests: BTreeMap<HostMatch, Contest>,
+    /// The domains.
+    pub domains: BTreeMap<Hostname, DelegatedDomain>,
+    /// Roots that claim no host, and why.
+    pub refused: BTreeMap<ObjectRef, Violation>,
+}
 
-/// A host granted to an object.
-#[derive(Clone, Debug)]
-pub struct Claim<'r> {
+/// All claims on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contest {
+    /// The oldest object that claims the host, granted or not: a second claim must not change which API wins the host.
+    pub oldest: ObjectRef,
+    /// Its age.
+    pub age: OwnedAge,
+    /// The claims of its kind: a single one is granted, of several none is.
+    pub own: Vec<Claim>,
+    /// The claims of Contour's other kind, which lost to it; it may in turn have lost the host to another API.
+    pub others: Vec<(Claim, HostConflict)>,
+}
+
+impl Contest {
+    /// The claim that is granted.
+    pub fn granted(&self) -> Option<&Claim> {
+        match &*self.own {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// All claims.
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.own.iter().chain(self.others.iter().map(|(claim, _)| claim))
+    }
+}
+
+/// An object's claim on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
     /// The host.
     pub host: HostMatch,
     /// The host as written.
     pub name: Arc<str>,
     /// The root; for a subdomain, that of the domain.
-    pub root: &'r Arc<ContourProxy>,
-    /// For a subdomain: indices of the domain and of the entry in `subdomains`.
-    pub entry: Option<(usize, usize)>,
-    /// The object whose routes serve the host: the root, or the delegate of a subdomain; `None` if the delegate does
-    /// not exist.
-    pub start: Option<&'r Arc<ContourProxy>>,
+    pub root: ObjectRef,
+    /// For a subdomain: the domain that delegates it.
+    pub domain: Option<Hostname>,
+    /// The object whose routes serve the host: the root, or the delegate of a subdomain, which may not exist.
+    pub start: ObjectRef,
 }
 
 /// The violation if several roots have one name: none gets it.

@@ -5,6 +5,11 @@ use router_api::contour::types::Violation;
 /// Reason for a delegate whose root is invalid.
 pub(crate) const ROOT_INVALID: &str = "RootInvalid";
 
+/// Violation of a delegate whose root is invalid; it must not reveal the cause.
+pub(crate) fn root_invalid() -> Violation {
+    Violation::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
+}
+
 /// Findings about a domain, for its root's status.
 #[derive(Debug, Default)]
 pub(crate) struct Domain {

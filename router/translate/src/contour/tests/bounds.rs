@@ -1,10 +1,11 @@
 //! A few objects that delegate to each other create many paths: limits on how many are followed.
 
-use super::super::serve::Maker;
-use super::super::walk::DelegationWalk;
+use super::super::backends;
+use super::super::walk::{DelegationWalk, ProxyVisit};
+use super::batch::Model;
+use super::histories::Followed;
 use super::*;
-use crate::contour::claims::types::Claim;
-use crate::contour::status::Report;
+use crate::contour::claims::types::{Contest, proxy as found};
 
 /// `root` delegates to both objects of the first level, each of them to both of the next, and so on.
 fn diamond(levels: usize) -> Vec<Value> {
@@ -19,23 +20,25 @@ fn diamond(levels: usize) -> Vec<Value> {
     [ingress_route("a/root", root)].into_iter().chain(below).collect()
 }
 
-/// Calls `call` with the translated objects and the claim of their root.
-fn with_model<T>(levels: usize, call: impl FnOnce(&ContourTranslator<'_>, &Claim<'_>) -> T) -> T {
+/// Calls `call` with the translated objects and the claims on the host of their root.
+fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Contest) -> T) -> T {
     let resources = resources(diamond(levels));
     let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
+    let routers = [router_ports("default")];
     let inputs =
-        Inputs { resources: &resources, settings: &settings, endpoints: &endpoints, routers: &[], addresses: &[] };
-    let model = ContourTranslator::new(&inputs);
-    let [claim] = &*model.claims.granted else { panic!("one host") };
-    call(&model, claim)
+        Inputs { resources: &resources, settings: &settings, endpoints: &endpoints, routers: &routers, addresses: &[] };
+    let model = Model::new(&inputs);
+    assert_eq!(model.claims.contests.len(), 1);
+    call(&model, model.claims.contests.values().next().expect("a host"))
 }
 
 /// Number of proxies that a walk visits, and number of those that report the limit.
 fn walked(levels: usize, entered: usize) -> (usize, usize) {
-    with_model(levels, |model, claim| {
-        let mut walk = DelegationWalk::new(&model.proxies, model.backends(), claim, entered);
-        walk.routes(claim.start.expect("a root"));
-        let refused = |visit: &&super::super::walk::ProxyVisit| {
+    with_model(levels, |model, contest| {
+        let claim = contest.granted().expect("a claim");
+        let mut walk = DelegationWalk::new(backends(&model.inputs), claim, entered);
+        walk.routes(found(model.inputs.resources, &claim.start).expect("a root"));
+        let refused = |visit: &&ProxyVisit| {
             visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
         };
         (walk.visits.len() - 1, walk.visits.values().filter(refused).count())
@@ -53,13 +56,30 @@ fn ways_below_a_host_and_below_a_namespace_have_an_end() {
     assert_eq!((entered, refused), (0, 1), "the root is told");
 }
 
+/// Roots of one namespace with 1022 visits each: together they may have 97 and a part.
+fn crowd(roots: usize) -> Resources {
+    let mut resources = resources(diamond(9));
+    for at in 1..roots {
+        let routes =
+            json!([{ "match": "/", "delegate": { "name": "l0-0" } }, { "match": "/", "delegate": { "name": "l0-1" } }]);
+        let root = json!({ "virtualhost": { "fqdn": format!("a{at:03}.test") }, "routes": routes });
+        resources.insert(&router_api::testing::good(ingress_route(&format!("a/root{at}"), root)));
+    }
+    resources
+}
+
 #[test]
 fn what_is_entered_below_the_roots_of_a_namespace_adds_up() {
-    with_model(9, |model, claim| {
-        let mut report = Report::new(&model.claims);
-        report.entered.insert("a".into(), 50);
-        let mut maker = Maker::new(TrafficDefaults::default());
-        model.host(claim, &[], &mut maker, &mut report).expect("a root");
-        assert_eq!(report.entered["a"], 50 + 1022);
-    });
+    let mut followed = Followed::default();
+    let small = json!({ "virtualhost": { "fqdn": "a000.test" }, "routes": [{ "match": "/", "services": to("web") }] });
+    let small = router_api::testing::good(ingress_route("a/small", small));
+    for (roots, more, exceeds) in [(97, false, false), (98, false, true), (98, true, true), (97, true, false)] {
+        let mut resources = crowd(roots);
+        if more {
+            resources.insert(&small);
+        }
+        followed.apply(&resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch");
+        let mut rows = followed.statuses.values().flat_map(|status| &status.rows);
+        assert_eq!(rows.any(|row| row.message.contains("too many delegations below a097.test")), exceeds);
+    }
 }

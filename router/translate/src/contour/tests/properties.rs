@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn no_secret_is_served_without_a_grant_or_an_inheritance(objects in objects()) {
         let world = world(&objects);
-        for (_, host) in &world.settled.hosts {
+        for host in world.settled.hosts.values() {
             let name = host.host.to_string();
             let certificate = world.certificate(&name);
             if certificate == "-" {
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn served_proxies_are_reached_by_delegations(objects in objects()) {
         let world = world(&objects);
-        for (_, host) in &world.settled.hosts {
+        for host in world.settled.hosts.values() {
             let site = host.rules.as_ref().expect("host rules");
             for rule in site.cleartext.iter().flat_map(|rules| rules.iter()) {
                 let told = &world.settled.statuses[&rule.route.id.object()];
@@ -243,7 +243,7 @@ fn the_worlds_are_not_empty() {
     for _ in 0..200 {
         let objects = objects().new_tree(&mut runner).expect("objects").current();
         let world = world(&objects);
-        for (_, host) in &world.settled.hosts {
+        for host in world.settled.hosts.values() {
             let owner = &host.rules.as_ref().expect("host rules").owner;
             served += 1;
             inherited += usize::from(

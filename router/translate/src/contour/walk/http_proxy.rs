@@ -18,7 +18,7 @@ const ROUTES: &str = "Spec.Routes";
 const BAD_GATEWAY: u16 = 502;
 const UNAVAILABLE: u16 = 503;
 
-impl<'r> DelegationWalk<'_, 'r> {
+impl<'r> DelegationWalk<'r> {
     /// Collects the routes of a path's last proxy, below these conditions.
     pub(super) fn http_proxy(&mut self, path: &[PathHop<'r>], conditions: &RequestMatcher) {
         let Some(&PathHop { proxy, via, .. }) = path.last() else { return };

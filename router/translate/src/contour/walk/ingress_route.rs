@@ -8,7 +8,7 @@ use super::super::backends::{strategy, weighted};
 use super::super::matching::is_under;
 use super::{DelegationStep, DelegationWalk, Flat, PathHop, RouteTarget, RuleAction, own_faults};
 
-impl<'r> DelegationWalk<'_, 'r> {
+impl<'r> DelegationWalk<'r> {
     /// Collects the routes of a path's last proxy; `parent` is the prefix delegated to it.
     pub(super) fn ingress_route(&mut self, path: &[PathHop<'r>], parent: &str) {
         let Some(&PathHop { proxy, .. }) = path.last() else { return };

@@ -8,7 +8,7 @@ use super::super::backends::{ServiceProblem, TCP, is_ingress_route, strategy, we
 use super::{DelegationStep, DelegationWalk, PathHop, own_faults};
 use crate::contour::walk::tcp_target::Tcp;
 
-impl<'r> DelegationWalk<'_, 'r> {
+impl<'r> DelegationWalk<'r> {
     /// Resolves `tcpproxy` of a path's last proxy, following its includes.
     pub fn tcp(&mut self, path: &[PathHop<'r>]) -> Option<Tcp<'r>> {
         let &PathHop { proxy, .. } = path.last()?;

@@ -79,21 +79,21 @@ fn what_leads_nowhere_says_why() {
 }
 
 #[test]
-fn a_protocol_change_matters_only_where_protocols_were_looked_up() {
-    let with = |protocol: Value| {
-        let mut slice = slice("shop/web", &["10.0.0.1"], 0);
+fn a_service_speaks_other_protocols_only_if_its_slices_say_so() {
+    let with = |address: &str, protocol: Value| {
+        let mut slice = slice("shop/web", &[address], 0);
         slice["ports"] = json!([{ "name": "web", "port": 1, "appProtocol": protocol }]);
         let resources = resources([slice]);
         resources.endpoint_slices.iter().next().cloned()
     };
-    let (http, h2c) = (|| with(json!("http")), || with(json!("h2c")));
-    let resources = resources([service("shop/web", json!([{ "name": "web", "port": 80 }]))]);
-    let mut index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
-    let services = std::collections::BTreeSet::from([key()]);
-    assert_eq!(index.replace(None, http()), (services.clone(), false));
-    assert_eq!(Services::new(&resources, &index).protocols(&key(), 80).unwrap().len(), 1);
-    assert_eq!(index.replace(http(), http()), (services.clone(), false));
-    assert_eq!(index.replace(http(), h2c()), (services.clone(), true));
-    index.forget_lookups();
-    assert_eq!(index.replace(h2c(), None), (services, false));
+    let mut index = EndpointIndex::new(&Resources::default(), EndpointAddresses::Filtered);
+    let (of_it, of_none) = (BTreeSet::from([key()]), BTreeSet::new());
+    let (http, h2c, other) =
+        (|| with("10.0.0.1", json!("http")), || with("10.0.0.1", json!("h2c")), || with("10.0.0.2", json!("h2c")));
+    assert_eq!(index.replace(None, http()), (of_it.clone(), of_it.clone()));
+    assert_eq!(index.replace(http(), http()), (of_it.clone(), of_none.clone()));
+    assert_eq!(index.replace(http(), h2c()), (of_it.clone(), of_it.clone()));
+    assert_eq!(index.replace(h2c(), other()), (of_it.clone(), of_none.clone()));
+    assert_eq!(index.replace(other(), None), (of_it.clone(), of_it));
+    assert_eq!(index.replace(None, None), (of_none.clone(), of_none));
 }

@@ -31,7 +31,7 @@ fn told(kind: Kind, id: (&str, &str), spec: Value) -> Option<(Value, ParentStatu
     resources.set(key.clone(), kind, None, Some(refused(manifest, PROBLEM)));
     let report = translate(&resources, &Settings::default()).report;
     let told = report.others.get(&ObjectRef { kind, key })?;
-    Some((told.status.clone(), told.rows[0].clone()))
+    Some((told.status(), told.rows[0].clone()))
 }
 
 /// `status/reason/generation` of the first condition, which names the problem.

@@ -42,8 +42,8 @@ fn world(policies: impl IntoIterator<Item = Value>) -> Resources {
     resources(objects)
 }
 
-fn name_at(policies: &BackendTlsPolicies<'_>, port: u16) -> Option<String> {
-    let tls = policies.of(&ObjectKey::new("shop", "web"), port)?.unwrap();
+fn name_at(resources: &Resources, policies: &BackendTlsPolicies, port: u16) -> Option<String> {
+    let tls = policies.of(resources, &ObjectKey::new("shop", "web"), port)?.unwrap();
     Some(tls.server_name().as_ref().to_owned())
 }
 
@@ -53,7 +53,7 @@ fn conditions_of(resources: &Resources, name: &str) -> Vec<String> {
         let is_web = *service == ObjectKey::new("shop", "web");
         is_web.then(|| ObjectKey::new("infra", "public")).into_iter().collect()
     };
-    let statuses = BackendTlsPolicies::new(resources).statuses(&reached);
+    let statuses = BackendTlsPolicies::new(resources).statuses(resources, &|_| true, &reached);
     let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: ObjectKey::new("shop", name) };
     let ancestors = statuses[&object].status["ancestors"].as_array().unwrap();
     assert_eq!(ancestors.len(), 1);
@@ -76,10 +76,10 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
         policy("a-late", 5, Some("none"), trusts("none.test", "ca")),
     ]);
     let policies = BackendTlsPolicies::new(&resources);
-    assert_eq!(name_at(&policies, 443).as_deref(), Some("port.test"));
-    assert_eq!(name_at(&policies, 8443).as_deref(), Some("all.test"));
-    assert!(policies.of(&ObjectKey::new("shop", "other"), 443).is_none());
-    assert!(policies.of(&ObjectKey::new("else", "web"), 443).is_none());
+    assert_eq!(name_at(&resources, &policies, 443).as_deref(), Some("port.test"));
+    assert_eq!(name_at(&resources, &policies, 8443).as_deref(), Some("all.test"));
+    assert!(policies.of(&resources, &ObjectKey::new("shop", "other"), 443).is_none());
+    assert!(policies.of(&resources, &ObjectKey::new("else", "web"), 443).is_none());
     assert_eq!(conditions_of(&resources, "all"), GOOD);
     assert_eq!(conditions_of(&resources, "port"), GOOD);
     let lost = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy port";
@@ -97,8 +97,8 @@ fn a_policy_that_lost_one_target_says_which_it_has() {
     late["spec"]["targetRefs"].as_array_mut().unwrap().extend(more);
     let resources = world([policy("early", 1, Some("tls"), trusts("early.test", "ca")), late]);
     let policies = BackendTlsPolicies::new(&resources);
-    assert_eq!(name_at(&policies, 443).as_deref(), Some("early.test"));
-    assert_eq!(name_at(&policies, 8443).as_deref(), Some("late.test"));
+    assert_eq!(name_at(&resources, &policies, 443).as_deref(), Some("early.test"));
+    assert_eq!(name_at(&resources, &policies, 8443).as_deref(), Some("late.test"));
     let expected = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy early; in force for \
                     Service web#alt";
     assert_eq!(conditions_of(&resources, "late")[0], expected);
@@ -107,7 +107,7 @@ fn a_policy_that_lost_one_target_says_which_it_has() {
 #[test]
 fn policies_of_one_age_are_decided_by_name() {
     let resources = world([policy("b", 1, None, trusts("b.test", "ca")), policy("a", 1, None, trusts("a.test", "ca"))]);
-    assert_eq!(name_at(&BackendTlsPolicies::new(&resources), 443).as_deref(), Some("a.test"));
+    assert_eq!(name_at(&resources, &BackendTlsPolicies::new(&resources), 443).as_deref(), Some("a.test"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_cannot_be_used_closes_the_service_and_says_why() {
     for (reference, reason, message) in table {
         let validation = json!({ "hostname": "h.test", "caCertificateRefs": [reference] });
         let resources = world([policy("it", 1, None, validation)]);
-        let used = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443);
+        let used = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443);
         assert!(used.unwrap().is_err());
         let expected = [
             format!(
@@ -160,7 +160,7 @@ fn a_good_reference_beside_a_bad_one_is_used() {
         "caCertificateRefs": [reference("ca"), reference("nothing"), reference("other")],
     });
     let resources = world([policy("it", 1, None, validation)]);
-    let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert_eq!(tls.roots().unwrap().len(), 2);
     let conditions = conditions_of(&resources, "it");
     assert_eq!(conditions[0], GOOD[0]);
@@ -178,7 +178,7 @@ fn system_roots_and_names_are_passed_on() {
         ],
     });
     let resources = world([policy("it", 1, None, validation)]);
-    let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert!(tls.roots().is_none());
     let domain = Hostname::parse("san.test").unwrap();
     assert_eq!(**tls.names(), [PeerName::Below(domain), PeerName::Uri("spiffe://san.test/a".into())]);
@@ -188,7 +188,7 @@ fn system_roots_and_names_are_passed_on() {
 #[test]
 fn hostname_is_the_name_to_verify_where_no_other_is_given() {
     let resources = world([policy("it", 1, None, trusts("h.test", "ca"))]);
-    let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert_eq!(**tls.names(), [PeerName::Host(tls.server_name().clone())]);
 }
 
@@ -199,5 +199,5 @@ fn what_is_not_done_makes_the_policy_invalid() {
     let resources = world([other]);
     let expected = "Accepted=False Invalid: spec.options[example.com/ciphers]: no TLS option is known; remove it";
     assert_eq!(conditions_of(&resources, "it")[0], expected);
-    assert!(BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().is_err());
+    assert!(BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().is_err());
 }

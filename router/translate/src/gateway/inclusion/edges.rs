@@ -244,7 +244,11 @@ fn reaching<'r>(
     below: &BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>>,
 ) -> BTreeSet<ObjectRef> {
     let on_gateway = |route: &GatewayRoute| {
-        route.parents.iter().filter_map(|parent| gateway_of(route, parent)).any(|key| context.gateways.contains(&key))
+        route
+            .parents
+            .iter()
+            .filter_map(|parent| gateway_of(route, parent))
+            .any(|key| context.gateways.contains_key(&key))
     };
     let root_routes = by_key.iter().filter(|(_, route)| on_gateway(route));
     let mut found: BTreeSet<_> = root_routes.map(|(key, _)| key.clone()).collect();

@@ -1,7 +1,7 @@
 //! Property tests: random trees and requests, compared with a model that walks the tree for each request.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -195,7 +195,7 @@ impl World {
         let context = Context {
             resources: &resources,
             max_depth: MaxDepth::new(self.depth).unwrap(),
-            gateways: &BTreeSet::from([gateway.clone()]),
+            gateways: &BTreeMap::from([(gateway.clone(), 0)]),
             refusal: &|_| None,
         };
         let expanded = expand(&context, &root_routes);

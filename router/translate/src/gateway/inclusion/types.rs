@@ -25,7 +25,7 @@ pub struct Context<'c> {
     /// Maximum depth of a tree.
     pub max_depth: MaxDepth,
     /// Gateways of accepted classes: statuses have rows for edges that lead to one of them.
-    pub gateways: &'c BTreeSet<ObjectKey>,
+    pub gateways: &'c BTreeMap<ObjectKey, usize>,
     /// Why a route is rejected wherever it is attached: reason and message of `Accepted`.
     pub refusal: &'c dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 }

@@ -1,12 +1,16 @@
 //! Certificates of listeners; listeners whose certificates or hostnames overlap.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
 use router_model::certificate::Certificate;
-use router_model::certificate::subject::covers;
+use router_model::certificate::subject::Leaf;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
+use rustls::sign::CertifiedKey;
 
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
@@ -58,16 +62,30 @@ pub fn resolve(
 
 /// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may coalesce: it reuses a connection
 /// for every name that the certificate covers (RFC 9113, 9.1.1), and gets 421.
-pub fn note_overlaps(placed: &mut [Placed<'_>]) {
-    let is_https = |placed: &Placed<'_>| placed.protocol == Some(GatewayProtocol::Https) && placed.router.is_some();
+pub fn note_overlaps(placed: &mut [Placed]) {
+    let is_https = |placed: &Placed| placed.protocol == Some(GatewayProtocol::Https) && placed.router.is_some();
+    let https: Vec<(usize, &Placed)> = placed.iter().enumerate().filter(|(_, placed)| is_https(placed)).collect();
+    let names: Vec<Option<String>> = https.iter().map(|(_, placed)| name_of(&placed.listener.hostname)).collect();
+    // Listeners often share a certificate. For each: the names that it covers.
+    let mut covered: HashMap<*const CertifiedKey, Vec<bool>> = HashMap::new();
+    for pair in https.iter().flat_map(|(_, placed)| &placed.certificates) {
+        covered.entry(Arc::as_ptr(pair)).or_insert_with(|| {
+            let leaf = Leaf::of(pair);
+            names.iter().map(|name| name.as_ref().is_some_and(|name| leaf.covers(name))).collect()
+        });
+    }
+    let shows_for = |placed: &Placed, other: usize| {
+        let mut names = placed.certificates.iter().filter_map(|pair| covered.get(&Arc::as_ptr(pair)));
+        names.any(|names| names.get(other) == Some(&true))
+    };
     let mut found = Vec::new();
-    for (i, one) in placed.iter().enumerate().filter(|(_, one)| is_https(one)) {
-        let others = placed.iter().filter(|other| !std::ptr::eq(*other, one) && is_https(other));
+    for (nth, (i, one)) in https.iter().enumerate() {
         let mut names: Vec<&str> = Vec::new();
         let mut reason = "OverlappingCertificates";
-        for other in others.filter(|other| other.listener.port == one.listener.port) {
+        let others = https.iter().enumerate().filter(|(other, _)| *other != nth);
+        for (other_nth, (_, other)) in others.filter(|(_, (_, other))| other.listener.port == one.listener.port) {
             let hostnames = one.listener.hostname.intersect(&other.listener.hostname).is_some();
-            if hostnames || shows_for(one, &other.listener.hostname) || shows_for(other, &one.listener.hostname) {
+            if hostnames || shows_for(one, other_nth) || shows_for(other, nth) {
                 names.push(&other.listener.name);
                 reason = if hostnames { "OverlappingHostnames" } else { reason };
             }
@@ -78,7 +96,7 @@ pub fn note_overlaps(placed: &mut [Placed<'_>]) {
                  answered 421",
                 names.join(", ")
             );
-            found.push((i, Condition::new("OverlappingTLSConfig", true, reason, message)));
+            found.push((*i, Condition::new("OverlappingTLSConfig", true, reason, message)));
         }
     }
     for (i, condition) in found {
@@ -88,12 +106,11 @@ pub fn note_overlaps(placed: &mut [Placed<'_>]) {
     }
 }
 
-/// True if a listener has a certificate that covers a name of this pattern.
-fn shows_for(placed: &Placed<'_>, hostname: &HostPattern) -> bool {
-    let name = match hostname {
-        HostPattern::Any => return false,
-        HostPattern::Exact(name) => name.to_string(),
-        HostPattern::Suffix(domain) => format!("sluice-overlap.{domain}"),
-    };
-    placed.certificates.iter().any(|pair| covers(pair, &name))
+/// A name of this pattern; `None` for every name.
+fn name_of(hostname: &HostPattern) -> Option<String> {
+    match hostname {
+        HostPattern::Any => None,
+        HostPattern::Exact(name) => Some(name.to_string()),
+        HostPattern::Suffix(domain) => Some(format!("sluice-overlap.{domain}")),
+    }
 }

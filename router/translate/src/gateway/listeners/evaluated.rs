@@ -60,9 +60,9 @@ impl GatewayProtocol {
 
 /// A listener after evaluation.
 #[derive(Debug)]
-pub struct Placed<'r> {
+pub struct Placed {
     /// The listener's spec.
-    pub listener: &'r Listener,
+    pub listener: Listener,
     /// `None` if the protocol is not supported.
     pub protocol: Option<GatewayProtocol>,
     /// The router that serves it; `None` if it is not accepted.
@@ -83,7 +83,7 @@ pub struct Placed<'r> {
     pub tls_fault: Option<&'static str>,
 }
 
-impl Placed<'_> {
+impl Placed {
     /// True if it receives traffic.
     pub fn is_programmed(&self) -> bool {
         let lacks_certificate = self.protocol.is_some_and(GatewayProtocol::terminates) && self.certificates.is_empty();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, EndpointProtocol};
+use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
@@ -18,12 +19,14 @@ use crate::status::condition::Condition;
 
 /// Resolves references.
 pub struct Resolver<'r> {
+    /// All objects.
+    pub resources: &'r Resources,
     /// ReferenceGrants.
     pub grants: &'r Grants,
     /// Services with their endpoints.
     pub services: &'r Services<'r>,
     /// BackendTLSPolicies.
-    pub tls: &'r BackendTlsPolicies<'r>,
+    pub tls: &'r BackendTlsPolicies,
 }
 
 /// A usable backend.
@@ -103,7 +106,7 @@ impl Resolver<'_> {
             (reason, format!("Service {key}, port {port}: {error}"))
         };
         let protocols = self.services.protocols(&key, port).map_err(fault)?;
-        let policy = self.tls.of(&key, port);
+        let policy = self.tls.of(self.resources, &key, port);
         for protocol in &protocols {
             if let Some(why) = refusal(protocol, author.kind, carried, policy.is_some()) {
                 let name = &protocol.name;

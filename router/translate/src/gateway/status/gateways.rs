@@ -1,86 +1,75 @@
 //! Statuses of Gateways.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use router_api::gateway_api::types::GROUP;
-use router_model::kind::Kind;
-use router_model::object::ObjectRef;
 use serde_json::json;
 
-use super::Counts;
-use crate::gateway::GatewayTranslator;
+use crate::gateway::base::ListenerAt;
 use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::status::host_outcome::ListenerOutcome;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
-use crate::translator::LostHosts;
 
-impl GatewayTranslator<'_> {
-    /// Status of a Gateway.
-    pub(super) fn gateway(
-        &self,
-        index: usize,
-        state: &GatewayState<'_>,
-        counts: &Counts,
-        lost: &LostHosts,
-    ) -> ObjectStatus {
-        let reader = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
-        let generation = state.gateway.meta.generation;
-        let (mut listeners, mut rows) = (Vec::new(), Vec::new());
-        for (j, placed) in state.listeners.iter().enumerate() {
-            let mut accepted = placed.accepted.clone();
-            let own = [((index, j), &placed.listener.hostname)];
-            let host_outcome = self.host_outcome(own.into_iter(), &reader, &BTreeSet::from([(index, j)]), lost);
-            if accepted.holds && !host_outcome.notes.is_empty() {
-                accepted.message = host_outcome.notes.join("; ");
-            }
-            let programmed = placed.programmed();
-            let kinds: Vec<_> =
-                placed.kinds.iter().map(|kind| json!({ "group": GROUP, "kind": kind.name() })).collect();
-            let written = [&accepted, &placed.conflicted, &placed.resolved, &programmed];
-            listeners.push(json!({
-                "name": &*placed.listener.name,
-                "supportedKinds": kinds,
-                "attachedRoutes": counts.get(&(index, j)).map_or(0, BTreeSet::len),
-                "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
-            }));
-            // The condition that prevents the listener from receiving traffic, else its state.
-            let says = match (&state.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
-                (Some(refusal), ..) => refusal,
-                (None, false, _) => &accepted,
-                (None, true, false) => &placed.resolved,
-                (None, true, true) => &programmed,
-            };
-            let router = placed.router.as_ref().map_or("", |router| &*router.0);
-            rows.push(ParentStatus {
-                parent: format!("{router}#{}", placed.listener.name),
-                // A listener with an unsupported protocol has no hosts.
-                hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
-                admitted: placed.is_programmed(),
-                reason: says.reason.clone(),
-                message: says.message.clone(),
-                winners: host_outcome.winners,
-            });
+/// Status of a Gateway: `index` is its place, `counts` the number of routes attached to each listener.
+pub fn status(
+    state: &GatewayState,
+    index: usize,
+    addresses: &[IpAddr],
+    counts: &BTreeMap<ListenerAt, usize>,
+    outcomes: &BTreeMap<ListenerAt, ListenerOutcome>,
+) -> ObjectStatus {
+    let generation = state.gateway.meta.generation;
+    let (mut listeners, mut rows) = (Vec::new(), Vec::new());
+    for (j, placed) in state.listeners.iter().enumerate() {
+        let mut accepted = placed.accepted.clone();
+        let outcome = outcomes.get(&(index, j)).cloned().unwrap_or_default();
+        if accepted.holds && !outcome.notes.is_empty() {
+            accepted.message = outcome.notes.join("; ");
         }
-        let addresses: Vec<_> = self
-            .inputs
-            .addresses
-            .iter()
-            .map(|address| json!({ "type": "IPAddress", "value": address.to_string() }))
-            .collect();
-        let status = json!({
-            "addresses": addresses,
-            "conditions": conditions(&of_gateway(state), generation),
-            "listeners": listeners,
+        let programmed = placed.programmed();
+        let kinds: Vec<_> = placed.kinds.iter().map(|kind| json!({ "group": GROUP, "kind": kind.name() })).collect();
+        let written = [&accepted, &placed.conflicted, &placed.resolved, &programmed];
+        listeners.push(json!({
+            "name": &*placed.listener.name,
+            "supportedKinds": kinds,
+            "attachedRoutes": counts.get(&(index, j)).copied().unwrap_or_default(),
+            "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
+        }));
+        // The condition that prevents the listener from receiving traffic, else its state.
+        let says = match (&state.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
+            (Some(refusal), ..) => refusal,
+            (None, false, _) => &accepted,
+            (None, true, false) => &placed.resolved,
+            (None, true, true) => &programmed,
+        };
+        let router = placed.router.as_ref().map_or("", |router| &*router.0);
+        rows.push(ParentStatus {
+            parent: format!("{router}#{}", placed.listener.name),
+            // A listener with an unsupported protocol has no hosts.
+            hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
+            admitted: placed.is_programmed(),
+            reason: says.reason.clone(),
+            message: says.message.clone(),
+            winners: outcome.winners,
         });
-        ObjectStatus { status, rows }
     }
+    let address = |address: &IpAddr| json!({ "type": "IPAddress", "value": address.to_string() });
+    let addresses: Vec<_> = addresses.iter().map(address).collect();
+    let status = json!({
+        "addresses": addresses,
+        "conditions": conditions(&of_gateway(state), generation),
+        "listeners": listeners,
+    });
+    ObjectStatus { status, rows }
 }
 
 /// Conditions of the Gateway itself.
-fn of_gateway(state: &GatewayState<'_>) -> [Condition; 3] {
-    let names = |bad: &dyn Fn(&Placed<'_>) -> bool| {
+fn of_gateway(state: &GatewayState) -> [Condition; 3] {
+    let names = |bad: &dyn Fn(&Placed) -> bool| {
         let names = state.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
         names.collect::<Vec<_>>().join(", ")
     };

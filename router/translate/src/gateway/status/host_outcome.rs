@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use router_model::kind::Kind;
 use router_model::object::{Created, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::GatewayTranslator;
-use crate::gateway::serve::ListenerAt;
+use crate::gateway::base::ListenerAt;
+use crate::gateway::status::Contests;
 use crate::status::condition::Condition;
 use crate::status::host_conflict::{HostConflict, messages};
-use crate::translator::LostHosts;
 
 /// Outcome of a route's hosts.
 #[derive(Default)]
@@ -40,25 +41,46 @@ impl HostOutcome {
     }
 }
 
-impl GatewayTranslator<'_> {
+/// Outcome of a listener's hostname.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenerOutcome {
+    /// Notes for the message of `Accepted`.
+    pub notes: Vec<String>,
+    /// The object of another API that owns the host, if there is one.
+    pub winners: Vec<ObjectRef>,
+}
+
+impl GatewayTranslator {
+    /// Outcome of a listener's hostname.
+    pub(in crate::gateway) fn listener_outcome(&self, at: ListenerAt, contests: Contests<'_>) -> ListenerOutcome {
+        let Some((state, placed)) = self.base.gateways.get(at.0).zip(self.base.listener(at)) else {
+            return ListenerOutcome::default();
+        };
+        let reader = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
+        let own = [(at, &placed.listener.hostname)];
+        let HostOutcome { notes, winners, .. } =
+            self.host_outcome(own.into_iter(), &reader, &BTreeSet::from([at]), contests);
+        ListenerOutcome { notes, winners }
+    }
+
     /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
     pub(super) fn host_outcome<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
         reader: &ObjectRef,
         own: &BTreeSet<ListenerAt>,
-        lost: &LostHosts,
+        contests: Contests<'_>,
     ) -> HostOutcome {
         let mut host_outcome = HostOutcome::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: Vec<HostConflict> = Vec::new();
         for (at, host) in hosts {
-            let placed = self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
+            let placed = self.base.listener(at);
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
             else {
                 continue;
             };
-            if let Some(fault) = self.domains.fault(host) {
+            if let Some(fault) = self.base.domains.fault(host) {
                 host_outcome.is_denied = true;
                 host_outcome.notes.push(format!("host {host} is {fault}"));
                 continue;
@@ -66,18 +88,17 @@ impl GatewayTranslator<'_> {
             let closest = self.hosts.closest(router, protocol.side(), host);
             if closest != Some(at) {
                 if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
-                    let of = |at: ListenerAt| self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
-                    let hostname = |at| of(at).map(|placed| placed.listener.hostname.specificity());
+                    let hostname = |at| self.base.listener(at).map(|placed| placed.listener.hostname.specificity());
                     let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
                     list.insert(host.to_string());
                 }
                 continue;
             }
             let place = (router.clone(), host.to_match());
-            match lost.get(&place) {
+            match contests.lost.get(&place) {
                 Some(owner) => {
-                    let (loser, created) = match self.hosts.built.get(&place) {
-                        Some(built) => (built.site.owner.clone(), built.age.created()),
+                    let (loser, created) = match contests.claims.get(&place) {
+                        Some(claim) => (claim.owner.clone(), claim.age.created()),
                         None => (reader.clone(), Created::default()),
                     };
                     taken.push(owner.conflict(host.to_string(), loser, created));

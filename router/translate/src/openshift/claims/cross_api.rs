@@ -1,47 +1,45 @@
 //! Claims of other APIs on a router's hosts. Across APIs, the oldest claim wins the entire host.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
-use router_model::object::ObjectRef;
+use router_model::persistent::OrderedMap;
 
-use crate::owned_age::OwnedAge;
 use crate::status::host_conflict::{HostConflict, HostOwner};
+use crate::translator::HostClaim;
 
-/// Claims of other APIs on a router's hosts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OtherApiClaims(BTreeMap<HostMatch, OtherApiClaim>);
+/// The strongest claim of other APIs on each host of a router, by the host's [`contested`] form.
+#[derive(Clone, Debug, Default)]
+pub struct OtherApiClaims(OrderedMap<HostMatch, Arc<HostClaim>>);
 
-/// The claim of an object of another API.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherApiClaim {
-    /// The oldest object.
-    pub owner: ObjectRef,
-    /// Its age.
-    pub age: OwnedAge,
-}
-
-impl OtherApiClaim {
-    /// The conflict with a younger route that asks for the host.
-    pub(super) fn conflict(&self, route: &Route, host: &str) -> HostConflict {
-        let owner = HostOwner { object: self.owner.clone(), created: self.age.created() };
-        owner.conflict(host.to_owned(), route.meta.key.route_id().object(), route.meta.created)
-    }
+/// The conflict of a claim with a younger route that asks for the host.
+pub(super) fn conflict(claim: &HostClaim, route: &Route, host: &str) -> HostConflict {
+    let owner = HostOwner { object: claim.owner.clone(), created: claim.age.created() };
+    owner.conflict(host.to_owned(), route.meta.key.route_id().object(), route.meta.created)
 }
 
 impl OtherApiClaims {
-    /// Adds a claim on a host in its [`contested`] form; the older claim wins, the first of equally old ones.
-    pub fn add(&mut self, host: HostMatch, claim: OtherApiClaim) {
-        match self.0.get(&host) {
-            Some(other) if other.age <= claim.age => {}
-            _ => drop(self.0.insert(host, claim)),
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets or removes (`None`) the strongest claims on hosts, given in their [`contested`] form.
+    pub fn update(&mut self, changes: impl IntoIterator<Item = (HostMatch, Option<Arc<HostClaim>>)>) {
+        let mut set = Vec::new();
+        for (host, claim) in changes {
+            match claim {
+                Some(claim) => set.push((host, claim)),
+                None => drop(self.0.remove(&host)),
+            }
         }
+        self.0.extend(set);
     }
 
     /// The claim on a host, and the host in its [`contested`] form.
-    pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &OtherApiClaim)> {
-        if self.0.is_empty() {
+    pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &HostClaim)> {
+        if self.is_empty() {
             return None;
         }
         let host = contested(host);
@@ -49,15 +47,9 @@ impl OtherApiClaims {
         Some((host, claim))
     }
 
-    /// The claims, by host.
-    pub fn iter(&self) -> impl Iterator<Item = (&HostMatch, &OtherApiClaim)> {
-        self.0.iter()
-    }
-
-    /// Hosts whose claims differ from those of an older version.
+    /// Hosts whose claims differ from those of an older version. The cost is proportional to the difference.
     pub fn changed_since<'c>(&'c self, older: &'c Self) -> impl Iterator<Item = &'c HostMatch> {
-        let gone = older.0.keys().filter(|host| !self.0.contains_key(host));
-        self.0.iter().filter(|(host, claim)| older.0.get(host) != Some(claim)).map(|(host, _)| host).chain(gone)
+        self.0.changes_since(&older.0).map(|changed| changed.key)
     }
 }
 

@@ -27,8 +27,21 @@ pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Ce
     }
 }
 
+/// The Secret that a Route's certificate is read from, if any.
+pub fn secret_of(route: &Route) -> Option<ObjectKey> {
+    let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return None };
+    match &tls.material.as_ref().ok()?.certificate {
+        CertificateSource::Secret(name) => Some(secret_key(route, name)),
+        CertificateSource::Controller | CertificateSource::Inline(_) => None,
+    }
+}
+
+fn secret_key(route: &Route, name: &Arc<str>) -> ObjectKey {
+    ObjectKey { namespace: route.meta.key.namespace.clone(), name: name.clone() }
+}
+
 fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Result<Certificate, Rejection> {
-    let key = ObjectKey { namespace: route.meta.key.namespace.clone(), name: name.clone() };
+    let key = secret_key(route, name);
     let Some(versions) = secrets.versions_of(&key) else {
         let message = format!("{SECRET_FIELD}: Not found: there is no Secret {key}");
         return Err(reject(RejectReason::ExternalCertificateGetFailed, message));

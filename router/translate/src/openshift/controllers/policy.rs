@@ -68,7 +68,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
     (policy, faults)
 }
 
-/// True if a router uses this ConfigMap.
+/// Whether a router uses this ConfigMap.
 pub fn uses(key: &ObjectKey, resources: &Resources) -> bool {
     let mut controllers = resources.ingress_controllers.iter();
     *key.namespace == *CONFIG_NAMESPACE

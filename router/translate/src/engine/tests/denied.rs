@@ -5,7 +5,7 @@ use router_model::names::Hostname;
 use router_table::lookup::{RequestMatch, SniMatch};
 use serde_json::json;
 
-use super::*;
+use super::super::*;
 use crate::domain_lists::DomainLists;
 
 fn lists(denied: &[&str], allowed: &[&str]) -> Settings {

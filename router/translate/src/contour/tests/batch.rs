@@ -1,0 +1,120 @@
+//! Translates all objects at once. It defines what an incremental translation must return.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_model::names::{HostMatch, Hostname, RouterName};
+use router_model::object::ObjectRef;
+use router_table::table::VirtualHost;
+
+use crate::contour::claims::types::{Contest, ContourClaims, Proxies};
+use crate::contour::domain_tls::{self, DomainStates};
+use crate::contour::host::HostTranslator;
+use crate::contour::numbers::Numbers;
+use crate::contour::outcome::HostOutcome;
+use crate::contour::outcomes::Outcomes;
+use crate::contour::status::Findings;
+use crate::contour::{backends, claims, delegation_status, good_domains, router};
+use crate::status::host_conflict::HostOwner;
+use crate::status::object_status::ObjectStatus;
+use crate::translator::{HostClaim, Inputs, LostHosts, RouterHost, RouterPorts};
+
+/// Hosts and statuses of Contour's objects.
+#[derive(Debug, Default)]
+pub struct Translation {
+    /// Virtual hosts; none that is lost.
+    pub hosts: BTreeMap<RouterHost, VirtualHost>,
+    /// Delegated domains.
+    pub domains: BTreeSet<(RouterName, Hostname)>,
+    /// Statuses.
+    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
+}
+
+/// Contour's objects, with the decision on which object may have which host.
+#[derive(Debug)]
+pub struct Model<'r> {
+    pub inputs: Inputs<'r>,
+    proxies: Proxies<'r>,
+    router: Option<&'r RouterPorts>,
+    pub claims: ContourClaims,
+}
+
+impl<'r> Model<'r> {
+    /// Decides which object may have which host.
+    pub fn new(inputs: &Inputs<'r>) -> Self {
+        let resources = inputs.resources;
+        let proxies: Proxies<'r> = resources
+            .ingress_routes
+            .iter()
+            .chain(resources.http_proxies.iter())
+            .filter(|proxy| !proxy.is_foreign())
+            .map(|proxy| (proxy.object(), proxy))
+            .collect();
+        let claims = claims::decide(&proxies, inputs.settings);
+        Model { inputs: *inputs, proxies, router: router(inputs), claims }
+    }
+
+    fn owner<'l>(&self, host: &HostMatch, lost: &'l LostHosts) -> Option<&'l HostOwner> {
+        lost.get(&(self.router?.name.clone(), host.clone()))
+    }
+
+    fn host(
+        &self,
+        contest: &Contest,
+        owner: Option<&HostOwner>,
+        before: usize,
+        states: &DomainStates,
+        numbers: &Numbers,
+    ) -> (HostOutcome, Option<VirtualHost>) {
+        let translator = HostTranslator { backends: backends(&self.inputs), router: self.router, states, numbers };
+        translator.translate(contest, owner, before)
+    }
+}
+
+impl Model<'_> {
+    /// Every host that may be served, even if another API gets it.
+    pub fn claims(&self) -> BTreeMap<RouterHost, HostClaim> {
+        let Some(router) = self.router else { return BTreeMap::new() };
+        let claim = |(host, contest): (&HostMatch, &Contest)| {
+            let claim = HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() };
+            ((router.name.clone(), host.clone()), claim)
+        };
+        self.claims.contests.iter().map(claim).collect()
+    }
+
+    /// Hosts and statuses, given the claimed hosts that another API has.
+    pub fn translate(&self, lost: &LostHosts) -> Translation {
+        let states = domain_tls::states(self.claims.domains.values(), self.inputs.resources);
+        let (mut outcomes, mut numbers) = (Outcomes::default(), Numbers::default());
+        let mut hosts: BTreeMap<&HostMatch, VirtualHost> = BTreeMap::new();
+        let mut entered: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        let mut moved = BTreeSet::new();
+        for (at, contest) in &self.claims.contests {
+            let namespace = contest.granted().map(|claim| &claim.root.key.namespace);
+            let before = namespace.and_then(|namespace| entered.get(namespace)).copied().unwrap_or_default();
+            let (outcome, host) = self.host(contest, self.owner(at, lost), before, &states, &numbers);
+            namespace.into_iter().for_each(|namespace| *entered.entry(namespace).or_default() += outcome.entered);
+            outcome.parts.iter().for_each(|(object, parts)| moved.extend(numbers.set(object, at, parts.count)));
+            hosts.extend(host.map(|host| (at, host)));
+            outcomes.set(at, Some(outcome));
+        }
+        for (at, contest) in self.claims.contests.iter().filter(|(at, _)| moved.contains(*at)) {
+            let before = outcomes.get(at).map_or(0, |outcome| outcome.before);
+            let (outcome, host) = self.host(contest, self.owner(at, lost), before, &states, &numbers);
+            hosts.extend(host.map(|host| (at, host)));
+            outcomes.set(at, Some(outcome));
+        }
+        let name = self.router.map(|router| &router.name);
+        let resources = self.inputs.resources;
+        let findings = Findings { resources, claims: &self.claims, states: &states, outcomes: &outcomes, router: name };
+        let statuses = self.proxies.iter().map(|(object, proxy)| (object.clone(), findings.status_of(proxy)));
+        let delegations = resources.certificate_delegations.iter();
+        let statuses = statuses.chain(delegations.filter_map(|object| delegation_status(object, resources))).collect();
+        let mut translation = Translation { statuses, ..Translation::default() };
+        if let Some(name) = name {
+            translation.domains = good_domains(name, &states);
+            translation.hosts = hosts.into_iter().map(|(at, host)| ((name.clone(), at.clone()), host)).collect();
+        }
+        translation
+    }
+}

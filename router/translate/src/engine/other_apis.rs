@@ -1,0 +1,247 @@
+//! What objects of other kinds than Route claim, serve and report, as the engine keeps it. Costs what differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_api::resources::Resources;
+use router_model::names::{HostMatch, Hostname, RouterName};
+use router_model::object::ObjectRef;
+use router_model::one_or_many::OneOrMany;
+use router_model::persistent::OrderedMap;
+use router_table::rule::HostRules;
+use router_table::table::{HostIndex, RouterTable, VirtualHost};
+
+use super::assembly::{Assembled, HostRulesTable};
+use super::contests::Contests;
+use super::rule_table::RuleTable;
+use super::statuses::Statuses;
+use crate::openshift::claims::cross_api::OtherApiClaims;
+use crate::openshift::compile;
+use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
+use crate::status::object_status::StoredStatus;
+use crate::translator::{Changes, Delta, Inputs, RouterPorts, Translator};
+
+/// See the module.
+#[derive(Debug)]
+pub struct OtherApis {
+    apis: Vec<Api>,
+    contests: Contests,
+    /// Host rules by router; none is empty.
+    served: BTreeMap<RouterName, RuleTable>,
+    /// Routers created for ports that no IngressController has.
+    created: BTreeMap<RouterName, Assembled>,
+    statuses: Statuses,
+    /// Routers of IngressControllers.
+    routers: BTreeSet<RouterName>,
+    /// Routers on which denied hosts are closed.
+    closed: BTreeSet<RouterName>,
+}
+
+#[derive(Debug)]
+struct Api {
+    translator: Box<dyn Translator>,
+    /// The routers to be created, and the delegated domains, that it returned last.
+    routers: Vec<RouterPorts>,
+    domains: BTreeSet<(RouterName, Hostname)>,
+}
+
+/// Virtual hosts that differ, by router.
+type ChangedHosts = BTreeMap<RouterName, BTreeMap<HostMatch, Option<VirtualHost>>>;
+
+impl OtherApis {
+    /// These APIs, with no objects yet. Of equally old objects of two APIs, that of the first one gets a host.
+    pub fn new(translators: Vec<Box<dyn Translator>>) -> Self {
+        let api = |translator| Api { translator, routers: Vec::new(), domains: BTreeSet::new() };
+        OtherApis {
+            contests: Contests::new(translators.len()),
+            apis: translators.into_iter().map(api).collect(),
+            served: BTreeMap::new(),
+            created: BTreeMap::new(),
+            statuses: Statuses::default(),
+            routers: BTreeSet::new(),
+            closed: BTreeSet::new(),
+        }
+    }
+
+    /// Whether nothing is claimed, served or reported.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        let Self { contests, served, created, statuses, .. } = self;
+        contests.is_empty() && served.is_empty() && created.is_empty() && statuses.all().is_empty()
+    }
+
+    /// Statuses of objects.
+    pub fn statuses(&self) -> &OrderedMap<ObjectRef, Arc<StoredStatus>> {
+        self.statuses.all()
+    }
+
+    /// The routers created for ports that no IngressController has.
+    pub fn created(&self) -> impl Iterator<Item = &Arc<RouterTable>> {
+        self.created.values().map(Assembled::table)
+    }
+
+    /// The claims that Routes of a router compete with.
+    pub fn foreign(&self, router: &RouterName) -> OtherApiClaims {
+        self.contests.foreign(router)
+    }
+
+    /// The host rules of a router.
+    pub fn served(&self, router: &RouterName) -> HostRulesTable {
+        self.served.get(router).map(|served| served.table().clone()).unwrap_or_default()
+    }
+
+    /// Follows changed objects: the first step of an apply.
+    pub fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) {
+        for (i, api) in self.apis.iter_mut().enumerate() {
+            self.contests.claim(i, api.translator.follow(world, changes));
+        }
+    }
+
+    /// Adds, replaces and removes (`None`) Routes that have contested hosts of a router: the second step.
+    pub fn win(&mut self, router: &RouterName, changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>) {
+        self.contests.win(router, changes);
+    }
+
+    /// Decides the contests, and takes over what APIs serve and report: the last step.
+    pub fn settle(&mut self, world: &Inputs<'_>, last: &Resources) {
+        let changed = self.contests.decide();
+        let (mut hosts, mut statuses) = (ChangedHosts::new(), Vec::new());
+        let (mut routers_differ, mut domains_differ) = (false, false);
+        let none = BTreeMap::new();
+        for (i, (api, changed)) in self.apis.iter_mut().zip(&changed).enumerate() {
+            let lost = self.contests.lost(i).unwrap_or(&none);
+            let delta = api.translator.settle(world, lost, changed);
+            let Delta { hosts: served, statuses: reported, routers, domains } = delta;
+            for (at, host) in served {
+                // Whatever an API returns: no host is served that another API has.
+                let is_its_own = host.is_none() || self.contests.has(i, &at);
+                debug_assert!(is_its_own, "{} of router {} is served without a claim", at.1, at.0);
+                if !is_its_own {
+                    continue;
+                }
+                let changed = hosts.entry(at.0).or_default();
+                match host {
+                    Some(host) => {
+                        changed.insert(at.1, Some(host));
+                    }
+                    // If the host passes to another API, that one sets it.
+                    None => {
+                        changed.entry(at.1).or_insert(None);
+                    }
+                }
+            }
+            statuses.extend(reported);
+            if let Some(routers) = routers.filter(|routers| *routers != api.routers) {
+                (api.routers, routers_differ) = (routers, true);
+            }
+            if let Some(domains) = domains.filter(|domains| *domains != api.domains) {
+                (api.domains, domains_differ) = (domains, true);
+            }
+        }
+        let names: BTreeSet<RouterName> = world.routers.iter().map(|router| router.name.clone()).collect();
+        if names != self.routers {
+            (self.routers, routers_differ) = (names, true);
+        }
+        if routers_differ {
+            self.create_routers(&world.settings.cluster_domain);
+        }
+        self.close(&mut hosts, world.settings);
+        self.update_hosts(hosts);
+        if domains_differ {
+            self.delegate();
+        }
+        self.served.retain(|_, served| !served.is_empty());
+        for (name, router) in &mut self.created {
+            let served = self.served.get(name).map(|served| served.table().clone()).unwrap_or_default();
+            router.assemble(None, &served);
+        }
+        self.statuses.update(statuses, world.resources, last);
+    }
+
+    /// Creates and removes routers; those whose ports and ids are the same remain.
+    fn create_routers(&mut self, domain: &str) {
+        let wanted: BTreeMap<RouterName, RouterPorts> =
+            self.apis.iter().flat_map(|api| &api.routers).map(|router| (router.name.clone(), router.clone())).collect();
+        let names: BTreeSet<RouterName> = wanted.keys().cloned().collect();
+        let ids = compile::router_ids(&self.routers, &names);
+        let mut before = std::mem::take(&mut self.created);
+        for (name, ports) in wanted {
+            let id = ids.get(&name).copied().unwrap_or_default();
+            let is_same = |table: &Arc<RouterTable>| {
+                (table.id, table.http_port, table.https_port, &*table.domain) == (id, ports.http, ports.https, domain)
+            };
+            let router = before.remove(&name).filter(|router| is_same(router.table()));
+            let router = router.unwrap_or_else(|| {
+                Assembled::new(RouterTable {
+                    name: name.clone(),
+                    id,
+                    domain: domain.to_owned(),
+                    http_port: ports.http,
+                    https_port: ports.https,
+                    default_certificate: None,
+                    policy: Arc::default(),
+                    hosts: HostIndex::default(),
+                    routes: OrderedMap::default(),
+                })
+            });
+            self.created.insert(name, router);
+        }
+    }
+
+    /// Closes denied hosts on every router, and on no other.
+    fn close(&mut self, hosts: &mut ChangedHosts, settings: &Settings) {
+        if settings.domains.denied.is_empty() {
+            return;
+        }
+        let routers: BTreeSet<RouterName> = self.routers.iter().chain(self.created.keys()).cloned().collect();
+        if hosts.is_empty() && routers == self.closed {
+            return;
+        }
+        let closed: BTreeSet<HostMatch> = settings.domains.closed().collect();
+        for (router, changed) in &mut *hosts {
+            if self.closed.contains(router) && routers.contains(router) {
+                changed.retain(|host, _| !closed.contains(host));
+            }
+        }
+        for router in self.closed.difference(&routers) {
+            let changed = hosts.entry(router.clone()).or_default();
+            changed.extend(closed.iter().map(|host| (host.clone(), None)));
+        }
+        for router in routers.difference(&self.closed) {
+            let changed = hosts.entry(router.clone()).or_default();
+            changed.extend(closed.iter().map(|host| (host.clone(), Some(denied(host.clone(), router)))));
+        }
+        self.closed = routers;
+    }
+
+    fn update_hosts(&mut self, hosts: ChangedHosts) {
+        for (router, changed) in hosts {
+            self.served.entry(router).or_default().update(changed);
+        }
+    }
+
+    /// Sets the delegated domains of every router.
+    fn delegate(&mut self) {
+        let mut domains: BTreeMap<RouterName, BTreeSet<Hostname>> =
+            self.served.keys().map(|router| (router.clone(), BTreeSet::new())).collect();
+        for (router, domain) in self.apis.iter().flat_map(|api| &api.domains) {
+            domains.entry(router.clone()).or_default().insert(domain.clone());
+        }
+        for (router, domains) in domains {
+            self.served.entry(router).or_default().delegate(domains);
+        }
+    }
+}
+
+/// A host that is not served, nor covered by a wider one: an entry of its own in the table and in the kernel's maps.
+fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
+    VirtualHost {
+        host,
+        passthrough: None,
+        terminated: OneOrMany::default(),
+        cleartext: OneOrMany::default(),
+        certificate: None,
+        rules: Some(Box::new(HostRules::denied(router))),
+    }
+}

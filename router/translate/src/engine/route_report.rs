@@ -1,0 +1,84 @@
+//! The status entries of Routes, and the conflicts that keep Routes from being served. Costs what differs.
+
+use std::sync::Arc;
+
+use router_api::openshift::route::Route;
+use router_api::resources::{Resources, Versions};
+use router_model::object::ObjectKey;
+use router_model::persistent::OrderedMap;
+
+use crate::engine::router_state::RouterState;
+use crate::status::condition::last_good_serves;
+use crate::status::ingress::{Ingress, IngressEntry};
+use crate::status::report::Conflict;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RouteReport {
+    entries: OrderedMap<ObjectKey, Ingress>,
+    conflicts: OrderedMap<ObjectKey, Arc<[Conflict]>>,
+}
+
+impl RouteReport {
+    /// `status.ingress[]` of every Route.
+    pub fn entries(&self) -> &OrderedMap<ObjectKey, Ingress> {
+        &self.entries
+    }
+
+    /// The conflicts of Routes that have any.
+    pub fn conflicts(&self) -> &OrderedMap<ObjectKey, Arc<[Conflict]>> {
+        &self.conflicts
+    }
+
+    /// Updates the status entries and conflicts of these Routes.
+    pub fn update(&mut self, keys: Vec<ObjectKey>, resources: &Resources, routers: &[RouterState]) {
+        let mut reports = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(versions) = resources.routes.versions_of(&key) else {
+                self.entries.remove(&key);
+                self.conflicts.remove(&key);
+                continue;
+            };
+            let conflicts =
+                versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|served| served.conflict(route)));
+            let conflicts: Arc<[Conflict]> = conflicts.collect();
+            let ingress = ingress(&key, versions, resources, routers);
+            if conflicts.is_empty() {
+                self.conflicts.remove(&key);
+            } else {
+                self.conflicts.insert(key.clone(), conflicts);
+            }
+            reports.push((key, ingress));
+        }
+        self.entries.extend(reports);
+    }
+}
+
+/// The status entries of a route, in order of router.
+fn ingress(key: &ObjectKey, versions: &Versions<Route>, resources: &Resources, routers: &[RouterState]) -> Ingress {
+    let accepted = versions.accepted.as_deref();
+    if let (Some(route), None) = (accepted, &versions.rejected) {
+        let mut selecting = routers.iter().filter(|served| served.selects(route));
+        if let (Some(only), None) = (selecting.next(), selecting.next())
+            && let Some(ingress) = only.plain_ingress(route)
+        {
+            return ingress;
+        }
+    }
+    let mut entries: Vec<IngressEntry> = Vec::new();
+    for served in routers {
+        match (accepted, &versions.rejected) {
+            (Some(route), refused) => {
+                let Some(mut entry) = served.entry(route) else { continue };
+                if let Some(refused) = refused {
+                    let more = [last_good_serves(refused)];
+                    entry.conditions = entry.conditions.iter().cloned().chain(more).collect();
+                }
+                entries.push(entry);
+            }
+            (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, resources)),
+            (None, None) => {}
+        }
+    }
+    Ingress::new(entries)
+}

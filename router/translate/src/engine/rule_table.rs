@@ -1,0 +1,109 @@
+//! The host rules of one router as the engine keeps them: updated by the hosts that differ.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use router_model::names::{HostMatch, Hostname, RouteId};
+use router_table::table::{ResolvedRoute, VirtualHost};
+
+use crate::engine::assembly::HostRulesTable;
+use crate::engine::reuse::{Reuse, routes_of};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RuleTable {
+    table: HostRulesTable,
+    /// For routes of several hosts, how many hosts beyond the first have it.
+    further: HashMap<RouteId, usize>,
+}
+
+/// How the use of a route differs.
+#[derive(Default)]
+struct Use {
+    /// How many hosts have it now that did not, less those that no longer do.
+    hosts: isize,
+    /// Its newest version.
+    route: Option<Arc<ResolvedRoute>>,
+}
+
+impl RuleTable {
+    /// The hosts and routes.
+    pub fn table(&self) -> &HostRulesTable {
+        &self.table
+    }
+
+    /// Whether there are neither hosts nor domains.
+    pub fn is_empty(&self) -> bool {
+        self.table.hosts.is_empty() && self.table.domains.is_empty()
+    }
+
+    /// Sets the delegated domains.
+    pub fn delegate(&mut self, domains: BTreeSet<Hostname>) {
+        if *self.table.domains != domains {
+            self.table.domains = Arc::new(domains);
+        }
+    }
+
+    /// Sets and removes (`None`) hosts. Hosts and routes that are equal to the earlier ones keep their `Arc`.
+    pub fn update(&mut self, changes: BTreeMap<HostMatch, Option<VirtualHost>>) {
+        let before = self.table.routes.clone();
+        let mut kept = Reuse::new(&before);
+        let mut uses: BTreeMap<RouteId, Use> = BTreeMap::new();
+        let mut set = Vec::new();
+        for (at, host) in changes {
+            let old = self.table.hosts.get(&at).cloned();
+            let new = host.map(|host| kept.host(host, old.as_ref()));
+            if let (Some(old), Some(new)) = (&old, &new)
+                && Arc::ptr_eq(old, new)
+            {
+                continue;
+            }
+            for id in old.iter().flat_map(|host| ids_of(host)) {
+                uses.entry(id).or_default().hosts -= 1;
+            }
+            for id in new.iter().flat_map(|host| ids_of(host)) {
+                uses.entry(id).or_default().hosts += 1;
+            }
+            for route in new.iter().flat_map(|host| routes_of(host)) {
+                uses.entry(route.id.clone()).or_default().route = Some(Arc::clone(route));
+            }
+            match new {
+                Some(new) => set.push((at, new)),
+                None => drop(self.table.hosts.remove(&at)),
+            }
+        }
+        self.table.hosts.extend(set);
+        self.use_routes(uses);
+    }
+
+    fn use_routes(&mut self, uses: BTreeMap<RouteId, Use>) {
+        let mut set = Vec::new();
+        for (id, Use { hosts, route }) in uses {
+            let known = self.table.routes.get(&id);
+            let before = known.map_or(0, |_| 1 + self.further.get(&id).copied().unwrap_or_default());
+            match before.saturating_add_signed(hosts) {
+                0 => drop(self.table.routes.remove(&id)),
+                after => {
+                    if after == 1 {
+                        self.further.remove(&id);
+                    } else {
+                        self.further.insert(id.clone(), after - 1);
+                    }
+                    let differs = |route: &Arc<ResolvedRoute>| known.is_none_or(|known| !Arc::ptr_eq(known, route));
+                    set.extend(route.filter(differs).map(|route| (id, route)));
+                    continue;
+                }
+            }
+            self.further.remove(&id);
+        }
+        self.table.routes.extend(set);
+    }
+}
+
+/// The routes of a host, each once.
+fn ids_of(host: &VirtualHost) -> BTreeSet<RouteId> {
+    routes_of(host).map(|route| route.id.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests;

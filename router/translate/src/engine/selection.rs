@@ -1,0 +1,96 @@
+//! Which Routes a router selects, by their labels and those of their namespaces (docs/openshift.md#shards).
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use router_api::openshift::route::Route;
+use router_api::resources::{RejectedManifest, Resources};
+use router_model::object::ObjectKey;
+use router_model::selector::LabelSelector;
+
+use crate::engine::route_revision::{RouteChanges, RouteRevision};
+
+/// The selectors of a router, and what they have selected so far.
+#[derive(Debug)]
+pub struct Selection {
+    routes: LabelSelector,
+    namespaces: LabelSelector,
+    /// Whether a namespace is selected, for the namespaces of all routes so far; empty if all namespaces are.
+    known: HashMap<Arc<str>, bool>,
+}
+
+impl Selection {
+    /// A router with these selectors, and no routes yet.
+    pub fn new(routes: LabelSelector, namespaces: LabelSelector) -> Self {
+        Selection { routes, namespaces, known: HashMap::new() }
+    }
+
+    /// Whether it selects a route that [`Selection::follow`] has met.
+    pub fn selects(&self, route: &Route) -> bool {
+        self.routes.matches(&route.meta.labels)
+            && (self.namespaces.is_empty() || self.known.get(&route.meta.key.namespace).copied().unwrap_or_default())
+    }
+
+    /// Whether it selects a route without a valid version. If the route's labels are invalid, every router may be meant.
+    pub fn may_select(&self, key: &ObjectKey, refused: &RejectedManifest, resources: &Resources) -> bool {
+        let of_route = |labels| self.routes.matches(&labels);
+        (self.routes.is_empty() || refused.labels().is_none_or(of_route))
+            && (self.namespaces.is_empty() || self.namespaces.matches(&resources.namespace_labels(&key.namespace)))
+    }
+
+    /// Follows changed routes and namespaces. Returns the changes of routes that it selects or selected; a route counts as
+    /// removed once it is no longer selected. Adds the routes of namespaces that it selects from now on, or no longer, to
+    /// `touched`.
+    pub fn follow<'r>(
+        &mut self,
+        changes: RouteChanges<'r>,
+        resources: &'r Resources,
+        touched: &mut Vec<ObjectKey>,
+    ) -> Vec<RouteRevision<'r>> {
+        // A route was selected by the labels that its namespace had.
+        let old: Vec<_> = changes.routes.iter().map(|change| change.old.filter(|route| self.selects(route))).collect();
+        let moved = self.follow_namespaces(changes, resources);
+        let new = changes.routes.iter().map(|change| change.new.filter(|route| self.selects(route)));
+        let mut selected: Vec<RouteRevision<'r>> =
+            old.into_iter().zip(new).map(|(old, new)| RouteRevision { old, new }).collect();
+        if !moved.is_empty() {
+            let changed = changes.routes.iter().filter_map(|change| change.new.or(change.old));
+            let changed: BTreeSet<&ObjectKey> = changed.map(|route| &route.meta.key).collect();
+            for (namespace, is_selected) in &moved {
+                let routes = resources.routes.of_namespace(namespace).filter(|(key, _)| !changed.contains(key));
+                let routes = routes.filter_map(|(_, versions)| versions.accepted.as_ref());
+                for route in routes.filter(|route| self.routes.matches(&route.meta.labels)) {
+                    touched.push(route.meta.key.clone());
+                    let (old, new) = if *is_selected { (None, Some(route)) } else { (Some(route), None) };
+                    selected.push(RouteRevision { old, new });
+                }
+            }
+        }
+        selected.retain(|change| change.old.is_some() || change.new.is_some());
+        selected
+    }
+
+    /// Follows the labels of namespaces that it has met, and meets those of new routes. Returns the namespaces that it
+    /// selects from now on (true) or no longer.
+    fn follow_namespaces(&mut self, changes: RouteChanges<'_>, resources: &Resources) -> Vec<(Arc<str>, bool)> {
+        if self.namespaces.is_empty() {
+            return Vec::new();
+        }
+        let mut moved = Vec::new();
+        for namespace in changes.namespaces {
+            let Some(known) = self.known.get_mut(namespace) else { continue };
+            let is_selected = self.namespaces.matches(&resources.namespace_labels(namespace));
+            if std::mem::replace(known, is_selected) != is_selected {
+                moved.push((namespace.clone(), is_selected));
+            }
+        }
+        for route in changes.routes.iter().filter_map(|change| change.new) {
+            let namespace = &route.meta.key.namespace;
+            if !self.known.contains_key(namespace) {
+                let is_selected = self.namespaces.matches(&resources.namespace_labels(namespace));
+                self.known.insert(namespace.clone(), is_selected);
+            }
+        }
+        moved
+    }
+}

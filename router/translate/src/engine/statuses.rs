@@ -1,0 +1,83 @@
+//! Statuses of objects of other kinds than Route and IngressController: those that APIs return, with what there is to say
+//! of rejected versions. Costs what differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_api::resources::Resources;
+use router_model::object::ObjectRef;
+use router_model::persistent::OrderedMap;
+
+use crate::engine::rejected_manifests;
+use crate::status::object_status::{ObjectStatus, StoredStatus};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Statuses {
+    all: OrderedMap<ObjectRef, Arc<StoredStatus>>,
+    /// Objects whose newest version is rejected, with the status that the API returns for the last valid one.
+    refused: BTreeMap<ObjectRef, Option<Arc<StoredStatus>>>,
+}
+
+impl Statuses {
+    /// All statuses.
+    pub fn all(&self) -> &OrderedMap<ObjectRef, Arc<StoredStatus>> {
+        &self.all
+    }
+
+    /// Sets and removes (`None`) statuses, and follows rejected versions.
+    pub fn update(
+        &mut self,
+        changes: impl IntoIterator<Item = (ObjectRef, Option<ObjectStatus>)>,
+        resources: &Resources,
+        last: &Resources,
+    ) {
+        let mut combined: BTreeSet<ObjectRef> = BTreeSet::new();
+        for (object, is_refused) in rejected_manifests::changes(resources, last) {
+            match (is_refused, self.refused.contains_key(&object)) {
+                (true, true) => {
+                    combined.insert(object);
+                }
+                (true, false) => {
+                    self.refused.insert(object.clone(), self.all.get(&object).cloned());
+                    combined.insert(object);
+                }
+                (false, true) => match self.refused.remove(&object).flatten() {
+                    Some(of_api) => self.all.insert(object, of_api),
+                    None => drop(self.all.remove(&object)),
+                },
+                (false, false) => {}
+            }
+        }
+        let mut set = Vec::new();
+        for (object, status) in changes {
+            let status = status.map(StoredStatus::from);
+            if let Some(of_api) = self.refused.get_mut(&object) {
+                *of_api = status.map(Arc::new);
+                combined.insert(object);
+                continue;
+            }
+            match status {
+                Some(status) if self.all.get(&object).is_none_or(|before| **before != status) => {
+                    set.push((object, Arc::new(status)));
+                }
+                Some(_) => {}
+                None => drop(self.all.remove(&object)),
+            }
+        }
+        self.all.extend(set);
+        // Whether a rejected Gateway or route is ours is read from these.
+        let gateways_differ = resources.gateways.changes_since(&last.gateways).next().is_some()
+            || resources.gateway_classes.changes_since(&last.gateway_classes).next().is_some();
+        let combined: Vec<ObjectRef> =
+            if gateways_differ { self.refused.keys().cloned().collect() } else { combined.into_iter().collect() };
+        for object in combined {
+            let of_api = self.refused.get(&object).and_then(Option::as_deref).map(ObjectStatus::from);
+            match rejected_manifests::status(resources, &object, of_api).map(StoredStatus::from) {
+                Some(status) if self.all.get(&object).is_some_and(|before| **before == status) => {}
+                Some(status) => self.all.insert(object, Arc::new(status)),
+                None => drop(self.all.remove(&object)),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whatever happened before: the engine makes of the present objects what a new engine makes of them.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use router_api::testing::{good, refused, slice};
+use serde_json::{Value, json};
+
+use super::super::*;
+use super::worlds::{named, objects};
+
+/// One change to the objects.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    Put(Value),
+    /// A newer version of the object is refused; the last good one stays.
+    Refuse(Value),
+    Remove(Value),
+}
+
+fn edits() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        6 => objects().prop_map(Edit::Put),
+        2 => objects().prop_map(Edit::Remove),
+        1 => objects().prop_map(Edit::Refuse),
+    ]
+}
+
+pub fn apply(resources: &mut Resources, edit: &Edit) {
+    match edit {
+        Edit::Put(value) => resources.insert(&good(value.clone())),
+        Edit::Remove(value) => {
+            let object = good(value.clone());
+            resources.set(object.key().clone(), object.kind(), None, None);
+        }
+        Edit::Refuse(value) => {
+            let object = good(value.clone());
+            let (kind, key) = (object.kind(), object.key().clone());
+            let last = resources.object(kind, &key);
+            let refused = refused(value.clone(), "r.yaml:1: spec: bad");
+            resources.set(key, kind, last.as_ref(), Some(refused));
+        }
+    }
+}
+
+/// What most histories begin with, so that they soon come to routes that are served.
+pub fn base() -> Resources {
+    const API: &str = "gateway.networking.k8s.io/v1";
+    let all = json!({ "namespaces": { "from": "All" } });
+    let listener = |name: &str, port: u16, protocol: &str| {
+        let mut listener = json!({ "name": name, "port": port, "protocol": protocol, "allowedRoutes": all });
+        if protocol == "TLS" {
+            listener["tls"] = json!({ "mode": "Passthrough" });
+        }
+        listener
+    };
+    let listeners = json!([listener("web", 80, "HTTP"), listener("tls", 443, "TLS"), listener("more", 8080, "HTTP")]);
+    let spec = json!({ "gatewayClassName": "sluice", "listeners": listeners });
+    let class = json!({ "apiVersion": API, "kind": "GatewayClass", "metadata": { "name": "sluice" },
+        "spec": { "controllerName": "sluice.dev/gateway-controller" } });
+    let service = |name: &str| {
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "red", "name": name },
+            "spec": { "ports": [{ "name": "http", "port": 8080 }] } })
+    };
+    let gateway = named(API, "Gateway", ("red", "g0"), 0, spec);
+    router_api::testing::resources([
+        class,
+        gateway,
+        service("web"),
+        service("api"),
+        slice("red/web", &["10.0.0.1"], 8080),
+    ])
+}
+
+/// Everything that can be seen of a translation.
+pub fn outcome(engine: &mut Engine, resources: &Resources) -> String {
+    let (table, report) = engine.apply(resources);
+    text(&table, &report)
+}
+
+fn text(table: &RoutingTable, report: &StatusReport) -> String {
+    format!("{table:?}\n{report:?}")
+}
+
+/// Whether two routers are equal. Unlike their text, this compares certificates.
+fn are_equal(one: &RouterTable, other: &RouterTable) -> bool {
+    (&one.default_certificate, &one.policy) == (&other.default_certificate, &other.policy)
+        && one.hosts.iter().eq(other.hosts.iter())
+        && one.routes == other.routes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn history_leaves_no_trace(history in vec(edits(), 1..40)) {
+        let mut engine = Engine::new(Settings::default());
+        let mut resources = base();
+        for edit in &history {
+            apply(&mut resources, edit);
+            let (fresh, fresh_report) = Engine::new(Settings::default()).apply(&resources);
+            let (table, report) = engine.apply(&resources);
+            prop_assert_eq!(text(&table, &report), text(&fresh, &fresh_report), "after {:?}", edit);
+            let equal = table.routers.iter().zip(&fresh.routers).all(|(one, other)| are_equal(one, other));
+            prop_assert!(equal, "certificates differ after {:?}", edit);
+        }
+    }
+}

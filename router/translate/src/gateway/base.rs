@@ -1,0 +1,169 @@
+//! What translation reads beside routes: classes, Gateways with their placed listeners, grants and policies. It changes
+//! rarely, and is kept between changes of routes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use router_api::gateway_api::types::Gateway;
+use router_model::names::RouterName;
+use router_model::object::ObjectKey;
+use router_table::host_pattern::HostPattern;
+
+use crate::gateway::backend_tls::BackendTlsPolicies;
+use crate::gateway::claims::seniority;
+use crate::gateway::class::Classes;
+use crate::gateway::domains::DomainPatterns;
+use crate::gateway::gateway_state::GatewayState;
+use crate::gateway::grants::Grants;
+use crate::gateway::listeners;
+use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::listeners::ports::{PortKind, Ports};
+use crate::owned_age::OwnedAge;
+use crate::status::condition::Condition;
+use crate::translator::{Inputs, RouterPorts};
+
+/// A listener: index of its Gateway, and index in that Gateway.
+pub type ListenerAt = (usize, usize);
+
+/// Hosts by index of the router in [`Base::routers`].
+pub type Scope = BTreeSet<(usize, HostPattern)>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Base {
+    /// Classes of Sluice's controller.
+    pub classes: Classes,
+    /// Gateways of accepted classes, the oldest first.
+    pub gateways: Vec<GatewayState>,
+    /// Index of each Gateway in `gateways`.
+    pub by_key: BTreeMap<ObjectKey, usize>,
+    /// Routers created for ports that no configured router has.
+    pub made: Vec<RouterPorts>,
+    /// All routers: the configured ones, then `made`.
+    pub routers: Vec<RouterPorts>,
+    /// ReferenceGrants.
+    pub grants: Grants,
+    /// BackendTLSPolicies.
+    pub policies: BackendTlsPolicies,
+    /// Denied and allowed domains.
+    pub domains: DomainPatterns,
+    /// Listeners by router, port and hostname.
+    hostnames: HashMap<(RouterName, PortKind), HashMap<HostPattern, ListenerAt>>,
+    /// Ages of `gateways`.
+    pub ages: Vec<OwnedAge>,
+    /// Place of each listener; see [`Base::place`].
+    places: HashMap<ListenerAt, usize>,
+}
+
+impl Base {
+    /// Decides everything that does not depend on routes.
+    pub fn new(inputs: &Inputs<'_>) -> Self {
+        let resources = inputs.resources;
+        let grants = Grants::new(resources);
+        let classes = Classes::new(resources);
+        let mut ports = Ports::new(inputs.routers);
+        let gateways = gateways(inputs, &classes, &grants, &mut ports);
+        let made: Vec<_> = ports.made().cloned().collect();
+        let mut hostnames: HashMap<_, HashMap<_, _>> = HashMap::new();
+        for (i, state) in gateways.iter().enumerate() {
+            for (j, placed) in state.listeners.iter().enumerate() {
+                let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
+                let of_port = hostnames.entry((router.clone(), protocol.side())).or_default();
+                of_port.insert(placed.listener.hostname.clone(), (i, j));
+            }
+        }
+        let routers: Vec<RouterPorts> = inputs.routers.iter().chain(&made).cloned().collect();
+        let indices: HashMap<&RouterName, usize> =
+            routers.iter().enumerate().map(|(i, router)| (&router.name, i)).collect();
+        let mut places = HashMap::new();
+        for (i, state) in gateways.iter().enumerate() {
+            for (j, placed) in state.listeners.iter().enumerate() {
+                let index = placed.router.as_ref().and_then(|router| indices.get(router));
+                places.insert((i, j), index.copied().unwrap_or(routers.len() + places.len()));
+            }
+        }
+        let keys = gateways.iter().enumerate().map(|(i, state)| (state.gateway.meta.key.clone(), i));
+        Base {
+            by_key: keys.collect(),
+            ages: gateways.iter().map(|state| OwnedAge::of(&state.gateway.meta)).collect(),
+            routers,
+            places,
+            policies: BackendTlsPolicies::new(resources),
+            domains: DomainPatterns::new(&inputs.settings.domains),
+            classes,
+            gateways,
+            made,
+            grants,
+            hostnames,
+        }
+    }
+
+    /// A listener.
+    pub fn listener(&self, at: ListenerAt) -> Option<&Placed> {
+        self.gateways.get(at.0)?.listeners.get(at.1)
+    }
+
+    /// All listeners with their Gateways.
+    pub fn listeners(&self) -> impl Iterator<Item = (ListenerAt, &GatewayState, &Placed)> {
+        self.gateways
+            .iter()
+            .enumerate()
+            .flat_map(|(i, state)| state.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), state, placed)))
+    }
+
+    /// Where a listener is served: the index of its router in `routers`, or, of a listener that is not accepted, a number
+    /// of its own beyond these.
+    pub fn place(&self, at: ListenerAt) -> usize {
+        self.places.get(&at).copied().unwrap_or(usize::MAX)
+    }
+
+    /// The listener with exactly this hostname on a port of a router.
+    pub fn with_hostname(&self, router: &RouterName, side: PortKind, hostname: &HostPattern) -> Option<ListenerAt> {
+        self.hostnames.get(&(router.clone(), side))?.get(hostname).copied()
+    }
+}
+
+/// Gateways of accepted classes, the oldest first, with their listeners placed on routers.
+fn gateways<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<GatewayState> {
+    let ours = inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
+    let mut ours: Vec<_> = ours.collect();
+    ours.sort_by(|(one, _), (other, _)| seniority(&one.meta, &other.meta));
+    ours.into_iter()
+        .map(|(gateway, is_class_good)| {
+            let refusal = refusal(gateway, is_class_good, inputs);
+            let listeners = listeners::place(gateway, refusal.is_some(), inputs, grants, ports);
+            GatewayState { gateway: Arc::clone(gateway), refusal, listeners }
+        })
+        .collect()
+}
+
+/// Condition `Accepted` of a Gateway that is rejected as a whole; `None` if it is accepted.
+fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Option<Condition> {
+    let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
+    if !is_class_good {
+        return refused("Pending", format!("GatewayClass {} is not accepted", gateway.class));
+    }
+    if gateway.has_parameters {
+        let message = "spec.infrastructure.parametersRef: no kind of parameters is known; remove the field";
+        return refused("InvalidParameters", message.to_owned());
+    }
+    if !gateway.unsupported.is_empty() {
+        return refused("Invalid", gateway.unsupported.join("; "));
+    }
+    let is_ours = |(kind, value): &&(Arc<str>, Arc<str>)| {
+        let is_own = || value.parse().is_ok_and(|address| inputs.addresses.contains(&address));
+        **kind == *"IPAddress" && (value.is_empty() || is_own())
+    };
+    let foreign: Vec<_> = gateway.addresses.iter().filter(|address| !is_ours(address)).collect();
+    if foreign.is_empty() {
+        return None;
+    }
+    let foreign: Vec<_> = foreign.iter().map(|(kind, value)| format!("{kind} {value}")).collect();
+    let own: Vec<_> = inputs.addresses.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "spec.addresses: not addresses of this router: {}; it has {}",
+        foreign.join(", "),
+        if own.is_empty() { "none that is known".to_owned() } else { own.join(", ") }
+    );
+    refused("UnsupportedAddress", message)
+}

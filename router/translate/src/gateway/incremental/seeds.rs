@@ -1,0 +1,101 @@
+//! What a change bears on directly: the first step of following it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use router_api::gateway_api::types::{FromNamespaces, GatewayRoute};
+use router_api::resources::{Objects, Resources};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
+
+use crate::gateway::backend_tls;
+use crate::gateway::base::Base;
+use crate::gateway::inclusion::edges::routes;
+use crate::gateway::inclusion::slots::SlotResolver;
+use crate::gateway::incremental::base_change::changed_policies;
+use crate::gateway::incremental::differing::{differing, good};
+use crate::gateway::incremental::world::{Indexes, RouteChange};
+use crate::translator::Changes;
+
+/// What a change bears on directly.
+#[derive(Debug, Default)]
+pub struct Seeds<'r> {
+    /// Routes that changed.
+    pub changed: Vec<RouteChange<'r>>,
+    /// Routes and RouteSlots that changed, or that refer to what changed.
+    pub objects: BTreeSet<ObjectRef>,
+    /// Services that changed.
+    pub services: BTreeSet<ObjectKey>,
+    /// A BackendTLSPolicy, or a ConfigMap of one, changed.
+    pub policies: bool,
+    /// BackendTLSPolicies that are there no more.
+    pub gone: BTreeSet<ObjectRef>,
+}
+
+impl<'r> Seeds<'r> {
+    /// What these changes bear on. `base` is that before them.
+    pub fn of(base: &Base, indexes: &Indexes, resources: &'r Resources, changes: &Changes<'r>) -> Self {
+        let mut seeds = Seeds::default();
+        let last = changes.last;
+        seeds.routes(Kind::HttpRoute, &resources.http_routes, &last.http_routes);
+        seeds.routes(Kind::GrpcRoute, &resources.grpc_routes, &last.grpc_routes);
+        seeds.routes(Kind::TlsRoute, &resources.tls_routes, &last.tls_routes);
+        for changed in differing(&resources.route_slots, &last.route_slots) {
+            seeds.objects.insert(ObjectRef { kind: Kind::RouteSlot, key: changed.key.clone() });
+        }
+        for changed in differing(&resources.services, &last.services) {
+            seeds.services.insert(changed.key.clone());
+        }
+        seeds.services.extend(changes.protocols.iter().cloned());
+        let mut services = seeds.services.clone();
+        for policy in changed_policies(base, resources, last) {
+            seeds.policies = true;
+            services.extend(backend_tls::services(policy));
+            let key = &policy.meta.key;
+            if resources.backend_tls_policies.get(key).is_none() {
+                seeds.gone.insert(ObjectRef { kind: Kind::BackendTlsPolicy, key: key.clone() });
+            }
+        }
+        for service in &services {
+            seeds.objects.extend(indexes.services.get(service).iter().cloned());
+        }
+        let grants = differing(&resources.reference_grants, &last.reference_grants);
+        for namespace in grants.map(|changed| &changed.key.namespace).collect::<BTreeSet<_>>() {
+            let from = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
+            let of_namespace = indexes.services.range(from..).take_while(|(key, _)| key.namespace == *namespace);
+            let referring = of_namespace.flat_map(|(_, routes)| routes);
+            seeds.objects.extend(referring.filter(|route| route.key.namespace != *namespace).cloned());
+        }
+        seeds.namespaces(base, resources, last);
+        seeds
+    }
+
+    fn routes(&mut self, kind: Kind, new: &'r Objects<GatewayRoute>, old: &'r Objects<GatewayRoute>) {
+        for changed in differing(new, old) {
+            self.objects.insert(ObjectRef { kind, key: changed.key.clone() });
+            self.changed.push((good(changed.old), good(changed.new)));
+        }
+    }
+
+    /// Routes in namespaces whose labels a selector now judges differently.
+    fn namespaces(&mut self, base: &Base, resources: &Resources, last: &Resources) {
+        let changed = differing(&resources.namespaces, &last.namespaces).map(|changed| &changed.key.name);
+        for namespace in changed {
+            let (old, new) = (last.namespace_labels(namespace), resources.namespace_labels(namespace));
+            if old == new {
+                continue;
+            }
+            let differs = |from: &FromNamespaces| match from {
+                FromNamespaces::Selector(selector) => selector.matches(&old) != selector.matches(&new),
+                _ => false,
+            };
+            let of_listeners = base.listeners().any(|(.., placed)| differs(&placed.listener.allowed.from));
+            let of_slots = resources.route_slots.iter().any(|slot| differs(&slot.allowed.from));
+            // Rules with `allowedRoutes` are rare, as are definitions that have it.
+            if of_listeners || of_slots || SlotResolver::new(resources).literal {
+                let of_namespace = routes(resources).filter(|route| route.meta.key.namespace == *namespace);
+                self.objects.extend(of_namespace.map(|route| route.object()));
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The second step: hosts and statuses, once it is known which hosts other APIs have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, RouterName};
+use router_model::object::ObjectRef;
+use router_table::host_pattern::HostPattern;
+use router_table::table::VirtualHost;
+
+use crate::gateway::base::{Base, Scope};
+use crate::gateway::incremental::part::Part;
+use crate::gateway::incremental::{Incremental, Pending, pattern, take_built};
+use crate::gateway::serve::Built;
+use crate::gateway::status::{Contests, Counted, gateways};
+use crate::gateway::{GatewayTranslator, virtual_host};
+use crate::status::object_status::ObjectStatus;
+use crate::translator::{Delta, Inputs, LostHosts, RouterHost};
+
+type Statuses = BTreeMap<ObjectRef, Option<ObjectStatus>>;
+
+impl Incremental {
+    /// See [`crate::translator::Translator::settle`].
+    pub(super) fn decide(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
+        let Some(base) = self.base.clone() else { return Delta::default() };
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut statuses = Statuses::new();
+        statuses.extend(pending.gone.iter().map(|object| (object.clone(), None)));
+        if pending.everything {
+            (self.counted, self.counts) = Default::default();
+            self.outcomes.clear();
+            statuses
+                .extend(base.classes.statuses.iter().map(|(object, status)| (object.clone(), Some(status.clone()))));
+        }
+        let mut decided: Vec<(Part, GatewayTranslator)> = pending.decided.take().into_iter().collect();
+        if let Some((part, mut model)) = self.passing(&base, world, &pending, &decided, changed) {
+            let built = take_built(&mut model, &base, &part.hosts).into_iter();
+            pending.hosts.extend(built.filter(|(_, built)| built.is_some()));
+            decided.push((part, model));
+        }
+        for (part, model) in &decided {
+            pending.gateways.extend(self.report(part, model, lost, &mut statuses));
+        }
+        for i in &pending.gateways {
+            let Some(state) = base.gateways.get(*i) else { continue };
+            let object = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
+            let status = gateways::status(state, *i, world.addresses, &self.counts, &self.outcomes);
+            statuses.insert(object, Some(status));
+        }
+        let hosts = pending.hosts.into_iter().filter_map(|(at, built)| self.serve(at, built, lost));
+        Delta {
+            hosts: hosts.collect(),
+            statuses: statuses.into_iter().collect(),
+            routers: pending.everything.then(|| base.made.clone()),
+            domains: None,
+        }
+    }
+
+    /// A host as the table has it; `None` within if it is served no more.
+    fn serve(
+        &mut self,
+        at: RouterHost,
+        built: Option<Built>,
+        lost: &LostHosts,
+    ) -> Option<(RouterHost, Option<VirtualHost>)> {
+        match built {
+            Some(built) if !lost.contains_key(&at) => {
+                self.unserved.remove(&at);
+                let host = virtual_host(&at.1, &built);
+                Some((at, Some(host)))
+            }
+            Some(_) => self.unserved.insert(at.clone()).then_some((at, None)),
+            None => (!self.unserved.remove(&at)).then_some((at, None)),
+        }
+    }
+
+    /// Decides the hosts that pass from or to another API, beside those that are pending.
+    fn passing(
+        &self,
+        base: &Arc<Base>,
+        world: &Inputs<'_>,
+        pending: &Pending,
+        decided: &[(Part, GatewayTranslator)],
+        changed: &[RouterHost],
+    ) -> Option<(Part, GatewayTranslator)> {
+        let changed = changed.iter().filter(|at| !pending.hosts.contains_key(*at));
+        let mut hosts: Scope = changed.filter_map(|(router, host)| place_of(base, router, host)).collect();
+        self.indexes.add_connections(base, world.resources, &mut hosts);
+        let mut part = Part::default();
+        part.add_dependents(base, &self.indexes, &hosts);
+        part.hosts = hosts;
+        for (decided, _) in decided {
+            part.objects.retain(|object| !decided.objects.contains(object));
+            part.listeners.retain(|at| !decided.listeners.contains(at));
+        }
+        let model = (!part.is_empty()).then(|| part.translate(base, &self.indexes, world))?;
+        Some((part, model))
+    }
+
+    /// Adds the statuses of a part. Returns the Gateways whose status may differ.
+    fn report(
+        &mut self,
+        part: &Part,
+        model: &GatewayTranslator,
+        lost: &LostHosts,
+        statuses: &mut Statuses,
+    ) -> BTreeSet<usize> {
+        let contests = Contests { lost, claims: &self.claims };
+        statuses.extend(part.objects.iter().map(|object| (object.clone(), None)));
+        let policy = |key: &_| ObjectRef { kind: Kind::BackendTlsPolicy, key: Clone::clone(key) };
+        statuses.extend(part.policies.iter().map(|key| (policy(key), None)));
+        let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), contests);
+        let policies = model.policy_statuses(&|key| part.policies.contains(key));
+        statuses.extend(routes.into_iter().chain(policies).map(|(object, status)| (object, Some(status))));
+        let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, contests))).collect();
+        let mut gateways = self.count(&part.objects, counted);
+        for (at, outcome) in outcomes {
+            if self.outcomes.get(&at) != Some(&outcome) {
+                self.outcomes.insert(at, outcome);
+                gateways.insert(at.0);
+            }
+        }
+        gateways
+    }
+
+    /// Takes over which listeners count these routes. Returns the Gateways whose numbers may differ.
+    fn count(&mut self, objects: &BTreeSet<ObjectRef>, mut counted: Counted) -> BTreeSet<usize> {
+        let mut differing = BTreeSet::new();
+        for object in objects {
+            let new = counted.remove(object).unwrap_or_default();
+            let old = self.counted.remove(object).unwrap_or_default();
+            for at in old.difference(&new) {
+                differing.insert(at.0);
+                self.counts.entry(*at).and_modify(|count| *count = count.saturating_sub(1));
+            }
+            for at in new.difference(&old) {
+                differing.insert(at.0);
+                *self.counts.entry(*at).or_default() += 1;
+            }
+            if !new.is_empty() {
+                self.counted.insert(object.clone(), new);
+            }
+        }
+        differing
+    }
+}
+
+fn place_of(base: &Base, router: &RouterName, host: &HostMatch) -> Option<(usize, HostPattern)> {
+    let place = base.routers.iter().position(|known| known.name == *router)?;
+    Some((place, pattern(host)?))
+}

@@ -1,0 +1,145 @@
+//! `bench start`: time from start to serving a large folder, and resident memory once all statuses are written.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::document::{self, machine};
+use super::folder::{self, Setting};
+use super::summary::{Summary, milliseconds, summary};
+use crate::process::{self, Running, Server};
+
+/// Starts of each folder.
+const STARTS: usize = 5;
+/// When to give up on statuses.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Ports in a network namespace of its own, where nothing else listens.
+const SETTING: Setting =
+    Setting { http: 80, https: 443, stats: 1936, endpoint: std::net::SocketAddr::new(folder::ENDPOINT, 8080) };
+
+/// A folder of manifests.
+struct World {
+    about: &'static str,
+    write: fn(&Path, usize, Setting) -> Result<PathBuf>,
+    /// Number of routes, one in each file.
+    routes: usize,
+    /// Longest median of a start.
+    start: Duration,
+    /// Most resident memory, in bytes: of all, or for each route more than with one route.
+    resident: Memory,
+}
+
+#[derive(Clone, Copy)]
+enum Memory {
+    All(u64),
+    EachRoute(u64),
+}
+
+const WORLDS: [World; 2] = [
+    World {
+        about: "100,000 Routes: a third clear text, a third edge, a third passthrough",
+        write: folder::write,
+        routes: 100_000,
+        start: Duration::from_millis(1500),
+        resident: Memory::All(150 << 20),
+    },
+    World {
+        about: "10,000 HTTPRoutes, each with a Service and an EndpointSlice",
+        write: folder::write_http_routes,
+        routes: 10_000,
+        start: Duration::from_millis(500),
+        resident: Memory::EachRoute(5 << 10),
+    },
+];
+
+/// Measures, prints, writes its section of docs/benchmarks.md, and fails when a bar is missed.
+pub fn run(root: &Path) -> Result<()> {
+    ensure!(process::is_root(), "the router runs in a network namespace of its own: run it again with sudo");
+    let sluice = process::build_sluice(root)?;
+    let mut text = format!(
+        "`cargo xtask bench start`, on {}. One route in each file, a hundred files in each folder, on a tmpfs; user-space data
+path. The clock runs from exec to `sluice: ready`. Memory is read once all statuses are written.
+
+| folder | start, median | worst | bar | resident at readiness | resident once statuses are written | bar |
+|---|---|---|---|---|---|---|
+",
+        machine()?
+    );
+    let mut missed = Vec::new();
+    for world in &WORLDS {
+        measure(&sluice, world, &mut text, &mut missed)?;
+    }
+    println!("{text}");
+    document::write_section(root, "Start", &text)?;
+    ensure!(missed.is_empty(), "bars missed: {}", missed.join("; "));
+    Ok(())
+}
+
+fn measure(sluice: &Path, world: &World, text: &mut String, missed: &mut Vec<String>) -> Result<()> {
+    let World { about, routes, .. } = world;
+    let rounds = (0..STARTS).map(|_| start(sluice, world, *routes)).collect::<Result<Vec<_>>>()?;
+    let Summary { median, worst, .. } =
+        summary(rounds.iter().map(|round| round.took).collect()).context("no rounds")?;
+    let most = |of: fn(&Round) -> u64| rounds.iter().map(of).max().unwrap_or_default();
+    let (ready, written) = (most(|round| round.ready), most(|round| round.written));
+    if median > world.start {
+        missed.push(format!("{about}: a start takes {median:?} of {:?}", world.start));
+    }
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let (measured, bar, shown) = match world.resident {
+        Memory::All(bar) => (written, bar, mib(written)),
+        Memory::EachRoute(bar) => {
+            let each = written.saturating_sub(start(sluice, world, 1)?.written) / *routes as u64;
+            (each, bar, format!("{} ({each} bytes for each)", mib(written)))
+        }
+    };
+    if measured > bar {
+        missed.push(format!("{about}: {measured} bytes of {bar}"));
+    }
+    let [median, worst, bar_of_start] = [median, worst, world.start].map(milliseconds);
+    writeln!(text, "| {about} | {median} | {worst} | {bar_of_start} | {} | {shown} | {bar} bytes |", mib(ready))?;
+    Ok(())
+}
+
+/// One start.
+struct Round {
+    took: Duration,
+    /// Resident bytes at readiness.
+    ready: u64,
+    /// Resident bytes once all statuses are written.
+    written: u64,
+}
+
+fn start(sluice: &Path, world: &World, routes: usize) -> Result<Round> {
+    let folder = tempfile::Builder::new().prefix("sluice-bench-").tempdir_in("/dev/shm")?;
+    let (manifests, state) = (folder.path().join("manifests"), folder.path().join("state"));
+    fs::create_dir(&manifests)?;
+    (world.write)(&manifests, routes, SETTING)?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(sluice);
+    command.arg("run").arg("--manifests").arg(&manifests).arg("--state").arg(&state);
+    command.args(["--data-path", "userspace", "--endpoint-addresses", "any", "--drain", "1"]);
+    let begin = Instant::now();
+    let mut server = Server::start("sluice run", &mut command)?;
+    server.wait_for("sluice: ready")?;
+    let took = begin.elapsed();
+    let running = server.echo();
+    let ready = running.resident()?;
+    wait_for_statuses(&state.join("status"), routes, &running)?;
+    Ok(Round { took, ready, written: running.resident()? })
+}
+
+fn wait_for_statuses(folder: &Path, routes: usize, running: &Running) -> Result<()> {
+    let begin = Instant::now();
+    // One for each route, and those of what they attach to.
+    while fs::read_dir(folder).map_or(0, Iterator::count) <= routes {
+        ensure!(begin.elapsed() < PATIENCE, "statuses are not written {PATIENCE:?} after the start");
+        thread::sleep(Duration::from_millis(100));
+    }
+    running.settle()
+}
