@@ -5,7 +5,6 @@ pub mod directory;
 mod document;
 mod entry;
 mod manifests;
-mod parallel;
 mod unrendered;
 mod walk;
 mod watch;

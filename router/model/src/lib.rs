@@ -9,5 +9,6 @@ pub mod kind;
 pub mod names;
 pub mod object;
 pub mod one_or_many;
+pub mod parallel;
 pub mod persistent;
 pub mod selector;

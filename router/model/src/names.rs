@@ -83,8 +83,21 @@ impl fmt::Display for RouteId {
 }
 
 /// Name of a router, which is its IngressController's; `status.ingress[].routerName`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouterName(pub Arc<str>);
+
+impl Ord for RouterName {
+    /// By name. Most names compared are the same text.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for RouterName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl fmt::Display for RouterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,6 +156,11 @@ impl Hostname {
     /// The part after the first dot, whose wildcard covers this name; `None` for a single label.
     pub fn parent(&self) -> Option<&str> {
         self.0.split_once('.').map(|(_, parent)| parent)
+    }
+
+    /// The domains that this name is in, the narrowest first.
+    pub fn domains(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(self.parent(), |domain| domain.split_once('.').map(|(_, parent)| parent))
     }
 }
 

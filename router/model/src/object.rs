@@ -12,7 +12,6 @@ use std::sync::Arc;
 pub use age::{Age, Created, Seniority};
 pub use compact::{CompactJson, TextMap};
 pub use interner::Interner;
-use serde::Deserialize;
 use serde_json::Value;
 pub use uid::Uid;
 
@@ -152,21 +151,6 @@ impl Manifest {
     /// The object, with its key material. Not for output; see [`Manifest::redacted`].
     pub fn value(&self) -> Value {
         self.0.value()
-    }
-
-    /// `spec.parentRefs`; empty if there are none. Much cheaper than the whole [`Manifest::value`].
-    pub fn parent_references(&self) -> Vec<Value> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Object {
-            spec: Spec,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            parent_refs: Vec<Value>,
-        }
-        serde_json::from_str::<Object>(&self.0.text()).unwrap_or_default().spec.parent_refs
     }
 
     /// `status` of the manifest.

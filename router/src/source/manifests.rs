@@ -15,11 +15,12 @@ use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::{ObjectRef, Origin};
 use router_model::one_or_many::OneOrMany;
+use router_model::parallel;
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::{EntryPlace, ManifestEntry};
-use super::{document, parallel, unrendered};
+use super::{document, unrendered};
 use crate::source::document::tree::{self, Document, DocumentError, Mark, Places, begin, children, member};
 
 /// Maximum nesting of lists of objects.

@@ -243,7 +243,7 @@ fn objects_of_other_kinds_have_files_too() {
         let condition = json!({ "type": "Accepted", "status": "True", "reason": reason, "message": "" });
         let parent = json!({ "parentRef": { "name": "public" }, "controllerName": "sluice.dev/gateway-controller",
             "conditions": [condition] });
-        let told = |status| Arc::new(ObjectStatus { status, rows: Vec::new() }.into());
+        let told = |status: Value| Arc::new(ObjectStatus::new(&status, Vec::new()));
         let object = |kind, namespace, name| ObjectRef { kind, key: ObjectKey::new(namespace, name) };
         let statuses = [
             (object(Kind::GatewayClass, "", "sluice"), told(json!({ "conditions": [condition] }))),

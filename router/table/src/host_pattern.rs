@@ -56,11 +56,7 @@ impl HostPattern {
     pub fn and_wider(&self) -> Vec<HostPattern> {
         let mut wider = vec![self.clone()];
         if let HostPattern::Exact(name) | HostPattern::Suffix(name) = self {
-            let mut rest = name.as_str();
-            while let Some((_, parent)) = rest.split_once('.') {
-                wider.extend(Hostname::parse(parent).ok().map(HostPattern::Suffix));
-                rest = parent;
-            }
+            wider.extend(name.domains().filter_map(|domain| Hostname::parse(domain).ok()).map(HostPattern::Suffix));
             wider.push(HostPattern::Any);
         }
         wider

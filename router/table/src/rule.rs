@@ -4,7 +4,7 @@
 pub mod backend_tls;
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 pub use backend_tls::{BackendTls, NotAServerName, PeerName};
@@ -110,6 +110,14 @@ pub struct RulePolicy {
     pub keep_connections: Option<Duration>,
     /// Retries of requests that an endpoint may have received.
     pub retry: Option<Retry>,
+}
+
+impl RulePolicy {
+    /// This policy behind an `Arc`, which all that equal the default share.
+    pub fn shared(self) -> Arc<Self> {
+        static DEFAULT: LazyLock<Arc<RulePolicy>> = LazyLock::new(Arc::default);
+        if self == **DEFAULT { Arc::clone(&DEFAULT) } else { Arc::new(self) }
+    }
 }
 
 /// Retries of requests that an endpoint may have received: only requests with an idempotent method (RFC 9110 §9.2.2)

@@ -278,8 +278,8 @@ pub struct ResolvedRoute {
     pub derived: Derived,
     /// Further settings; most routes share the default.
     pub policy: Arc<RoutePolicy>,
-    /// Settings of a rule; `None` for a Route.
-    pub rule: Option<Box<RulePolicy>>,
+    /// Settings of a rule; `None` for a Route. Most rules share the default.
+    pub rule: Option<Arc<RulePolicy>>,
     /// Handling of the forwarding headers of requests.
     pub forwarded: ForwardedHeaders,
     /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header precedes the client's bytes; passthrough only.

@@ -72,7 +72,7 @@ impl RuleOf {
     fn made(&self) -> Arc<Rule> {
         let serves = RouteKind::Http { path: PathMatch::any(), tls: None };
         let route = route(Kind::HttpRoute, &self.name, HostMatch::Any, serves, &self.endpoints);
-        let route = Arc::new(ResolvedRoute { rule: Some(Box::new(self.policy.clone())), ..route });
+        let route = Arc::new(ResolvedRoute { rule: Some(Arc::new(self.policy.clone())), ..route });
         let origin = format!("HTTPRoute shop/{}/0", self.name).into();
         let (matcher, prefix) = (self.matcher.clone(), self.prefix.as_str().into());
         Arc::new(Rule { matcher, path_form: PathForm::AsSent, prefix, route, origin })
@@ -95,7 +95,7 @@ fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: 
         is_plain: false,
         relay_only: false,
         policy: Arc::default(),
-        rule: Some(Box::default()),
+        rule: Some(Arc::default()),
         derived: Default::default(),
     }
 }

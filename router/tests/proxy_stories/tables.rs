@@ -197,7 +197,7 @@ impl Route {
             is_plain: false,
             relay_only: false,
             policy: Arc::new(self.policy.clone()),
-            rule: self.rule.clone().map(Box::new),
+            rule: self.rule.clone().map(Arc::new),
             derived: Default::default(),
         }
     }

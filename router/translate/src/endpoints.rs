@@ -4,7 +4,7 @@ pub mod absence;
 pub mod addresses;
 pub mod services;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ type Spoken = (Arc<str>, u16, AppProtocol);
 /// EndpointSlices, indexed by Service.
 #[derive(Debug)]
 pub struct EndpointIndex {
-    slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
+    /// In order of key.
+    slices: HashMap<ObjectKey, Vec<Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
 }
 
@@ -63,7 +64,7 @@ impl EndpointIndex {
         if let Some((service, slice)) = old.as_ref().and_then(|slice| Some((service_of(slice)?, slice)))
             && let Some(slices) = self.slices.get_mut(&service)
         {
-            slices.remove(&slice.meta.key);
+            slices.retain(|known| known.meta.key != slice.meta.key);
             if slices.is_empty() {
                 self.slices.remove(&service);
             }
@@ -76,12 +77,16 @@ impl EndpointIndex {
 
     fn put(&mut self, slice: Arc<EndpointSlice>) {
         if let Some(service) = service_of(&slice) {
-            self.slices.entry(service).or_default().insert(slice.meta.key.clone(), slice);
+            let slices = self.slices.entry(service).or_insert_with(|| Vec::with_capacity(1));
+            match slices.binary_search_by(|known| known.meta.key.cmp(&slice.meta.key)) {
+                Ok(at) => slices.splice(at..=at, [slice]).for_each(drop),
+                Err(at) => slices.insert(at, slice),
+            }
         }
     }
 
     fn slices(&self, service: &ObjectKey) -> impl Iterator<Item = &Arc<EndpointSlice>> {
-        self.slices.get(service).into_iter().flat_map(BTreeMap::values)
+        self.slices.get(service).into_iter().flatten()
     }
 
     fn spoken(&self, service: &ObjectKey) -> BTreeSet<Spoken> {

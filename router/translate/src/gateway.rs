@@ -16,23 +16,26 @@ pub mod grants;
 pub mod inclusion;
 pub mod incremental;
 pub(crate) mod listeners;
+mod pattern_map;
 mod route_validity;
 mod rules;
 mod serve;
 mod status;
 mod unserved;
+mod written_parent;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::{Base, ListenerAt, Scope};
-use grants::{Grants, Referrer};
+use grants::Referrer;
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
+use router_model::parallel;
 use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
 use rules::Resolver;
@@ -42,7 +45,7 @@ use crate::endpoints::services::Services;
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::claims::AttachedRoute;
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, RootRoute, RuleOutcome};
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Fragment, RootRoute, RuleOutcome};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Built, GatewayHosts};
 use crate::translator::Inputs;
@@ -53,11 +56,12 @@ pub struct GatewayTranslator {
     resources: Resources,
     base: Arc<Base>,
     attached: Vec<AttachedRoute>,
-    expanded: Expanded,
+    /// What inclusion adds to statuses, by object.
+    fragments: BTreeMap<ObjectRef, Fragment>,
     hosts: GatewayHosts,
     /// Validity of every route with a parent that is ours.
     validity: BTreeMap<ObjectRef, RouteValidity>,
-    /// For each Service, the Gateways that send requests to it.
+    /// For each Service that a BackendTLSPolicy targets, the Gateways that send requests to it.
     services: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
@@ -81,25 +85,27 @@ impl GatewayTranslator {
 
         let attached_rules = attached_rules(&root_routes, &places, &expanded);
         let hosts = GatewayHosts::new(base, &attached_rules, &resolver, scope);
-        let services = services_of(&attached_rules, gateways, grants);
+        let services = services_of(&attached_rules, base);
         let included = included(&attached_rules);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
-        let routes = attached.iter().map(|attached| &attached.route).chain(included_routes);
-        let validity = routes.map(|route| (route.object(), RouteValidity::new(resources, route, &resolver))).collect();
-        let (resources, base) = (resources.clone(), Arc::clone(base));
-        GatewayTranslator { resources, base, attached, expanded, hosts, validity, services, included }
+        let routes: Vec<_> = attached.iter().map(|attached| &attached.route).chain(included_routes).collect();
+        let validity =
+            parallel::map_all(&routes, |route| (route.object(), RouteValidity::new(resources, route, &resolver)));
+        let validity = validity.into_iter().collect();
+        let (resources, base, fragments) = (resources.clone(), Arc::clone(base), expanded.fragments);
+        GatewayTranslator { resources, base, attached, fragments, hosts, validity, services, included }
     }
 }
 
 /// A built host as the table has it.
-fn virtual_host(host: &HostMatch, built: &Built) -> VirtualHost {
+fn virtual_host(host: HostMatch, built: Built) -> VirtualHost {
     VirtualHost {
-        host: host.clone(),
-        passthrough: built.passthrough.clone(),
+        host,
+        passthrough: built.passthrough,
         terminated: OneOrMany::default(),
         cleartext: OneOrMany::default(),
         certificate: None,
-        rules: Some(Box::new(built.site.clone())),
+        rules: Some(Box::new(built.site)),
     }
 }
 
@@ -122,7 +128,7 @@ fn root_routes<'a>(
                     section: Arc::clone(&placed.listener.name),
                     route,
                     parent: parent.index,
-                    hosts: attachment.hosts.clone(),
+                    hosts: &attachment.hosts,
                 };
                 found.push((root_route, (parent.gateway, attachment.listener)));
             }
@@ -144,16 +150,16 @@ fn attached_rules<'m>(
         .collect()
 }
 
-/// For each Service, the Gateways that send requests or mirrored requests to it: the ancestors of its
-/// BackendTLSPolicies. Passthrough connections do not count, as they carry the client's own TLS; nor does a Service
+/// For each Service that a BackendTLSPolicy targets, the Gateways that send requests or mirrored requests to it: the
+/// ancestors of the policy. Passthrough connections do not count, as they carry the client's own TLS; nor does a Service
 /// that the route may not reference.
-fn services_of(
-    attached_rules: &[AttachedRules<'_>],
-    gateways: &[GatewayState],
-    grants: &Grants,
-) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
-    let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
-    let protocol_of = |at: ListenerAt| gateways.get(at.0)?.listeners.get(at.1)?.protocol;
+fn services_of(attached_rules: &[AttachedRules<'_>], base: &Base) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
+    let targeted = base.policies.iter().flat_map(|policy| backend_tls::services(policy));
+    let mut services: HashMap<_, BTreeSet<_>> = targeted.map(|service| (service, BTreeSet::new())).collect();
+    if services.is_empty() {
+        return services;
+    }
+    let protocol_of = |at: ListenerAt| base.listener(at)?.protocol;
     let sees_content =
         |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == BackendPayload::Content);
     for one in attached_rules.iter().filter(sees_content) {
@@ -167,9 +173,9 @@ fn services_of(
             for (author, object) in backends.chain(mirrors) {
                 let referrer = Referrer::of(author.kind, &author.meta.key);
                 let service = rules::service_of(author, object)
-                    .filter(|service| grants.allows(&referrer, Kind::Service, service));
-                if let Some(service) = service {
-                    services.entry(service).or_default().insert(one.root_route.gateway.clone());
+                    .filter(|service| base.grants.allows(&referrer, Kind::Service, service));
+                if let Some(found) = service.and_then(|service| services.get_mut(&service)) {
+                    found.insert(one.root_route.gateway.clone());
                 }
             }
         }

@@ -1,20 +1,21 @@
 //! Age of an object, independent of the object's lifetime.
 
-use router_model::object::{Created, Meta};
+use router_model::object::{Created, Meta, ObjectKey, Uid};
 
 /// [`Meta::age`] as an owned value: creation, uid, then namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedAge {
     created: Created,
-    object: (String, String, String),
+    /// `None` if the object has no `creationTimestamp`.
+    uid: Option<Uid>,
+    key: ObjectKey,
 }
 
 impl OwnedAge {
     /// The age of an object.
     pub fn of(meta: &Meta) -> Self {
-        let uid = meta.created.0.map(|_| meta.uid.to_string()).unwrap_or_default();
-        let object = (uid, meta.key.namespace.to_string(), meta.key.name.to_string());
-        OwnedAge { created: meta.created, object }
+        let uid = meta.created.0.map(|_| meta.uid.clone());
+        OwnedAge { created: meta.created, uid, key: meta.key.clone() }
     }
 
     /// When the object was created.

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
@@ -86,7 +87,7 @@ pub struct Changes<'r> {
 pub trait Translator: Debug + Send {
     /// Follows changed objects. Returns the hosts whose claim was added, changed (owner or age) or removed (`None`): every
     /// host that may be served, even if another API gets it.
-    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<HostClaim>)>;
+    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)>;
 
     /// Returns the virtual hosts and statuses that differ since the last call, be it by changed objects or by lost hosts.
     /// `lost` are all claimed hosts that another API has; `changed` are those whose entry in `lost` was added, changed or

@@ -1,10 +1,12 @@
 //! Compact storage of labels and of manifests.
 
 use std::fmt::{self, Write};
+use std::io;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
 use super::interner::Interner;
 
@@ -105,10 +107,12 @@ pub struct CompactJson {
 }
 
 impl CompactJson {
-    /// Splits a value.
-    pub fn new(value: &Value) -> Self {
+    /// Splits what a value is in JSON.
+    pub fn new(value: &(impl Serialize + ?Sized)) -> Self {
         let (mut shape, mut texts) = (Vec::with_capacity(512), String::with_capacity(256));
-        split(value, false, &mut shape, &mut texts);
+        let splitter = Splitter { texts: &mut texts, text: String::new(), is_name: false, is_common: Vec::new() };
+        // Neither writing to a vector nor our values fail.
+        drop(value.serialize(&mut Serializer::with_formatter(&mut shape, splitter)));
         // JSON is UTF-8.
         let mut shape: Arc<str> = String::from_utf8(shape).unwrap_or_default().into();
         SHAPES.lock().unwrap_or_else(PoisonError::into_inner).share(&mut shape);
@@ -132,7 +136,8 @@ impl CompactJson {
         let mut rest = &*self.texts;
         for (i, part) in self.shape.split(char::from(HOLE)).enumerate() {
             if let Some((text, after)) = take(rest).filter(|_| i > 0) {
-                write(text, &mut json);
+                // Writing a text to a vector never fails.
+                drop(serde_json::to_writer(&mut json, text));
                 rest = after;
             }
             json.extend_from_slice(part.as_bytes());
@@ -148,38 +153,72 @@ impl fmt::Debug for CompactJson {
     }
 }
 
-/// Appends the parts of a value; a text counts as shape if it `is_common`.
-fn split(value: &Value, is_common: bool, shape: &mut Vec<u8>, texts: &mut String) {
-    match value {
-        Value::String(text) if !is_common => {
-            shape.push(HOLE);
-            put(text, texts);
-        }
-        Value::Array(items) => {
-            shape.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                shape.extend((i > 0).then_some(b','));
-                split(item, is_common, shape, texts);
-            }
-            shape.push(b']');
-        }
-        Value::Object(members) => {
-            shape.push(b'{');
-            for (i, (name, member)) in members.iter().enumerate() {
-                shape.extend((i > 0).then_some(b','));
-                write(name, shape);
-                shape.push(b':');
-                split(member, COMMON.contains(&&**name), shape, texts);
-            }
-            shape.push(b'}');
-        }
-        other => write(other, shape),
+/// Writes JSON as a shape, and collects its texts.
+struct Splitter<'t> {
+    texts: &'t mut String,
+    /// The text that is being written.
+    text: String,
+    is_name: bool,
+    /// For the member that is being written, and those around it: whether its texts belong to the shape.
+    is_common: Vec<bool>,
+}
+
+impl Splitter<'_> {
+    /// Whether the text that is being written belongs to the shape.
+    fn is_shape(&self) -> bool {
+        self.is_name || self.is_common.last() == Some(&true)
     }
 }
 
-fn write(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
-    // Neither a text nor a number fails, and neither does a vector.
-    drop(serde_json::to_writer(json, value));
+impl Formatter for Splitter<'_> {
+    fn begin_string<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
+        self.text.clear();
+        if self.is_shape() { CompactFormatter.begin_string(shape) } else { Ok(()) }
+    }
+
+    fn write_string_fragment<W: io::Write + ?Sized>(&mut self, shape: &mut W, fragment: &str) -> io::Result<()> {
+        self.text.push_str(fragment);
+        if self.is_shape() { CompactFormatter.write_string_fragment(shape, fragment) } else { Ok(()) }
+    }
+
+    fn write_char_escape<W: io::Write + ?Sized>(&mut self, shape: &mut W, escape: CharEscape) -> io::Result<()> {
+        self.text.push(match &escape {
+            CharEscape::Quote => '"',
+            CharEscape::ReverseSolidus => '\\',
+            CharEscape::Solidus => '/',
+            CharEscape::Backspace => '\u{8}',
+            CharEscape::FormFeed => '\u{c}',
+            CharEscape::LineFeed => '\n',
+            CharEscape::CarriageReturn => '\r',
+            CharEscape::Tab => '\t',
+            CharEscape::AsciiControl(byte) => char::from(*byte),
+        });
+        if self.is_shape() { CompactFormatter.write_char_escape(shape, escape) } else { Ok(()) }
+    }
+
+    fn end_string<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
+        if self.is_shape() {
+            return CompactFormatter.end_string(shape);
+        }
+        put(&self.text, self.texts);
+        shape.write_all(&[HOLE])
+    }
+
+    fn begin_object_key<W: io::Write + ?Sized>(&mut self, shape: &mut W, first: bool) -> io::Result<()> {
+        self.is_name = true;
+        CompactFormatter.begin_object_key(shape, first)
+    }
+
+    fn begin_object_value<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
+        self.is_name = false;
+        self.is_common.push(COMMON.contains(&&*self.text));
+        CompactFormatter.begin_object_value(shape)
+    }
+
+    fn end_object_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
+        self.is_common.pop();
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +232,7 @@ mod tests {
         let value = json!({
             "apiVersion": "route.openshift.io/v1", "kind": "Route",
             "metadata": {
-                "name": "a", "namespace": "", "annotations": { "x": "line\n\u{1}\u{1f}\t\"quoted\"3:{}", "\u{1}é\"": "ü" },
+                "name": "a", "namespace": "", "annotations": { "x": "line\n\u{1}\u{1f}\t\r\u{8}\u{c}\\/\"quoted\"3:{}", "\u{1}é\"": "ü" },
                 "labels": {}, "finalizers": [], "generation": 3, "deletionTimestamp": null,
             },
             "spec": { "host": "h.test", "to": { "kind": "Service", "name": "web", "weight": 100 }, "f": [1.5, -1, true, ["a", "b"]],

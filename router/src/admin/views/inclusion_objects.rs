@@ -10,7 +10,7 @@ use router_model::names::{RouteId, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::{ResolvedRoute, RouterTable};
-use router_translate::status::object_status::{ParentStatus, StoredStatus};
+use router_translate::status::object_status::{ObjectStatus, ParentStatus};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
@@ -114,7 +114,7 @@ pub fn listeners(published: &Published) -> Vec<Value> {
         .collect()
 }
 
-fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, told: &StoredStatus) -> Value {
+fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, told: &ObjectStatus) -> Value {
     let status = told.status();
     let said = status.get("listeners").and_then(Value::as_array).into_iter().flatten();
     let said = said.into_iter().find(|said| said.get("name").and_then(Value::as_str) == Some(&*listener.name));

@@ -58,7 +58,7 @@ struct Dirty {
 }
 
 impl Translator for Contour {
-    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<HostClaim>)> {
+    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         let last = changes.last;
         let proxies = changes::proxies(world.resources, last);
         for ProxyChange { object, old, new } in &proxies {
@@ -164,8 +164,8 @@ impl Contour {
         router: Option<&RouterPorts>,
         names: &NamesChange,
         resources: &Resources,
-    ) -> Vec<(RouterHost, Option<HostClaim>)> {
-        let claim = |contest: &Contest| HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() };
+    ) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
+        let claim = |contest: &Contest| Arc::new(HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() });
         let last = std::mem::replace(&mut self.router, router.cloned());
         let contests = &self.names.claims().contests;
         if last.as_ref().map(|it| (&it.name, it.traffic)) == router.map(|it| (&it.name, it.traffic)) {

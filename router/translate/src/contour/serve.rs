@@ -250,7 +250,7 @@ impl<'r> Maker<'r> {
             is_plain: false,
             relay_only: policy.needs_relay(),
             policy: policy.shared(),
-            rule: rule.map(Box::new),
+            rule: rule.map(RulePolicy::shared),
             derived: Derived::default(),
         }
     }

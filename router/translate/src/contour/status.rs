@@ -128,7 +128,7 @@ impl Findings<'_> {
                 ..self.row()
             });
         }
-        ObjectStatus { status: status(proxy, &verdict, &[]), rows }
+        ObjectStatus::new(&status(proxy, &verdict, &[]), rows)
     }
 
     fn status_of_paths(&self, proxy: &ContourProxy, object: &ObjectRef) -> ObjectStatus {
@@ -166,7 +166,7 @@ impl Findings<'_> {
             rows.push(ParentStatus { reason, message, ..self.row() });
         }
         let lines: Vec<(&ProxyVisit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
-        ObjectStatus { status: status(proxy, &verdict, &lines), rows }
+        ObjectStatus::new(&status(proxy, &verdict, &lines), rows)
     }
 
     /// True if the delegate's status reports the faults of this subdomain.

@@ -158,10 +158,10 @@ impl World {
         self.endpoints.find(service.key.as_ref().expect("a key"))
     }
 
-    fn told(&self, kind: Kind, id: &str) -> &Value {
+    fn told(&self, kind: Kind, id: &str) -> Value {
         let (namespace, name) = id.split_once('/').expect("namespace/name");
         let object = ObjectRef { kind, key: ObjectKey::new(namespace, name) };
-        &self.settled.statuses.get(&object).unwrap_or_else(|| panic!("{object} is told nothing")).status
+        self.settled.statuses.get(&object).unwrap_or_else(|| panic!("{object} is told nothing")).status()
     }
 
     /// `currentStatus: description`.
@@ -271,7 +271,7 @@ impl World {
             lines.extend(connections.map(|route| format!("{} tcp {}", host.host, target(route))));
         }
         for (object, told) in &self.settled.statuses {
-            lines.push(format!("{object} {}", told.status));
+            lines.push(format!("{object} {}", told.status()));
         }
         lines
     }

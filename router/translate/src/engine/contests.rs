@@ -62,22 +62,26 @@ impl Contests {
     }
 
     /// Adds, replaces and removes (`None`) claims of an API.
-    pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<HostClaim>)>) {
+    pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<Arc<HostClaim>>)>) {
         let mut strongest: BTreeMap<RouterName, BTreeMap<HostMatch, Option<Arc<HostClaim>>>> = BTreeMap::new();
         for ((router, host), claim) in changes {
             let at = (router, contested(&host));
-            let claims = self.claims.entry(at.clone()).or_default();
+            let claims = self.claims.entry(at.clone()).or_insert_with(|| Vec::with_capacity(1));
             let known = claims.iter().position(|known| (known.api, &known.host) == (api, &host));
-            let is_same = known.and_then(|i| claims.get(i)).map(|known| &*known.claim) == claim.as_ref();
+            let is_same = known.and_then(|i| claims.get(i)).map(|known| &known.claim) == claim.as_ref();
             if !is_same {
                 known.into_iter().for_each(|i| drop(claims.remove(i)));
                 if let Some(claim) = claim {
-                    let new = Claimed { api, host, claim: Arc::new(claim) };
+                    let new = Claimed { api, host, claim };
                     claims.insert(claims.partition_point(|other| other.precedes(&new)), new);
                 }
                 let first = claims.first().map(|first| Arc::clone(&first.claim));
                 strongest.entry(at.0.clone()).or_default().insert(at.1.clone(), first);
-                self.changed.insert(at.clone());
+                // Nobody loses the first claim on a host that no Route has.
+                let is_first = known.is_none() && claims.len() == 1;
+                if !is_first || self.won.contains_key(&at) {
+                    self.changed.insert(at.clone());
+                }
             }
             if claims.is_empty() {
                 self.claims.remove(&at);
@@ -117,11 +121,13 @@ impl Contests {
                 _ => None,
             };
             let contested = (router, host);
+            let claims = self.claims.get(&contested).map_or(&[][..], Vec::as_slice);
+            let won = self.won.get(&contested);
             for host in [Some(contested.1.clone()), wildcard].into_iter().flatten() {
                 let at = (contested.0.clone(), host);
                 for (api, changed) in changed.iter_mut().enumerate() {
-                    let owner = self.owner(&contested, api, &at.1);
                     let Some(lost) = self.lost.get_mut(api) else { continue };
+                    let owner = owner(claims, won, api, &at.1);
                     if lost.get(&at) != owner.as_ref() {
                         match owner {
                             Some(owner) => drop(lost.insert(at.clone(), owner)),
@@ -135,17 +141,6 @@ impl Contests {
         changed
     }
 
-    /// The Route or the object of another API that has a host which this API claims.
-    fn owner(&self, contested: &RouterHost, api: usize, host: &HostMatch) -> Option<HostOwner> {
-        let claims = self.claims.get(contested)?;
-        claims.iter().find(|claimed| claimed.api == api && claimed.host == *host)?;
-        if let Some(route) = self.won.get(contested) {
-            return Some(route.clone());
-        }
-        let first = claims.first().filter(|first| first.api != api)?;
-        Some(HostOwner { object: first.claim.owner.clone(), created: first.claim.age.created() })
-    }
-
     /// The hosts that an API claims and that another API or a Route has.
     pub fn lost(&self, api: usize) -> Option<&LostHosts> {
         self.lost.get(api)
@@ -157,6 +152,17 @@ impl Contests {
         let is_claimed = claims.is_some_and(|claims| claims.iter().any(|it| it.api == api && it.host == at.1));
         is_claimed && self.lost.get(api).is_some_and(|lost| !lost.contains_key(at))
     }
+}
+
+/// The Route or the object of another API that has a host which this API claims. `claims` are those on the contested host,
+/// and `won` is the Route that has it.
+fn owner(claims: &[Claimed], won: Option<&HostOwner>, api: usize, host: &HostMatch) -> Option<HostOwner> {
+    claims.iter().find(|claimed| claimed.api == api && claimed.host == *host)?;
+    if won.is_some() {
+        return won.cloned();
+    }
+    let first = claims.first().filter(|first| first.api != api)?;
+    Some(HostOwner { object: first.claim.owner.clone(), created: first.claim.age.created() })
 }
 
 #[cfg(test)]

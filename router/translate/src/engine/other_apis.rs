@@ -19,7 +19,7 @@ use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::compile;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
-use crate::status::object_status::StoredStatus;
+use crate::status::object_status::ObjectStatus;
 use crate::translator::{Changes, Delta, Inputs, RouterPorts, Translator};
 
 /// See the module.
@@ -72,7 +72,7 @@ impl OtherApis {
     }
 
     /// Statuses of objects.
-    pub fn statuses(&self) -> &OrderedMap<ObjectRef, Arc<StoredStatus>> {
+    pub fn statuses(&self) -> &OrderedMap<ObjectRef, Arc<ObjectStatus>> {
         self.statuses.all()
     }
 
@@ -114,10 +114,9 @@ impl OtherApis {
             let delta = api.translator.settle(world, lost, changed);
             let Delta { hosts: served, statuses: reported, routers, domains } = delta;
             for (at, host) in served {
+                debug_assert!(host.is_none() || self.contests.has(i, &at), "{} of {} is not claimed", at.1, at.0);
                 // Whatever an API returns: no host is served that another API has.
-                let is_its_own = host.is_none() || self.contests.has(i, &at);
-                debug_assert!(is_its_own, "{} of router {} is served without a claim", at.1, at.0);
-                if !is_its_own {
+                if host.is_some() && lost.contains_key(&at) {
                     continue;
                 }
                 let changed = hosts.entry(at.0).or_default();

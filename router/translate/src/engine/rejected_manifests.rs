@@ -57,15 +57,16 @@ fn combined<T>(
     let Some(refused) = &versions.rejected else { return of_api };
     let manifest = refused.manifest.value();
     if versions.accepted.is_some() {
-        let mut status = of_api?;
-        add(&mut status.status, &last_good_serves(refused), generation(&manifest));
-        return Some(status);
+        let of_api = of_api?;
+        let mut status = of_api.status();
+        add(&mut status, &last_good_serves(refused), generation(&manifest));
+        return Some(ObjectStatus::new(&status, of_api.rows.into()));
     }
     match refused_status(resources, object.kind, &object.key, &manifest, refused) {
         Some(status) => {
             let condition = invalid_manifest(refused);
             let row = ParentStatus { reason: condition.reason, message: condition.message, ..ParentStatus::default() };
-            Some(ObjectStatus { status, rows: vec![row] })
+            Some(ObjectStatus::new(&status, vec![row]))
         }
         None => of_api,
     }
@@ -130,7 +131,7 @@ fn generation(manifest: &Value) -> i64 {
 /// Adds a condition to every list of our conditions; Contour's statuses have a description instead.
 fn add(status: &mut Value, condition: &Condition, generation: i64) {
     let Some(members) = status.as_object_mut() else { return };
-    let written = conditions::condition(condition, generation);
+    let written = json!(conditions::condition(condition, generation));
     if let Some(Value::String(description)) = members.get_mut("description") {
         *description = format!("{description}; {}", condition.message);
         return;

@@ -29,11 +29,9 @@ impl<'o> Reuse<'o> {
 
     /// The virtual host with earlier routes where they are equal, or the earlier host if that is equal.
     pub fn host(&mut self, mut host: VirtualHost, before: Option<&Arc<VirtualHost>>) -> Arc<VirtualHost> {
-        if let Some(route) = &mut host.passthrough {
-            self.route(route);
-        }
-        if let Some(site) = &mut host.rules {
-            self.site(site);
+        if !self.before.is_empty() {
+            host.passthrough.iter_mut().for_each(|route| self.route(route));
+            host.rules.iter_mut().for_each(|site| self.site(site));
         }
         // Their routes and rules are mostly the same `Arc`s by now, which are equal without a look at them.
         before.filter(|before| ***before == host).map_or_else(|| Arc::new(host), Arc::clone)

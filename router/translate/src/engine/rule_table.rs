@@ -58,14 +58,13 @@ impl RuleTable {
             {
                 continue;
             }
-            for id in old.iter().flat_map(|host| ids_of(host)) {
-                uses.entry(id).or_default().hosts -= 1;
+            for (id, _) in old.iter().flat_map(|host| ids_of(host)) {
+                uses.entry(id.clone()).or_default().hosts -= 1;
             }
-            for id in new.iter().flat_map(|host| ids_of(host)) {
-                uses.entry(id).or_default().hosts += 1;
-            }
-            for route in new.iter().flat_map(|host| routes_of(host)) {
-                uses.entry(route.id.clone()).or_default().route = Some(Arc::clone(route));
+            for (id, route) in new.iter().flat_map(|host| ids_of(host)) {
+                let known = uses.entry(id.clone()).or_default();
+                known.hosts += 1;
+                known.route = Some(Arc::clone(route));
             }
             match new {
                 Some(new) => set.push((at, new)),
@@ -101,8 +100,11 @@ impl RuleTable {
 }
 
 /// The routes of a host, each once.
-fn ids_of(host: &VirtualHost) -> BTreeSet<RouteId> {
-    routes_of(host).map(|route| route.id.clone()).collect()
+fn ids_of(host: &VirtualHost) -> Vec<(&RouteId, &Arc<ResolvedRoute>)> {
+    let mut routes: Vec<_> = routes_of(host).map(|route| (&route.id, route)).collect();
+    routes.sort_by_key(|(id, _)| *id);
+    routes.dedup_by_key(|(id, _)| *id);
+    routes
 }
 
 #[cfg(test)]

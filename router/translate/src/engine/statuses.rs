@@ -9,19 +9,19 @@ use router_model::object::ObjectRef;
 use router_model::persistent::OrderedMap;
 
 use crate::engine::rejected_manifests;
-use crate::status::object_status::{ObjectStatus, StoredStatus};
+use crate::status::object_status::ObjectStatus;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Statuses {
-    all: OrderedMap<ObjectRef, Arc<StoredStatus>>,
+    all: OrderedMap<ObjectRef, Arc<ObjectStatus>>,
     /// Objects whose newest version is rejected, with the status that the API returns for the last valid one.
-    refused: BTreeMap<ObjectRef, Option<Arc<StoredStatus>>>,
+    refused: BTreeMap<ObjectRef, Option<Arc<ObjectStatus>>>,
 }
 
 impl Statuses {
     /// All statuses.
-    pub fn all(&self) -> &OrderedMap<ObjectRef, Arc<StoredStatus>> {
+    pub fn all(&self) -> &OrderedMap<ObjectRef, Arc<ObjectStatus>> {
         &self.all
     }
 
@@ -51,7 +51,6 @@ impl Statuses {
         }
         let mut set = Vec::new();
         for (object, status) in changes {
-            let status = status.map(StoredStatus::from);
             if let Some(of_api) = self.refused.get_mut(&object) {
                 *of_api = status.map(Arc::new);
                 combined.insert(object);
@@ -72,8 +71,8 @@ impl Statuses {
         let combined: Vec<ObjectRef> =
             if gateways_differ { self.refused.keys().cloned().collect() } else { combined.into_iter().collect() };
         for object in combined {
-            let of_api = self.refused.get(&object).and_then(Option::as_deref).map(ObjectStatus::from);
-            match rejected_manifests::status(resources, &object, of_api).map(StoredStatus::from) {
+            let of_api = self.refused.get(&object).and_then(Option::as_deref).cloned();
+            match rejected_manifests::status(resources, &object, of_api) {
                 Some(status) if self.all.get(&object).is_some_and(|before| **before == status) => {}
                 Some(status) => self.all.insert(object, Arc::new(status)),
                 None => drop(self.all.remove(&object)),

@@ -75,6 +75,9 @@ impl BackendTlsPolicies {
     /// # Errors
     /// The policy in force is invalid, and why; nothing may be sent to these endpoints.
     pub fn of(&self, resources: &Resources, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
+        if self.winners.is_empty() {
+            return None;
+        }
         let ports = resources.services.get(service).map(|service| &service.ports);
         let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
         let of_port = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
@@ -111,8 +114,7 @@ impl BackendTlsPolicies {
         resolved: &Resolved,
         ancestors: &BTreeMap<ObjectKey, Vec<TargetName<'_>>>,
     ) -> ObjectStatus {
-        let mut status = ObjectStatus::default();
-        let mut entries: Vec<Value> = Vec::new();
+        let (mut entries, mut rows): (Vec<Value>, _) = (Vec::new(), Vec::new());
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
             let (accepted, winners) = self.accepted(resources, policy, resolved, targets);
             let conditions = conditions([&accepted, &resolved.references], policy.meta.generation);
@@ -126,7 +128,7 @@ impl BackendTlsPolicies {
                 "controllerName": CONTROLLER_NAME,
                 "conditions": conditions,
             }));
-            status.rows.push(ParentStatus {
+            rows.push(ParentStatus {
                 parent: format!("{} {gateway}", Kind::Gateway),
                 hosts: Vec::new(),
                 admitted: accepted.holds,
@@ -135,8 +137,7 @@ impl BackendTlsPolicies {
                 winners,
             });
         }
-        status.status = json!({ "ancestors": entries });
-        status
+        ObjectStatus::new(&json!({ "ancestors": entries }), rows)
     }
 
     /// Condition `Accepted` for these targets of a policy, and the policies in force for the targets that it lost.

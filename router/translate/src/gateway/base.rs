@@ -18,6 +18,7 @@ use crate::gateway::grants::Grants;
 use crate::gateway::listeners;
 use crate::gateway::listeners::evaluated::Placed;
 use crate::gateway::listeners::ports::{PortKind, Ports};
+use crate::gateway::pattern_map::PatternMap;
 use crate::owned_age::OwnedAge;
 use crate::status::condition::Condition;
 use crate::translator::{Inputs, RouterPorts};
@@ -47,12 +48,20 @@ pub struct Base {
     pub policies: BackendTlsPolicies,
     /// Denied and allowed domains.
     pub domains: DomainPatterns,
-    /// Listeners by router, port and hostname.
-    hostnames: HashMap<(RouterName, PortKind), HashMap<HostPattern, ListenerAt>>,
+    /// The listeners of each router's ports, by index of the router in `routers`.
+    ports: BTreeMap<(usize, PortKind), PortListeners>,
     /// Ages of `gateways`.
     pub ages: Vec<OwnedAge>,
     /// Place of each listener; see [`Base::place`].
-    places: HashMap<ListenerAt, usize>,
+    places: BTreeMap<ListenerAt, usize>,
+}
+
+/// The listeners of a port.
+#[derive(Debug, Default)]
+struct PortListeners {
+    by_hostname: PatternMap<ListenerAt>,
+    /// Indices of their Gateways.
+    gateways: BTreeSet<usize>,
 }
 
 impl Base {
@@ -64,22 +73,19 @@ impl Base {
         let mut ports = Ports::new(inputs.routers);
         let gateways = gateways(inputs, &classes, &grants, &mut ports);
         let made: Vec<_> = ports.made().cloned().collect();
-        let mut hostnames: HashMap<_, HashMap<_, _>> = HashMap::new();
-        for (i, state) in gateways.iter().enumerate() {
-            for (j, placed) in state.listeners.iter().enumerate() {
-                let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
-                let of_port = hostnames.entry((router.clone(), protocol.side())).or_default();
-                of_port.insert(placed.listener.hostname.clone(), (i, j));
-            }
-        }
         let routers: Vec<RouterPorts> = inputs.routers.iter().chain(&made).cloned().collect();
         let indices: HashMap<&RouterName, usize> =
             routers.iter().enumerate().map(|(i, router)| (&router.name, i)).collect();
-        let mut places = HashMap::new();
+        let mut places = BTreeMap::new();
+        let mut by_port: BTreeMap<_, PortListeners> = BTreeMap::new();
         for (i, state) in gateways.iter().enumerate() {
             for (j, placed) in state.listeners.iter().enumerate() {
-                let index = placed.router.as_ref().and_then(|router| indices.get(router));
-                places.insert((i, j), index.copied().unwrap_or(routers.len() + places.len()));
+                let index = placed.router.as_ref().and_then(|router| indices.get(router)).copied();
+                places.insert((i, j), index.unwrap_or(routers.len() + places.len()));
+                let Some((index, protocol)) = index.zip(placed.protocol) else { continue };
+                let of_port = by_port.entry((index, protocol.side())).or_default();
+                of_port.by_hostname.or_insert(&placed.listener.hostname, (i, j));
+                of_port.gateways.insert(i);
             }
         }
         let keys = gateways.iter().enumerate().map(|(i, state)| (state.gateway.meta.key.clone(), i));
@@ -94,7 +100,7 @@ impl Base {
             gateways,
             made,
             grants,
-            hostnames,
+            ports: by_port,
         }
     }
 
@@ -117,9 +123,19 @@ impl Base {
         self.places.get(&at).copied().unwrap_or(usize::MAX)
     }
 
-    /// The listener with exactly this hostname on a port of a router.
-    pub fn with_hostname(&self, router: &RouterName, side: PortKind, hostname: &HostPattern) -> Option<ListenerAt> {
-        self.hostnames.get(&(router.clone(), side))?.get(hostname).copied()
+    /// The listener with exactly this hostname on a port of the router at a place.
+    pub fn with_hostname(&self, place: usize, side: PortKind, hostname: &HostPattern) -> Option<ListenerAt> {
+        self.ports.get(&(place, side))?.by_hostname.get(hostname).copied()
+    }
+
+    /// The listener with the most specific hostname that covers a host, on a port of the router at a place.
+    pub fn covering(&self, place: usize, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
+        self.ports.get(&(place, side))?.by_hostname.covering(host).next().copied()
+    }
+
+    /// Whether listeners of several Gateways are on a port of the router at a place.
+    pub fn is_shared(&self, place: usize, side: PortKind) -> bool {
+        self.ports.get(&(place, side)).is_some_and(|port| port.gateways.len() > 1)
     }
 }
 

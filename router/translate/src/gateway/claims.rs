@@ -8,6 +8,7 @@ use router_api::gateway_api::types::{FromNamespaces, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{Meta, ObjectKey};
+use router_model::parallel;
 use router_table::host_pattern::{HostPattern, PatternSet};
 
 use crate::gateway::gateway_state::GatewayState;
@@ -58,24 +59,34 @@ pub fn attach(
     resources: &Resources,
     gateways: &[GatewayState],
     by_key: &BTreeMap<ObjectKey, usize>,
-    refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
+    refusal: &(dyn Fn(&GatewayRoute) -> Option<(String, String)> + Sync),
 ) -> Vec<AttachedRoute> {
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
     routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
-    let mut rivals = HostnameConflicts::default();
-    let mut attached = Vec::new();
-    for route in routes {
+    let candidates = parallel::map_all(&routes, |route| {
         let refusal = refusal(route);
-        let mut parents = Vec::new();
-        for (index, parent) in route.parents.iter().enumerate() {
-            let Some(&gateway) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
-            let Some(state) = gateways.get(gateway) else { continue };
+        let parents = route.parents.iter().enumerate().filter_map(|(index, parent)| {
+            let gateway = *by_key.get(&gateway_of(route, parent)?)?;
+            let state = gateways.get(gateway)?;
             let found = match &refusal {
                 Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
-                None => attachments(route, parent, state, resources)
-                    .and_then(|attachments| rivals.keep(route, gateway, state, attachments)),
+                None => attachments(route, parent, state, resources),
             };
+            Some((index, gateway, state, found))
+        });
+        parents.collect::<Vec<_>>()
+    });
+    // Without routes of both kinds there are no conflicts.
+    let mut rivals = (!http.is_empty() && !grpc.is_empty()).then(HostnameConflicts::default);
+    let mut attached = Vec::new();
+    for (route, candidates) in routes.into_iter().zip(candidates) {
+        let mut parents = Vec::with_capacity(candidates.len());
+        for (index, gateway, state, found) in candidates {
+            let found = found.and_then(|attachments| match &mut rivals {
+                Some(rivals) => rivals.keep(route, gateway, state, attachments),
+                None => Ok((attachments, String::new())),
+            });
             let (accepted, attachments) = match found {
                 Ok((attachments, note)) => (Condition::new("Accepted", true, "Accepted", note), attachments),
                 Err(accepted) => (accepted, Vec::new()),

@@ -96,7 +96,7 @@ impl Classes {
             });
             classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
             let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
-            classes.statuses.insert(object, ObjectStatus { status, rows: vec![row] });
+            classes.statuses.insert(object, ObjectStatus::new(&status, vec![row]));
         }
         classes
     }

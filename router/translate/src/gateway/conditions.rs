@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::status::condition::Condition;
 
@@ -20,20 +20,31 @@ pub fn message(text: &str) -> Cow<'_, str> {
     text.chars().take(MAX_MESSAGE - CUT.chars().count()).chain(CUT.chars()).collect()
 }
 
+/// A condition in the API's form, without `lastTransitionTime`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenCondition<'c> {
+    r#type: &'static str,
+    status: &'static str,
+    reason: &'c str,
+    message: Cow<'c, str>,
+    observed_generation: i64,
+}
+
 /// The `conditions` of an object at this `metadata.generation`.
-pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation: i64) -> Value {
+pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation: i64) -> Vec<WrittenCondition<'c>> {
     list.into_iter().map(|one| condition(one, generation)).collect()
 }
 
-/// A condition in the API's form, without `lastTransitionTime`.
-pub fn condition(condition: &Condition, generation: i64) -> Value {
-    json!({
-        "type": condition.kind,
-        "status": condition.status(),
-        "reason": condition.reason,
-        "message": message(&condition.message),
-        "observedGeneration": generation,
-    })
+/// A condition of an object at this `metadata.generation`.
+pub fn condition(condition: &Condition, generation: i64) -> WrittenCondition<'_> {
+    WrittenCondition {
+        r#type: condition.kind,
+        status: condition.status(),
+        reason: &condition.reason,
+        message: message(&condition.message),
+        observed_generation: generation,
+    }
 }
 
 /// Faults of references in the order found. The first reason becomes the condition's; the message lists all.

@@ -48,6 +48,7 @@ use std::sync::Arc;
 use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
+use router_model::parallel;
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::GatewayTranslator;
@@ -70,7 +71,7 @@ pub struct Incremental {
     /// `None` before the first call.
     base: Option<Arc<Base>>,
     indexes: Indexes,
-    claims: BTreeMap<RouterHost, HostClaim>,
+    claims: BTreeMap<RouterHost, Arc<HostClaim>>,
     /// Claimed hosts that are not served: those that another API has.
     unserved: BTreeSet<RouterHost>,
     counted: Counted,
@@ -88,15 +89,23 @@ struct Pending {
     /// What is decided anew, and the model that decides it; `None` if nothing is.
     decided: Option<(Part, GatewayTranslator)>,
     /// Hosts that were built, and those that were claimed and are gone.
-    hosts: BTreeMap<RouterHost, Option<Built>>,
+    hosts: BTreeMap<RouterHost, PendingHost>,
     /// Gateways whose status differs.
     gateways: BTreeSet<usize>,
     /// Objects that are there no more.
     gone: BTreeSet<ObjectRef>,
 }
 
+/// A host that may differ.
+#[derive(Debug)]
+struct PendingHost {
+    /// `None` if it is gone.
+    built: Option<Built>,
+    was_served: bool,
+}
+
 impl Translator for Incremental {
-    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<HostClaim>)> {
+    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         self.pending = Pending::default();
         let Some(old_base) = self.base.clone() else {
             return self.everything(Arc::new(Base::new(world)), world, changes);
@@ -134,9 +143,9 @@ impl Translator for Incremental {
             return Vec::new();
         }
         let mut model = part.translate(&base, &self.indexes, world);
-        self.pending.hosts = take_built(&mut model, &base, &part.hosts);
+        let built = take_built(&mut model, &base, &part.hosts);
         self.pending.decided = Some((part, model));
-        self.claim()
+        self.claim(built)
     }
 
     fn settle(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
@@ -181,12 +190,12 @@ impl Incremental {
         base: Arc<Base>,
         world: &Inputs<'_>,
         changes: &Changes<'_>,
-    ) -> Vec<(RouterHost, Option<HostClaim>)> {
+    ) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         let resources = world.resources;
-        self.indexes = Indexes::default();
-        routes(resources).for_each(|route| self.indexes.replace((None, Some(route))));
         let mut objects: BTreeSet<ObjectRef> = routes(resources).map(|route| reference_of(route)).collect();
-        self.indexes.replace_hosts(&base, &BTreeSet::new(), &footprint(&base, resources, &objects));
+        let translate = || GatewayTranslator::new(world, &base, None);
+        let (mut model, indexes) = parallel::both(translate, || Indexes::new(&base, resources, &objects));
+        self.indexes = indexes;
         let slots = resources.route_slots.iter().map(|slot| slot.meta.key.clone());
         objects.extend(slots.map(|key| ObjectRef { kind: Kind::RouteSlot, key }));
         let part = Part {
@@ -195,39 +204,42 @@ impl Incremental {
             listeners: base.listeners().map(|(at, ..)| at).collect(),
             policies: base.policies.iter().map(|policy| policy.meta.key.clone()).collect(),
         };
-        let mut model = GatewayTranslator::new(world, &base, None);
         let mut hosts: BTreeMap<_, _> = self.claims.keys().map(|at| (at.clone(), None)).collect();
-        hosts.extend(std::mem::take(&mut model.hosts.built).into_iter().map(|(at, built)| (at, Some(built))));
+        hosts.append(&mut std::mem::take(&mut model.hosts.built).into_iter().map(|(at, it)| (at, Some(it))).collect());
         self.pending = Pending {
             everything: true,
             decided: Some((part, model)),
-            hosts,
+            hosts: BTreeMap::new(),
             gateways: (0..base.gateways.len()).collect(),
             gone: base_change::objects(changes.last),
         };
         self.base = Some(base);
-        self.claim()
+        self.claim(hosts)
     }
 
-    /// Takes over the claims of pending hosts, and returns those that differ.
-    fn claim(&mut self) -> Vec<(RouterHost, Option<HostClaim>)> {
+    /// Takes over the claims of hosts, which become pending, and returns the claims that differ.
+    fn claim(&mut self, hosts: BTreeMap<RouterHost, Option<Built>>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         let mut differing = Vec::new();
-        self.pending.hosts.retain(|at, built| built.is_some() || self.claims.contains_key(at));
-        for (at, built) in &self.pending.hosts {
-            let new = built.as_ref().map(|built| HostClaim { owner: built.site.owner.clone(), age: built.age.clone() });
-            if self.claims.get(at) == new.as_ref() {
-                continue;
-            }
-            match &new {
-                Some(claim) => {
-                    if self.claims.insert(at.clone(), claim.clone()).is_none() {
-                        self.unserved.insert(at.clone());
-                    }
+        let pending = hosts.into_iter().filter_map(|(at, built)| {
+            let old = self.claims.get(&at);
+            let is_same = match (&built, old) {
+                (Some(built), Some(old)) => (&built.site.owner, &built.age) == (&old.owner, &old.age),
+                (None, None) => return None,
+                _ => false,
+            };
+            let was_served = old.is_some() && !self.unserved.contains(&at);
+            if !is_same {
+                let claim = built.as_ref().map(|it| HostClaim { owner: it.site.owner.clone(), age: it.age.clone() });
+                let claim = claim.map(Arc::new);
+                match &claim {
+                    Some(claim) => drop(self.claims.insert(at.clone(), Arc::clone(claim))),
+                    None => drop(self.claims.remove(&at)),
                 }
-                None => drop(self.claims.remove(at)),
+                differing.push((at.clone(), claim));
             }
-            differing.push((at.clone(), new));
-        }
+            Some((at, PendingHost { built, was_served }))
+        });
+        self.pending.hosts = pending.collect();
         differing
     }
 }

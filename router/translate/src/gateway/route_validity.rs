@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::Resources;
+use router_model::kind::Kind;
 
 use super::conditions::Faults;
 use super::rules::Resolver;
@@ -14,8 +15,10 @@ use crate::status::condition::Condition;
 /// Conditions that every row of a route's status has beside `Accepted`.
 #[derive(Clone, Debug)]
 pub struct RouteValidity {
-    /// `ResolvedRefs` for passthrough connections, and for terminated ones.
-    resolved: [Condition; 2],
+    /// `ResolvedRefs`.
+    resolved: Condition,
+    /// The same for passthrough connections, of a TLSRoute.
+    passthrough: Option<Condition>,
     /// Unsupported values, by index of the rule, if other rules remain.
     bad: BTreeMap<usize, Vec<String>>,
 }
@@ -25,15 +28,15 @@ impl RouteValidity {
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
         let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
-        let resolved =
-            [BackendPayload::AsItCame, BackendPayload::Content].map(|it| resolver.condition(route, it, faults.clone()));
-        RouteValidity { resolved, bad }
+        let is_tls = route.kind == Kind::TlsRoute;
+        let passthrough = is_tls.then(|| resolver.condition(route, BackendPayload::AsItCame, faults.clone()));
+        RouteValidity { resolved: resolver.condition(route, BackendPayload::Content, faults), passthrough, bad }
     }
 
     /// Condition `ResolvedRefs` for backends that receive this of a client's connection.
     pub fn resolved(&self, carried: BackendPayload) -> &Condition {
-        let [as_it_came, content] = &self.resolved;
-        if carried == BackendPayload::AsItCame { as_it_came } else { content }
+        let passthrough = self.passthrough.as_ref().filter(|_| carried == BackendPayload::AsItCame);
+        passthrough.unwrap_or(&self.resolved)
     }
 
     /// Condition `PartiallyInvalid`, if true: for the route's own faults, and for rules dropped in this row alone.

@@ -2,8 +2,9 @@
 
 mod references;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 pub use references::{Resolver, service_of};
@@ -30,8 +31,8 @@ const NO_CHILD: u16 = 404;
 /// Routes and their rules, from the root down.
 type RulePath = Vec<(ObjectRef, usize)>;
 
-/// A way to a route, without the rule at its end, with the outcome of that route's rules.
-type WayOutcomes = (RulePath, BTreeMap<usize, RuleOutcome>);
+/// A way to a route, without the rule at its end, with those of the route's rules that are numbered for it.
+type WayRules = (RulePath, BTreeSet<usize>);
 
 /// The resolved routes of one router; each effective rule is resolved once, whatever serves it. Connections of a TLSRoute
 /// have a route for each host, numbered in the order of hosts.
@@ -40,8 +41,6 @@ pub struct Routes<'a, 'r> {
     router: &'a RouterPorts,
     /// Keyed by outcome as well: a slot may be empty under one listener and not under another.
     known: HashMap<(RulePath, RuleOutcome), RuleRoute>,
-    /// In the order of the rules. A way is repeated for a rule with a further outcome.
-    ways: HashMap<ObjectRef, Vec<WayOutcomes>>,
     connections: HashMap<ObjectRef, u32>,
     /// Routes of listeners without TLSRoutes.
     closing: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
@@ -49,10 +48,12 @@ pub struct Routes<'a, 'r> {
 
 /// The resolved route of an effective rule.
 struct RuleRoute {
+    /// See [`RouteId::part`].
+    part: u32,
     /// The least of the rule's hosts on the router.
     host: HostPattern,
-    /// `None` until it is needed.
-    route: Option<Arc<ResolvedRoute>>,
+    /// Resolved when it is needed.
+    route: OnceLock<Arc<ResolvedRoute>>,
 }
 
 impl<'a, 'r> Routes<'a, 'r> {
@@ -63,43 +64,49 @@ impl<'a, 'r> Routes<'a, 'r> {
         router: &'a RouterPorts,
         rules: impl Iterator<Item = &'e EffectiveRule>,
     ) -> Self {
-        let (known, ways, connections) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut routes = Routes { resolver, router, known, ways, connections, closing: HashMap::new() };
-        rules.for_each(|rule| routes.number(rule));
+        let (known, connections) = (HashMap::new(), HashMap::new());
+        let mut routes = Routes { resolver, router, known, connections, closing: HashMap::new() };
+        let mut ways = HashMap::new();
+        rules.for_each(|rule| routes.number(rule, &mut ways));
         routes
     }
 
-    fn number(&mut self, rule: &EffectiveRule) {
-        let (Some((leaf, _)), Some(least)) = (rule.levels.split_last(), rule.hosts().iter().min()) else { return };
-        let way = way(rule);
-        let above = way.get(..way.len().saturating_sub(1)).unwrap_or_default();
-        let ways = self.ways.entry(leaf.object()).or_default();
-        let is_way = |(known, outcomes): &&mut WayOutcomes| {
-            known == above && outcomes.get(&leaf.rule).is_none_or(|known| *known == rule.outcome)
-        };
-        match ways.iter_mut().find(is_way) {
-            Some((_, outcomes)) => drop(outcomes.insert(leaf.rule, rule.outcome)),
-            None => ways.push((above.to_vec(), BTreeMap::from([(leaf.rule, rule.outcome)]))),
-        }
-        let known = self.known.entry((way, rule.outcome));
-        let known = known.or_insert_with(|| RuleRoute { host: least.clone(), route: None });
-        if *least < known.host {
-            known.host = least.clone();
+    /// Numbers a rule: its position in the route, offset for each further way to that route. `ways` are those so far; one is
+    /// repeated for a rule with a further outcome.
+    fn number(&mut self, rule: &EffectiveRule, ways: &mut HashMap<ObjectRef, Vec<WayRules>>) {
+        let (Some((leaf, above)), Some(least)) = (rule.levels.split_last(), rule.hosts().iter().min()) else { return };
+        match self.known.entry((way(rule), rule.outcome)) {
+            Entry::Occupied(mut known) if *least < known.get().host => known.get_mut().host = least.clone(),
+            Entry::Occupied(_) => {}
+            Entry::Vacant(new) => {
+                let above = new.key().0.get(..above.len()).unwrap_or_default();
+                let ways = ways.entry(leaf.object()).or_default();
+                let is_free = |(way, rules): &WayRules| way == above && !rules.contains(&leaf.rule);
+                let nth = ways.iter().position(is_free).unwrap_or(ways.len());
+                match ways.get_mut(nth) {
+                    Some((_, rules)) => drop(rules.insert(leaf.rule)),
+                    None => ways.push((above.to_vec(), BTreeSet::from([leaf.rule]))),
+                }
+                let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
+                let part = u32::try_from(part).unwrap_or(u32::MAX);
+                new.insert(RuleRoute { part, host: least.clone(), route: OnceLock::new() });
+            }
         }
     }
 
     /// The resolved route for a rule's requests.
-    pub fn http(&mut self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
-        let key = (way(rule), rule.outcome);
-        let known = self.known.get(&key);
-        if let Some(route) = known.and_then(|known| known.route.as_ref()) {
-            return Arc::clone(route);
+    pub fn http(&self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
+        match self.known.get(&(way(rule), rule.outcome)) {
+            Some(RuleRoute { part, host, route }) => Arc::clone(route.get_or_init(|| self.resolve(rule, *part, host))),
+            None => self.resolve(rule, 0, &HostPattern::Any),
         }
-        let host = known.map_or(HostPattern::Any, |known| known.host.clone());
-        let (object, part) = self.part(rule, &key.0);
+    }
+
+    fn resolve(&self, rule: &EffectiveRule, part: u32, host: &HostPattern) -> Arc<ResolvedRoute> {
+        let object = rule.leaf().map_or_else(|| unknown(Kind::HttpRoute), Level::object);
         let (cluster, policy) = self.policy(rule);
         let traffic = &self.router.traffic;
-        let route = Arc::new(ResolvedRoute {
+        Arc::new(ResolvedRoute {
             id: id(&object, part),
             host: host.to_match(),
             kind: RouteKind::Http { path: PathMatch::any(), tls: None },
@@ -112,11 +119,9 @@ impl<'a, 'r> Routes<'a, 'r> {
             is_plain: false,
             relay_only: false,
             policy: without_affinity(),
-            rule: Some(Box::new(policy)),
+            rule: Some(policy.shared()),
             derived: Derived::default(),
-        });
-        self.known.insert(key, RuleRoute { host, route: Some(Arc::clone(&route)) });
-        route
+        })
     }
 
     /// The resolved route for the connections of a host. BackendTLSPolicies do not apply to passthrough connections,
@@ -162,17 +167,6 @@ impl<'a, 'r> Routes<'a, 'r> {
             rule: None,
             derived: Derived::default(),
         })
-    }
-
-    /// The number of a rule: its position in the route, offset for each further way to that route.
-    fn part(&self, rule: &EffectiveRule, way: &[(ObjectRef, usize)]) -> (ObjectRef, u32) {
-        let Some((leaf, above)) = rule.levels.split_last() else { return (unknown(Kind::HttpRoute), 0) };
-        let above = way.get(..above.len()).unwrap_or_default();
-        let ways = self.ways.get(&leaf.object()).map_or(&[][..], Vec::as_slice);
-        let is_way = |(way, outcomes): &WayOutcomes| way == above && outcomes.get(&leaf.rule) == Some(&rule.outcome);
-        let nth = ways.iter().position(is_way).unwrap_or_default();
-        let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
-        (leaf.object(), u32::try_from(part).unwrap_or(u32::MAX))
     }
 
     /// The rule's backends of non-zero weight.

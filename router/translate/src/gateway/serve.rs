@@ -3,13 +3,14 @@
 //! that can serve it, in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::{Meta, ObjectRef};
+use router_model::parallel;
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
@@ -20,7 +21,7 @@ use super::rules::{Resolver, Routes};
 use crate::gateway::base::{Base, ListenerAt, Scope};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
-use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RootRoute};
+use crate::gateway::inclusion::types::{EffectiveRule, RootRoute};
 use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
 use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
@@ -34,8 +35,8 @@ pub struct GatewayHosts {
     /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
     base: Arc<Base>,
-    /// The oldest route that claims a host, and its listener, by router, port and host.
-    claims: HashMap<(RouterName, PortKind), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
+    /// The oldest route that claims a host, and its listener, by place, port and host: only of ports that Gateways share.
+    claims: HashMap<(usize, PortKind), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
 }
 
 /// A virtual host, as Gateways define it.
@@ -95,8 +96,7 @@ impl GatewayHosts {
                 }
                 Some(wanted) => {
                     let hostnames: BTreeSet<HostPattern> = wanted.iter().flat_map(|host| host.and_wider()).collect();
-                    let of_side =
-                        |side| hostnames.iter().filter_map(move |name| base.with_hostname(&router.name, side, name));
+                    let of_side = |side| hostnames.iter().filter_map(move |name| base.with_hostname(i, side, name));
                     of_side(PortKind::Cleartext).chain(of_side(PortKind::Tls)).collect()
                 }
             };
@@ -110,18 +110,17 @@ impl GatewayHosts {
                     Some((*at, Serving::new(*at, state, state.listeners.get(at.1)?, rules, router)?))
                 })
                 .collect();
-            hosts.build(router, servings, &mut routes, wanted.as_ref());
+            hosts.build((i, router), servings, &mut routes, wanted.as_ref());
         }
         hosts
     }
 
     /// Records the hosts that a route claims on its listener.
     fn claim(&mut self, one: &AttachedRules<'_>) {
-        let placed = self.base.listener(one.at);
-        let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
-            return;
-        };
-        let of_port = self.claims.entry((router, protocol.side())).or_default();
+        let place = self.base.place(one.at);
+        let side = self.base.listener(one.at).and_then(|placed| placed.protocol).map(GatewayProtocol::side);
+        let Some(side) = side.filter(|side| self.base.is_shared(place, *side)) else { return };
+        let of_port = self.claims.entry((place, side)).or_default();
         let mut note = |hosts: &[HostPattern], meta: &Meta| {
             let age = OwnedAge::of(meta);
             for host in hosts.iter().filter(|host| **host != HostPattern::Any) {
@@ -131,7 +130,7 @@ impl GatewayHosts {
                 }
             }
         };
-        note(&one.root_route.hosts, &one.root_route.route.meta);
+        note(one.root_route.hosts, &one.root_route.route.meta);
         for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
             note(&leaf.hosts, &leaf.route.meta);
         }
@@ -140,10 +139,9 @@ impl GatewayHosts {
     /// The listener that serves a host on a port: the one with the most specific hostname. Exception: a Gateway does
     /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
     /// created.
-    pub fn closest(&self, router: &RouterName, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
-        let wider = host.and_wider();
-        let closest = wider.iter().find_map(|hostname| self.base.with_hostname(router, side, hostname))?;
-        let claim = self.claims.get(&(router.clone(), side)).and_then(|claims| claims.get(host));
+    pub fn closest(&self, place: usize, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
+        let closest = self.base.covering(place, side, host)?;
+        let claim = self.claims.get(&(place, side)).and_then(|claims| claims.get(host));
         let is_older = |age: &OwnedAge| self.base.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
         let older = claim.filter(|(age, at)| at.0 != closest.0 && is_older(age));
         Some(older.map_or(closest, |(_, at)| *at))
@@ -151,15 +149,15 @@ impl GatewayHosts {
 
     fn build(
         &mut self,
-        router: &RouterPorts,
-        mut servings: BTreeMap<ListenerAt, Serving<'_>>,
+        (place, router): (usize, &RouterPorts),
+        servings: BTreeMap<ListenerAt, Serving<'_>>,
         routes: &mut Routes<'_, '_>,
         wanted: Option<&BTreeSet<&HostPattern>>,
     ) {
         let base = Arc::clone(&self.base);
         // A listener does not serve a route's host that another listener serves.
         let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
-            self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
+            self.closest(place, serving.protocol.side(), host) == Some(*at)
         };
         let claimed_hosts: BTreeSet<HostPattern> = servings
             .iter()
@@ -169,19 +167,24 @@ impl GatewayHosts {
             })
             .filter(|host| wanted.is_none_or(|wanted| wanted.contains(host)))
             .collect();
-        for host in claimed_hosts {
-            let sides: Vec<_> = [PortKind::Cleartext, PortKind::Tls]
-                .into_iter()
-                .filter_map(|side| self.closest(&router.name, side, &host))
-                .collect();
-            let of_sides = || sides.iter().filter_map(|at| servings.get(at));
+        let claimed_hosts: Vec<HostPattern> = claimed_hosts.into_iter().collect();
+        let served = parallel::map_all(&claimed_hosts, |host| {
+            let sides = [PortKind::Cleartext, PortKind::Tls].into_iter();
+            let servings = sides.filter_map(|side| servings.get(&self.closest(place, side, host)?));
+            servings.map(|serving| (serving, serving.rules(host, routes))).collect::<Vec<_>>()
+        });
+        // Hosts with equal rules share one list.
+        let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::new();
+        for (host, served) in claimed_hosts.into_iter().zip(served) {
+            let of_sides = || served.iter().map(|(serving, _)| serving);
             let oldest =
                 of_sides().filter_map(|serving| serving.claimants.get(&host).copied()).min_by_key(|one| one.0.age());
             // No object claims exactly the allowed part of a wider host.
             let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
             let (mut site, mut passthrough) = (None::<HostRules>, None);
-            for at in sides {
-                let Some(serving) = servings.get_mut(&at) else { continue };
+            for (serving, rules) in served {
+                let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
+                let rules = Arc::clone(lists.entry(same).or_insert_with(|| rules.into()));
                 let site = site.get_or_insert_with(|| HostRules {
                     owner: serving.gateway.clone(),
                     listener: Arc::clone(&serving.name),
@@ -194,12 +197,12 @@ impl GatewayHosts {
                 match serving.protocol {
                     GatewayProtocol::Http => {
                         site.cleartext_listener = Some(Arc::clone(&serving.name));
-                        site.cleartext = Some(serving.rules(&host, routes));
+                        site.cleartext = Some(rules);
                     }
-                    GatewayProtocol::Https => site.tls = serving.https(&host, routes),
+                    GatewayProtocol::Https => site.tls = serving.tls(&host, rules, None),
                     GatewayProtocol::TlsTerminate => {
                         let tcp = serving.connections(&host, routes, &mut self.notes);
-                        site.tls = serving.tls(&host, Arc::default(), Some(tcp));
+                        site.tls = serving.tls(&host, rules, Some(tcp));
                     }
                     GatewayProtocol::TlsPassthrough => {
                         passthrough = Some(serving.connections(&host, routes, &mut self.notes));
@@ -227,9 +230,8 @@ struct Serving<'m> {
     precedence: Precedence<'m>,
     /// The oldest object that claims each host.
     claimants: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
-    made: HashMap<*const Alternative, Arc<Rule>>,
-    /// Hosts with equal rules share one list.
-    lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>>,
+    /// Rules made so far, by number of the alternative.
+    made: Vec<OnceLock<Arc<Rule>>>,
 }
 
 impl<'m> Serving<'m> {
@@ -257,6 +259,7 @@ impl<'m> Serving<'m> {
                 leaf.hosts.iter().for_each(|host| claim(host, &leaf.route.meta, leaf.route.kind));
             }
         }
+        let precedence = Precedence::new(attached_rules.iter().flat_map(|one| one.rules));
         Some(Serving {
             at,
             hostname: &placed.listener.hostname,
@@ -265,10 +268,9 @@ impl<'m> Serving<'m> {
             protocol: placed.protocol?,
             certificates: &placed.certificates,
             path_form: state.gateway.paths.unwrap_or(router.traffic.paths).usual(),
-            precedence: Precedence::new(attached_rules.iter().flat_map(|one| one.rules)),
+            made: (0..precedence.alternatives()).map(|_| OnceLock::new()).collect(),
+            precedence,
             claimants,
-            made: HashMap::new(),
-            lists: HashMap::new(),
         })
     }
 
@@ -277,11 +279,15 @@ impl<'m> Serving<'m> {
         host.and_wider().iter().find_map(|wider| self.claimants.get(wider)).copied()
     }
 
-    /// The rules that serve a host, in order.
-    fn rules(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Arc<[Arc<Rule>]> {
+    /// The rules that serve a host, in order; none for a protocol without HTTP.
+    fn rules(&self, host: &HostPattern, routes: &Routes<'_, '_>) -> Vec<Arc<Rule>> {
         let mut rules = Vec::new();
-        for (rule, alternative) in self.precedence.serving(host) {
-            let made = self.made.entry(std::ptr::from_ref(alternative)).or_insert_with(|| {
+        if !matches!(self.protocol, GatewayProtocol::Http | GatewayProtocol::Https) {
+            return rules;
+        }
+        for (i, rule, alternative) in self.precedence.serving(host) {
+            let Some(made) = self.made.get(i) else { continue };
+            let made = made.get_or_init(|| {
                 Arc::new(Rule {
                     matcher: alternative.matcher.clone(),
                     path_form: self.path_form,
@@ -296,13 +302,7 @@ impl<'m> Serving<'m> {
                 break;
             }
         }
-        let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
-        Arc::clone(self.lists.entry(same).or_insert_with(|| rules.into()))
-    }
-
-    fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<HostRulesTls> {
-        let rules = self.rules(host, routes);
-        self.tls(host, rules, None)
+        rules
     }
 
     /// TLS settings of a host; `None` without a certificate.
@@ -340,18 +340,18 @@ impl<'m> Serving<'m> {
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
         let serving = self.precedence.serving(host);
-        let Some((first, rest)) = serving.split_first() else {
+        let Some(((_, first, _), rest)) = serving.split_first() else {
             return routes.no_tcp(&self.gateway, self.at.1, self.hostname);
         };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
-        for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
-            let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
+        for (_, rule, _) in rest.iter().filter(|(_, rule, _)| rule.hosts().contains(host)) {
+            let loser = object_of(rule).filter(|object| object_of(first).as_ref() != Some(object));
             if let Some(object) = loser {
                 let note = format!("connections for {host} go to another {}, which takes precedence", object.kind);
                 notes.entry(object).or_default().insert(note);
             }
         }
-        routes.tcp(first.0, host, self.protocol.carried())
+        routes.tcp(first, host, self.protocol.carried())
     }
 }
 

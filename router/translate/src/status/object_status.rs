@@ -1,43 +1,36 @@
 //! The status of an object, with a summary for each parent.
 
+use std::fmt;
+
 use router_model::object::{CompactJson, ObjectRef};
+use serde::Serialize;
 use serde_json::Value;
 
 /// The status of an object of another kind than Route and IngressController.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ObjectStatus {
-    /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`,
-    /// `ancestors`) contain only ours.
-    pub status: Value,
-    /// Summary of the status for lists of objects: one row for each router or parent.
-    pub rows: Vec<ParentStatus>,
-}
-
-/// An [`ObjectStatus`] in compact form.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredStatus {
     status: CompactJson,
-    /// See [`ObjectStatus::rows`].
+    /// Summary of the status for lists of objects: one row for each router or parent.
     pub rows: Box<[ParentStatus]>,
 }
 
-impl StoredStatus {
-    /// See [`ObjectStatus::status`].
+impl ObjectStatus {
+    /// A status and its summary; see [`ObjectStatus::status`].
+    pub fn new(status: &(impl Serialize + ?Sized), mut rows: Vec<ParentStatus>) -> Self {
+        rows.iter_mut().for_each(|row| row.hosts.shrink_to_fit());
+        ObjectStatus { status: CompactJson::new(status), rows: rows.into() }
+    }
+
+    /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`, `ancestors`)
+    /// contain only ours.
     pub fn status(&self) -> Value {
         self.status.value()
     }
 }
 
-impl From<&StoredStatus> for ObjectStatus {
-    fn from(stored: &StoredStatus) -> Self {
-        ObjectStatus { status: stored.status(), rows: stored.rows.to_vec() }
-    }
-}
-
-impl From<ObjectStatus> for StoredStatus {
-    fn from(ObjectStatus { status, mut rows }: ObjectStatus) -> Self {
-        rows.iter_mut().for_each(|row| row.hosts.shrink_to_fit());
-        StoredStatus { status: CompactJson::new(&status), rows: rows.into() }
+impl fmt::Debug for ObjectStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectStatus").field("status", &self.status()).field("rows", &self.rows).finish()
     }
 }
 

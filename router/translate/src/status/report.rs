@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::status::controller::ControllerStatus;
 use crate::status::ingress::{Ingress, IngressEntry};
 use crate::status::merge::{Ownership, merge};
-use crate::status::object_status::StoredStatus;
+use crate::status::object_status::ObjectStatus;
 
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct StatusReport {
     /// The routers whose entries are ours.
     pub routers: BTreeSet<RouterName>,
     /// Status of objects of other kinds.
-    pub others: OrderedMap<ObjectRef, Arc<StoredStatus>>,
+    pub others: OrderedMap<ObjectRef, Arc<ObjectStatus>>,
     /// Routes that lost all or some of their requests to an older object. For operators: unlike the statuses, this
     /// names routes of other namespaces.
     pub conflicts: OrderedMap<ObjectKey, Arc<[Conflict]>>,

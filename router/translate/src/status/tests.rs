@@ -50,7 +50,7 @@ fn merge_controller(before: &Value, status: &ControllerStatus) -> Value {
 
 fn merge_other(current: &Value, written: Option<&Value>, status: &Value, day: u8) -> Value {
     let object = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "cart") };
-    let status = Arc::new(ObjectStatus { status: status.clone(), ..ObjectStatus::default() }.into());
+    let status = Arc::new(ObjectStatus::new(status, Vec::new()));
     let others = [(object.clone(), status)].into_iter().collect();
     StatusReport { others, ..StatusReport::default() }.merged(&object, Some(current), written, time(day)).unwrap()
 }

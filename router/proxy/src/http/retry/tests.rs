@@ -12,7 +12,7 @@ const BACKOFF: Duration = Duration::from_millis(100);
 
 fn route(retry: Retry) -> ResolvedRoute {
     let rule = RulePolicy { retry: Some(retry), ..RulePolicy::default() };
-    ResolvedRoute { rule: Some(Box::new(rule)), ..testing::route(&[(1, &[1])], Default::default()) }
+    ResolvedRoute { rule: Some(Arc::new(rule)), ..testing::route(&[(1, &[1])], Default::default()) }
 }
 
 fn retry(count: u32) -> Retry {

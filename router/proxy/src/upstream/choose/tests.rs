@@ -422,7 +422,7 @@ fn copies_are_made_of_their_share() {
         let cluster = rule(&[(3, &[7], None), (1, &[8], None)], RoutePolicy::default()).cluster;
         let mirrors = [(1, 1), (1, 4), (0, 100)];
         let mirrors = mirrors.map(|share| router_table::rule::Mirror { cluster: cluster.clone(), share });
-        route.rule = Some(Box::new(router_table::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
+        route.rule = Some(Arc::new(router_table::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
         route
     };
     let (route, changed) = (mirrored(), mirrored());

@@ -27,7 +27,7 @@ fn route(name: &str, services: &[&str], mirrors: &[&str]) -> Arc<ResolvedRoute> 
     Arc::new(ResolvedRoute {
         derived: Derived::default(),
         policy: RoutePolicy::shared_default(),
-        rule: Some(Box::new(RulePolicy { mirrors, ..RulePolicy::default() })),
+        rule: Some(Arc::new(RulePolicy { mirrors, ..RulePolicy::default() })),
         forwarded: Default::default(),
         proxy_protocol: false,
         request_work: false,

@@ -122,5 +122,5 @@ pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Res
     });
     let reason = if is_valid { Validity::Valid } else { Validity::Invalid }.reason().to_owned();
     let row = ParentStatus { admitted: is_valid, reason, message, ..ParentStatus::default() };
-    ObjectStatus { status: json!({ "conditions": [condition] }), rows: vec![row] }
+    ObjectStatus::new(&json!({ "conditions": [condition] }), vec![row])
 }

@@ -73,11 +73,11 @@ impl<'r> Model<'r> {
 
 impl Model<'_> {
     /// Every host that may be served, even if another API gets it.
-    pub fn claims(&self) -> BTreeMap<RouterHost, HostClaim> {
+    pub fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>> {
         let Some(router) = self.router else { return BTreeMap::new() };
         let claim = |(host, contest): (&HostMatch, &Contest)| {
             let claim = HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() };
-            ((router.name.clone(), host.clone()), claim)
+            ((router.name.clone(), host.clone()), Arc::new(claim))
         };
         self.claims.contests.iter().map(claim).collect()
     }

@@ -312,7 +312,7 @@ fn s5_a_delegate_learns_nothing_of_the_certificate_it_inherits() {
         let root = zone("corp/root", ".corp.test", tls, &[("deep.a.corp.test", "team/a"), ("b.corp.test", "team/a")]);
         let world = world(vec![root, team("team/a", json!(null))]);
         let told = &world.settled.statuses[&ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") }];
-        let all = format!("{} {:?}", told.status, told.rows);
+        let all = format!("{} {:?}", told.status(), told.rows);
         assert!(!all.contains("wild") && !all.contains("nothing-there") && !all.contains("Secret"), "{all}");
     }
 }

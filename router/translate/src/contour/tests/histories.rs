@@ -15,7 +15,7 @@ pub struct Followed {
     contour: Contour,
     last: Resources,
     lost: LostHosts,
-    claims: BTreeMap<RouterHost, HostClaim>,
+    claims: BTreeMap<RouterHost, Arc<HostClaim>>,
     hosts: BTreeMap<RouterHost, VirtualHost>,
     pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
     domains: BTreeSet<(RouterName, Hostname)>,
@@ -362,7 +362,7 @@ fn histories_come_to_hosts_that_are_served_contested_and_delegated() {
         domains += followed.domains.len();
         for status in followed.statuses.values() {
             messages.extend(status.rows.iter().map(|row| row.message.clone()));
-            messages.insert(status.status.to_string());
+            messages.insert(status.status().to_string());
         }
     }
     assert!(served > 50 && domains > 30, "{served} {domains}");

@@ -139,7 +139,7 @@ proptest! {
             let site = host.rules.as_ref().expect("host rules");
             for rule in site.cleartext.iter().flat_map(|rules| rules.iter()) {
                 let told = &world.settled.statuses[&rule.route.id.object()];
-                prop_assert_ne!(&told.status["currentStatus"], "orphaned");
+                prop_assert_ne!(&told.status()["currentStatus"], "orphaned");
             }
         }
     }
@@ -169,7 +169,7 @@ proptest! {
         let (before, after) = (world(&objects), world(&cut));
         let through = |world: &World| -> BTreeSet<String> {
             let ways = world.settled.statuses.iter().flat_map(|(object, told)| {
-                let rows = told.status["parents"].as_array().cloned().unwrap_or_default();
+                let rows = told.status()["parents"].as_array().cloned().unwrap_or_default();
                 let own: Vec<String> = rows.iter().map(|row| text(&row["path"])).collect();
                 let hosts = told.rows.iter().flat_map(|row| row.hosts.clone()).collect::<Vec<_>>();
                 let touches = object.key.to_string() == key || own.iter().any(|path| path.split(' ').any(|part| part == key));
@@ -251,7 +251,7 @@ fn the_worlds_are_not_empty() {
             );
             assert!(world.settled.statuses.contains_key(owner));
         }
-        orphaned += world.settled.statuses.values().filter(|told| told.status["currentStatus"] == "orphaned").count();
+        orphaned += world.settled.statuses.values().filter(|told| told.status()["currentStatus"] == "orphaned").count();
     }
     assert!(served > 50 && inherited > 10 && orphaned > 50, "{served} {inherited} {orphaned}");
 }
@@ -390,7 +390,7 @@ proptest! {
                 let world = World::of(&Settings::default(), &LostHosts::new(), resources);
                 let is_foreign = matches!(&good, Object::IngressRoute(proxy) | Object::HttpProxy(proxy) if proxy.is_foreign());
                 let told = world.settled.statuses.iter().any(|(object, told)| {
-                    object.kind.name() == kind && !told.rows.is_empty() && told.status.is_object()
+                    object.kind.name() == kind && !told.rows.is_empty() && told.status().is_object()
                 });
                 prop_assert!(told || is_foreign);
             }

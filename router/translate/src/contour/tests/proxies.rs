@@ -30,7 +30,7 @@ fn a_valid_proxy_says_so() {
     object["metadata"]["generation"] = json!(7);
     let world = world(vec![object]);
     assert_eq!(
-        *world.told(Kind::HttpProxy, "a/root"),
+        world.told(Kind::HttpProxy, "a/root"),
         json!({
             "currentStatus": "valid",
             "description": "Valid HTTPProxy",

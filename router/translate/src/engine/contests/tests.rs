@@ -7,17 +7,18 @@ use router_model::object::{ObjectKey, ObjectRef};
 use super::*;
 use crate::owned_age::OwnedAge;
 
-fn object(kind: Kind, name: &str, age: u32) -> HostClaim {
+fn object(kind: Kind, name: &str, age: u32) -> Arc<HostClaim> {
     let object =
         router_api::testing::good(router_api::testing::route(&format!("a/{name}"), age, serde_json::json!({})));
-    HostClaim { owner: ObjectRef { kind, key: ObjectKey::new("a", name) }, age: OwnedAge::of(object.meta()) }
+    let owner = ObjectRef { kind, key: ObjectKey::new("a", name) };
+    Arc::new(HostClaim { owner, age: OwnedAge::of(object.meta()) })
 }
 
-fn http(name: &str, age: u32) -> Option<HostClaim> {
+fn http(name: &str, age: u32) -> Option<Arc<HostClaim>> {
     Some(object(Kind::HttpRoute, name, age))
 }
 
-fn proxy(name: &str, age: u32) -> Option<HostClaim> {
+fn proxy(name: &str, age: u32) -> Option<Arc<HostClaim>> {
     Some(object(Kind::HttpProxy, name, age))
 }
 

@@ -26,7 +26,7 @@ fn route(name: &str, port: u16) -> Arc<ResolvedRoute> {
     Arc::new(ResolvedRoute {
         derived: Derived::default(),
         policy: RoutePolicy::shared_default(),
-        rule: Some(Box::default()),
+        rule: Some(Arc::default()),
         forwarded: ForwardedHeaders::Append,
         proxy_protocol: false,
         request_work: false,

@@ -1,6 +1,7 @@
 //! A [`Translator`] that translates all objects in each apply.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use router_model::object::ObjectRef;
 use router_table::table::VirtualHost;
@@ -11,7 +12,7 @@ use crate::translator::{Changes, Delta, HostClaim, Inputs, LostHosts, RouterHost
 /// A translation of all objects of an API.
 pub trait Batch {
     /// Every host that may be served, even if another API gets it.
-    fn claims(&self) -> BTreeMap<RouterHost, HostClaim>;
+    fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>>;
 
     /// Hosts and statuses, given the claimed hosts that another API has.
     fn translate(&self, lost: &LostHosts) -> Translation;
@@ -49,7 +50,7 @@ impl Batches {
 }
 
 impl Translator for Batches {
-    fn follow(&mut self, world: &Inputs<'_>, _: &Changes<'_>) -> Vec<(RouterHost, Option<HostClaim>)> {
+    fn follow(&mut self, world: &Inputs<'_>, _: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         difference(&mut self.claims, (self.translate)(world).claims())
     }
 

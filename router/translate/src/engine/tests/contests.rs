@@ -68,10 +68,10 @@ impl Fake<'_> {
 }
 
 impl Batch for Fake<'_> {
-    fn claims(&self) -> BTreeMap<RouterHost, HostClaim> {
+    fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>> {
         let claim = |(at, route): (RouterHost, &Arc<GatewayRoute>)| {
             let owner = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            (at, HostClaim { owner, age: OwnedAge::of(&route.meta) })
+            (at, Arc::new(HostClaim { owner, age: OwnedAge::of(&route.meta) }))
         };
         self.hosts().into_iter().map(claim).collect()
     }
@@ -95,7 +95,7 @@ impl Batch for Fake<'_> {
             let mut row = ParentStatus { parent: "default".to_owned(), admitted: true, ..ParentStatus::default() };
             row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
-            settled.statuses.insert(object, ObjectStatus { status: json!({ "lost": lost.len() }), rows: vec![row] });
+            settled.statuses.insert(object, ObjectStatus::new(&json!({ "lost": lost.len() }), vec![row]));
         }
         settled
     }
@@ -117,7 +117,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         is_plain: false,
         relay_only: false,
         policy: Arc::default(),
-        rule: Some(Box::new(RulePolicy { action: router_table::rule::Action::Answer(204), ..RulePolicy::default() })),
+        rule: Some(Arc::new(RulePolicy { action: router_table::rule::Action::Answer(204), ..RulePolicy::default() })),
         derived: Derived::default(),
     };
     let rule = Rule {

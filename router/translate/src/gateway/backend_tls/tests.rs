@@ -55,7 +55,7 @@ fn conditions_of(resources: &Resources, name: &str) -> Vec<String> {
     };
     let statuses = BackendTlsPolicies::new(resources).statuses(resources, &|_| true, &reached);
     let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: ObjectKey::new("shop", name) };
-    let ancestors = statuses[&object].status["ancestors"].as_array().unwrap();
+    let ancestors = statuses[&object].status()["ancestors"].as_array().unwrap().clone();
     assert_eq!(ancestors.len(), 1);
     let text = |condition: &Value| {
         assert_eq!(condition["observedGeneration"], 3);

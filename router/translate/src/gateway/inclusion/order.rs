@@ -3,49 +3,56 @@
 //! rule of its parent, however specific the child's own match is. Of equal rules of one route, a plain rule precedes a
 //! slot, unless a child of the slot has a narrower hostname.
 
-use std::collections::HashMap;
-
 use router_table::host_pattern::{HostPattern, Specificity};
 
 use crate::gateway::inclusion::level_key::MatchRank;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RuleOutcome};
+use crate::gateway::pattern_map::PatternMap;
 
 /// Rules of one listener by host.
 #[derive(Debug)]
 pub struct Precedence<'r> {
-    rules: Vec<&'r EffectiveRule>,
-    by_host: HashMap<&'r HostPattern, Vec<usize>>,
+    /// With the number of alternatives of all rules before.
+    rules: Vec<(usize, &'r EffectiveRule)>,
+    alternatives: usize,
+    by_host: PatternMap<Vec<usize>>,
 }
 
 impl<'r> Precedence<'r> {
     /// Indexes the rules of all routes of a listener.
     pub fn new(rules: impl IntoIterator<Item = &'r EffectiveRule>) -> Self {
-        let rules: Vec<_> = rules.into_iter().collect();
-        let mut by_host: HashMap<_, Vec<_>> = HashMap::new();
-        for (i, rule) in rules.iter().enumerate() {
+        let mut precedence = Precedence { rules: Vec::new(), alternatives: 0, by_host: PatternMap::default() };
+        for (i, rule) in rules.into_iter().enumerate() {
             for host in rule.hosts() {
-                by_host.entry(host).or_default().push(i);
+                precedence.by_host.or_insert(host, Vec::new()).push(i);
             }
+            precedence.rules.push((precedence.alternatives, rule));
+            precedence.alternatives += rule.alternatives.len();
         }
-        Precedence { rules, by_host }
+        precedence
+    }
+
+    /// The number of alternatives of all rules.
+    pub fn alternatives(&self) -> usize {
+        self.alternatives
     }
 
     /// The rules that serve a host, in order: the first match decides. `host` may be a name or a wildcard; rules of
-    /// hosts that cover it apply.
-    pub fn serving(&self, host: &HostPattern) -> Vec<(&'r EffectiveRule, &'r Alternative)> {
-        let wider = host.and_wider();
-        let mut found: Vec<usize> = wider.iter().filter_map(|host| self.by_host.get(host)).flatten().copied().collect();
+    /// hosts that cover it apply. With the number of each alternative among all.
+    pub fn serving(&self, host: &HostPattern) -> Vec<(usize, &'r EffectiveRule, &'r Alternative)> {
+        let mut found: Vec<usize> = self.by_host.covering(host).flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
         let rules = found.into_iter().filter_map(|i| self.rules.get(i).copied());
         let mut serving: Vec<_> = rules
-            .flat_map(|rule| {
-                let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, &wider)).collect();
-                rule.alternatives.iter().map(move |one| (place(&hosts, rule.outcome, one), rule, one))
+            .flat_map(|(before, rule)| {
+                let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, host)).collect();
+                let alternatives = rule.alternatives.iter().enumerate();
+                alternatives.map(move |(i, one)| (place(&hosts, rule.outcome, one), (before + i, rule, one)))
             })
             .collect();
-        serving.sort_by(|(one, ..), (other, ..)| compare(one, other));
-        serving.into_iter().map(|(_, rule, alternative)| (rule, alternative)).collect()
+        serving.sort_by(|(one, _), (other, _)| compare(one, other));
+        serving.into_iter().map(|(_, served)| served).collect()
     }
 }
 
@@ -69,7 +76,7 @@ fn compare(one: &RuleOrder<'_>, other: &RuleOrder<'_>) -> std::cmp::Ordering {
     levels.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(other.len().cmp(&one.len()))
 }
 
-/// The most specific of these hosts that covers a host; `wider` lists all that cover it, the most specific first.
-fn closest(hosts: &[HostPattern], wider: &[HostPattern]) -> Option<Specificity> {
-    wider.iter().find(|pattern| hosts.contains(pattern)).map(HostPattern::specificity)
+/// The most specific of these hosts that covers a host.
+fn closest(hosts: &[HostPattern], host: &HostPattern) -> Option<Specificity> {
+    hosts.iter().filter(|own| own.covers(host)).map(HostPattern::specificity).min()
 }

@@ -182,13 +182,19 @@ impl World {
         self.routes.iter().for_each(|route| resources.insert(&Object::HttpRoute(route.clone())));
         self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
         let gateway = ObjectKey::new("blue", "public");
-        let mut root_routes = Vec::new();
-        for (listener, route, parent) in self.root_routes() {
+        let attached = self.root_routes().into_iter().map(|(listener, route, parent)| {
             let own = route.hostnames.iter().filter_map(|host| host.intersect(&listener.1)).collect();
-            let hosts = if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own };
-            let root_route = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
-            root_routes.push(root_route);
-        }
+            (listener, route, parent, if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own })
+        });
+        let attached: Vec<_> = attached.collect();
+        let root_routes = attached.iter().map(|(listener, route, parent, hosts)| RootRoute {
+            gateway: &gateway,
+            section: listener.0.clone(),
+            route,
+            parent: *parent,
+            hosts,
+        });
+        let mut root_routes: Vec<_> = root_routes.collect();
         if backwards {
             root_routes.reverse();
         }
@@ -234,10 +240,10 @@ fn flat(
 ) -> Answer {
     let of_listener = root_routes.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
     let precedence = Precedence::new(of_listener.flat_map(|(_, rules)| rules));
-    let (rule, _) = precedence
+    let (_, rule, _) = precedence
         .serving(&HostPattern::Exact(request.host.clone()))
         .into_iter()
-        .find(|(_, alternative)| matches(&alternative.matcher, request, &request.path, &[]))?;
+        .find(|(.., alternative)| matches(&alternative.matcher, request, &request.path, &[]))?;
     let way = rule.levels.iter().map(|level| (level.route.meta.key.clone(), level.rule)).collect();
     Some((way, rule.outcome))
 }

@@ -42,7 +42,7 @@ pub struct RootRoute<'t> {
     /// Index of its `parentRefs` entry that names the listener.
     pub parent: usize,
     /// The intersection of its hosts with the listener's hostname; not empty.
-    pub hosts: Vec<HostPattern>,
+    pub hosts: &'t [HostPattern],
 }
 
 /// Result of inclusion.

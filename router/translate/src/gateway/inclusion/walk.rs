@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 use router_api::redirect::PathModifier;
-use router_model::object::{Created, ObjectRef};
+use router_model::object::{Created, ObjectKey, ObjectRef};
+use router_model::parallel;
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
@@ -65,19 +66,18 @@ pub type Dropped = BTreeMap<usize, String>;
 pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [RootRoute<'r>]) -> WalkResult<'r> {
     let depth = context.max_depth.routes();
     let start = LevelState::start();
-    let mut rules = Vec::with_capacity(root_routes.len());
-    let mut ways = Vec::new();
-    for (i, root_route) in root_routes.iter().enumerate() {
-        let mut walk = InclusionWalk::new(depth, edges, i, root_route);
-        let hosts: Arc<[HostPattern]> = root_route.hosts.as_slice().into();
+    let root_routes: Vec<_> = root_routes.iter().enumerate().collect();
+    let walked = parallel::map_all(&root_routes, |(i, root_route)| {
+        let mut walk = InclusionWalk::new(depth, edges, *i, root_route);
+        let hosts: Arc<[HostPattern]> = root_route.hosts.into();
         // The root has no parent, so nothing can conflict.
         if let Ok(below) = start.below(root_route.route, &hosts) {
             walk.serve(root_route.route, below.states);
         }
-        rules.push(walk.rules);
-        ways.append(&mut walk.ways);
-    }
-    WalkResult { rules, ways }
+        (walk.rules, walk.ways)
+    });
+    let (rules, ways): (_, Vec<_>) = walked.into_iter().unzip();
+    WalkResult { rules, ways: ways.into_iter().flatten().collect() }
 }
 
 /// A walk down from one root route.
@@ -85,7 +85,7 @@ struct InclusionWalk<'r> {
     depth: usize,
     edges: &'r Edges<'r>,
     root_route: usize,
-    listener: String,
+    listener: (&'r ObjectKey, &'r str),
     stack: Vec<(&'r GatewayRoute, usize)>,
     /// Attempts to attach, by child.
     tries: HashMap<ObjectRef, usize>,
@@ -100,20 +100,25 @@ struct InclusionWalk<'r> {
 }
 
 impl<'r> InclusionWalk<'r> {
-    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, root_route: &RootRoute<'_>) -> Self {
+    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, root_route: &'r RootRoute<'r>) -> Self {
         InclusionWalk {
             depth,
             edges,
             root_route: i,
-            listener: format!("{}#{}", root_route.gateway, root_route.section),
+            listener: (root_route.gateway, &root_route.section),
             stack: Vec::new(),
             tries: HashMap::new(),
             matches: HashMap::new(),
             below: 0,
             looked_at: 0,
-            rules: Vec::new(),
+            rules: Vec::with_capacity(root_route.route.rules.len()),
             ways: Vec::new(),
         }
+    }
+
+    /// The listener, for messages.
+    fn listener(&self) -> String {
+        format!("{}#{}", self.listener.0, self.listener.1)
     }
 
     /// Emits the rules of a route, merged with the levels above, and walks down its slots.
@@ -145,7 +150,7 @@ impl<'r> InclusionWalk<'r> {
             let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
                 Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
-                    let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener);
+                    let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener());
                     Err(Refusal::Depth(message))
                 }
                 // Already reported once.
@@ -186,12 +191,12 @@ impl<'r> InclusionWalk<'r> {
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {
             let routes = self.stack.iter().map(|(route, _)| name(route)).chain([name(child)]);
-            let way: Vec<_> = [self.listener.clone()].into_iter().chain(routes).collect();
+            let way: Vec<_> = [self.listener()].into_iter().chain(routes).collect();
             return Err(Refusal::Cycle(way.join(" -> ")));
         }
         if self.stack.len() >= self.depth {
             let (routes, most) = (self.stack.len() + 1, self.depth);
-            let message = format!("route {routes} on the path from {}; at most {most} are allowed", self.listener);
+            let message = format!("route {routes} on the path from {}; at most {most} are allowed", self.listener());
             return Err(Refusal::Depth(message));
         }
         if slot.redirects {

@@ -24,10 +24,13 @@ pub fn footprint(base: &Base, resources: &Resources, units: &BTreeSet<ObjectRef>
             children.entry(parent).or_default().push(route);
         }
     }
+    let attaching =
+        routes().flat_map(|(object, route)| attaching(base, route).map(move |(at, host)| (object.clone(), at, host)));
+    if children.is_empty() {
+        return attaching.collect();
+    }
     let mut found = Footprint::new();
-    let mut rest: Vec<_> = routes()
-        .flat_map(|(object, route)| attaching(base, route).map(move |(at, host)| (object.clone(), at, host)))
-        .collect();
+    let mut rest: Vec<_> = attaching.collect();
     while let Some(next) = rest.pop() {
         if !found.insert(next.clone()) {
             continue;

@@ -37,9 +37,8 @@ impl Part {
     pub fn add_dependents(&mut self, base: &Base, indexes: &Indexes, hosts: &Scope) {
         for (place, host) in hosts {
             self.objects.extend(indexes.patterns.exactly(*place, host).iter().cloned());
-            let Some(router) = base.routers.get(*place) else { continue };
             let sides = [PortKind::Cleartext, PortKind::Tls].into_iter();
-            self.listeners.extend(sides.filter_map(|side| base.with_hostname(&router.name, side, host)));
+            self.listeners.extend(sides.filter_map(|side| base.with_hostname(*place, side, host)));
         }
     }
 

@@ -56,7 +56,9 @@ fn text(pattern: &HostPattern) -> Box<str> {
     match pattern {
         HostPattern::Any => Box::default(),
         HostPattern::Suffix(name) | HostPattern::Exact(name) => {
-            name.as_str().rsplit('.').flat_map(|label| [label, "."]).collect::<String>().into()
+            let mut text = String::with_capacity(name.as_str().len() + 1);
+            name.as_str().rsplit('.').flat_map(|label| [label, "."]).for_each(|part| text.push_str(part));
+            text.into()
         }
     }
 }

@@ -11,8 +11,7 @@ use router_table::table::VirtualHost;
 
 use crate::gateway::base::{Base, Scope};
 use crate::gateway::incremental::part::Part;
-use crate::gateway::incremental::{Incremental, Pending, pattern, take_built};
-use crate::gateway::serve::Built;
+use crate::gateway::incremental::{Incremental, Pending, PendingHost, pattern, take_built};
 use crate::gateway::status::{Contests, Counted, gateways};
 use crate::gateway::{GatewayTranslator, virtual_host};
 use crate::status::object_status::ObjectStatus;
@@ -36,11 +35,14 @@ impl Incremental {
         let mut decided: Vec<(Part, GatewayTranslator)> = pending.decided.take().into_iter().collect();
         if let Some((part, mut model)) = self.passing(&base, world, &pending, &decided, changed) {
             let built = take_built(&mut model, &base, &part.hosts).into_iter();
-            pending.hosts.extend(built.filter(|(_, built)| built.is_some()));
+            pending.hosts.extend(built.filter(|(_, built)| built.is_some()).map(|(at, built)| {
+                let was_served = !self.unserved.contains(&at);
+                (at, PendingHost { built, was_served })
+            }));
             decided.push((part, model));
         }
-        for (part, model) in &decided {
-            pending.gateways.extend(self.report(part, model, lost, &mut statuses));
+        for (part, model) in decided {
+            pending.gateways.extend(self.report(&part, &model, lost, &mut statuses));
         }
         for i in &pending.gateways {
             let Some(state) = base.gateways.get(*i) else { continue };
@@ -48,7 +50,7 @@ impl Incremental {
             let status = gateways::status(state, *i, world.addresses, &self.counts, &self.outcomes);
             statuses.insert(object, Some(status));
         }
-        let hosts = pending.hosts.into_iter().filter_map(|(at, built)| self.serve(at, built, lost));
+        let hosts = pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost));
         Delta {
             hosts: hosts.collect(),
             statuses: statuses.into_iter().collect(),
@@ -61,18 +63,19 @@ impl Incremental {
     fn serve(
         &mut self,
         at: RouterHost,
-        built: Option<Built>,
+        PendingHost { built, was_served }: PendingHost,
         lost: &LostHosts,
     ) -> Option<(RouterHost, Option<VirtualHost>)> {
         match built {
             Some(built) if !lost.contains_key(&at) => {
                 self.unserved.remove(&at);
-                let host = virtual_host(&at.1, &built);
-                Some((at, Some(host)))
+                let host = virtual_host(at.1.clone(), built);
+                return Some((at, Some(host)));
             }
-            Some(_) => self.unserved.insert(at.clone()).then_some((at, None)),
-            None => (!self.unserved.remove(&at)).then_some((at, None)),
+            Some(_) => drop(self.unserved.insert(at.clone())),
+            None => drop(self.unserved.remove(&at)),
         }
+        was_served.then_some((at, None))
     }
 
     /// Decides the hosts that pass from or to another API, beside those that are pending.
@@ -107,12 +110,13 @@ impl Incremental {
         statuses: &mut Statuses,
     ) -> BTreeSet<usize> {
         let contests = Contests { lost, claims: &self.claims };
-        statuses.extend(part.objects.iter().map(|object| (object.clone(), None)));
         let policy = |key: &_| ObjectRef { kind: Kind::BackendTlsPolicy, key: Clone::clone(key) };
-        statuses.extend(part.policies.iter().map(|key| (policy(key), None)));
+        let objects = part.objects.iter().cloned().chain(part.policies.iter().map(policy));
+        statuses.append(&mut objects.map(|object| (object, None)).collect());
         let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), contests);
         let policies = model.policy_statuses(&|key| part.policies.contains(key));
-        statuses.extend(routes.into_iter().chain(policies).map(|(object, status)| (object, Some(status))));
+        let decided = routes.into_iter().chain(policies);
+        statuses.append(&mut decided.map(|(object, status)| (object, Some(status))).collect());
         let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, contests))).collect();
         let mut gateways = self.count(&part.objects, counted);
         for (at, outcome) in outcomes {
@@ -125,23 +129,21 @@ impl Incremental {
     }
 
     /// Takes over which listeners count these routes. Returns the Gateways whose numbers may differ.
-    fn count(&mut self, objects: &BTreeSet<ObjectRef>, mut counted: Counted) -> BTreeSet<usize> {
+    fn count(&mut self, objects: &BTreeSet<ObjectRef>, counted: Counted) -> BTreeSet<usize> {
         let mut differing = BTreeSet::new();
         for object in objects {
-            let new = counted.remove(object).unwrap_or_default();
+            let new = counted.get(object).map_or(&[][..], AsRef::as_ref);
             let old = self.counted.remove(object).unwrap_or_default();
-            for at in old.difference(&new) {
+            for at in old.iter().filter(|at| !new.contains(at)) {
                 differing.insert(at.0);
                 self.counts.entry(*at).and_modify(|count| *count = count.saturating_sub(1));
             }
-            for at in new.difference(&old) {
+            for at in new.iter().filter(|at| !old.contains(at)) {
                 differing.insert(at.0);
                 *self.counts.entry(*at).or_default() += 1;
             }
-            if !new.is_empty() {
-                self.counted.insert(object.clone(), new);
-            }
         }
+        self.counted.extend(counted);
         differing
     }
 }

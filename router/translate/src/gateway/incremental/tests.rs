@@ -24,7 +24,7 @@ use crate::translator::RouterPorts;
 /// What a translation comes to.
 #[derive(Debug, Default)]
 struct Outcome {
-    claims: BTreeMap<RouterHost, HostClaim>,
+    claims: BTreeMap<RouterHost, Arc<HostClaim>>,
     hosts: BTreeMap<RouterHost, VirtualHost>,
     statuses: BTreeMap<ObjectRef, ObjectStatus>,
     routers: Vec<RouterPorts>,
@@ -54,7 +54,7 @@ fn put_all<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item
     }
 }
 
-fn losing((each, from): Losing, claims: &BTreeMap<RouterHost, HostClaim>) -> LostHosts {
+fn losing((each, from): Losing, claims: &BTreeMap<RouterHost, Arc<HostClaim>>) -> LostHosts {
     let owner = ObjectRef { kind: router_model::kind::Kind::Route, key: ObjectKey::new("red", "winner") };
     let owner = HostOwner { object: owner, created: Created::default() };
     let lost = claims.keys().enumerate().filter(|(i, _)| each > 0 && i % each == from % each);

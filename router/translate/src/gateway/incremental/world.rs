@@ -11,6 +11,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::base::{Base, Scope};
+use crate::gateway::inclusion::edges::routes;
 use crate::gateway::incremental::footprint::{Footprint, attaching, footprint};
 use crate::gateway::incremental::objects_by::ObjectsBy;
 use crate::gateway::incremental::pattern_index::PatternIndex;
@@ -32,6 +33,14 @@ pub struct Indexes {
 pub type RouteChange<'r> = (Option<&'r Arc<GatewayRoute>>, Option<&'r Arc<GatewayRoute>>);
 
 impl Indexes {
+    /// Indexes of these objects; `all` are their routes.
+    pub fn new(base: &Base, resources: &Resources, all: &BTreeSet<ObjectRef>) -> Self {
+        let mut indexes = Indexes::default();
+        routes(resources).for_each(|route| indexes.replace((None, Some(route))));
+        indexes.replace_hosts(base, &Footprint::new(), &footprint(base, resources, all));
+        indexes
+    }
+
     /// Takes over changed routes, but for their hosts.
     pub fn replace(&mut self, (old, new): RouteChange<'_>) {
         self.links.replace(old.map(AsRef::as_ref), new.map(AsRef::as_ref));

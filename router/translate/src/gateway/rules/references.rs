@@ -1,5 +1,6 @@
 //! References of routes to Services: permissions, protocols and endpoints.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
@@ -40,6 +41,15 @@ pub struct UsableBackend {
     pub fails: bool,
 }
 
+/// A backend that a route may use.
+struct Allowed {
+    key: ObjectKey,
+    port: u16,
+    protocols: BTreeSet<AppProtocol>,
+    /// The BackendTLSPolicy in force; see [`BackendTlsPolicies::of`].
+    policy: Option<Result<BackendTls, String>>,
+}
+
 /// Reason and message of `ResolvedRefs`.
 type ReferenceError = (&'static str, String);
 
@@ -66,6 +76,14 @@ fn refusal(protocol: &AppProtocol, kind: Kind, carried: BackendPayload, has_poli
     is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
 }
 
+fn fault(service: &ObjectKey, port: u16, error: ServiceError) -> ReferenceError {
+    let reason = match error {
+        ServiceError::UnsupportedProtocol => UNSUPPORTED_PROTOCOL,
+        _ => "BackendNotFound",
+    };
+    (reason, format!("Service {service}, port {port}: {error}"))
+}
+
 /// The Service that a route's reference names, if it names one.
 pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<ObjectKey> {
     let is_service = object.group.is_empty() && *object.kind == *Kind::Service.name();
@@ -85,6 +103,31 @@ impl Resolver<'_> {
         port: Option<u16>,
         carried: BackendPayload,
     ) -> Result<UsableBackend, ReferenceError> {
+        let Allowed { key, port, protocols, policy } = self.check(author, object, port, carried)?;
+        // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
+        let is_http2 =
+            author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == EndpointProtocol::Http2);
+        let endpoints = self.services.key(&key, port, is_http2).map_err(|error| fault(&key, port, error))?;
+        let (tls, fails) = match policy {
+            None => (None, false),
+            Some(Ok(tls)) => (Some(tls), false),
+            // The policy's own status reports the fault.
+            Some(Err(_)) => (None, true),
+        };
+        Ok(UsableBackend { key: endpoints, tls, fails })
+    }
+
+    /// Checks a backend.
+    ///
+    /// # Errors
+    /// See [`Resolver::backend`].
+    fn check(
+        &self,
+        author: &GatewayRoute,
+        object: &ObjectReference,
+        port: Option<u16>,
+        carried: BackendPayload,
+    ) -> Result<Allowed, ReferenceError> {
         let Some(key) = service_of(author, object) else {
             let (kind, wanted) = match &*object.group {
                 "" => (object.kind.to_string(), "a Service"),
@@ -98,14 +141,7 @@ impl Resolver<'_> {
             return Err(("RefNotPermitted", message));
         }
         let port = port.ok_or_else(|| ("BackendNotFound", format!("Service {key}: write the port")))?;
-        let fault = |error: ServiceError| {
-            let reason = match error {
-                ServiceError::UnsupportedProtocol => UNSUPPORTED_PROTOCOL,
-                _ => "BackendNotFound",
-            };
-            (reason, format!("Service {key}, port {port}: {error}"))
-        };
-        let protocols = self.services.protocols(&key, port).map_err(fault)?;
+        let protocols = self.services.protocols(&key, port).map_err(|error| fault(&key, port, error))?;
         let policy = self.tls.of(self.resources, &key, port);
         for protocol in &protocols {
             if let Some(why) = refusal(protocol, author.kind, carried, policy.is_some()) {
@@ -113,17 +149,7 @@ impl Resolver<'_> {
                 return Err((UNSUPPORTED_PROTOCOL, format!("Service {key}, port {port}: appProtocol {name:?} {why}")));
             }
         }
-        // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
-        let is_http2 =
-            author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == EndpointProtocol::Http2);
-        let endpoints = self.services.key(&key, port, is_http2).map_err(fault)?;
-        let (tls, fails) = match policy {
-            None => (None, false),
-            Some(Ok(tls)) => (Some(tls), false),
-            // The policy's own status reports the fault.
-            Some(Err(_)) => (None, true),
-        };
-        Ok(UsableBackend { key: endpoints, tls, fails })
+        Ok(Allowed { key, port, protocols, policy })
     }
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
@@ -133,7 +159,7 @@ impl Resolver<'_> {
         for (i, rule) in route.rules.iter().enumerate() {
             let mut note = |(reason, message): ReferenceError| faults.add(reason, format!("rule {i}: {message}"));
             for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
-                if let Err(fault) = self.backend(route, &backend.object, backend.port, carried) {
+                if let Err(fault) = self.check(route, &backend.object, backend.port, carried) {
                     note(fault);
                 }
             }
@@ -141,7 +167,7 @@ impl Resolver<'_> {
             for filter in rule.filters.iter().chain(of_backends) {
                 match filter {
                     Filter::Mirror(mirror) => {
-                        if let Err((reason, message)) = self.backend(route, &mirror.object, mirror.port, carried) {
+                        if let Err((reason, message)) = self.check(route, &mirror.object, mirror.port, carried) {
                             note((reason, format!("RequestMirror: {message}")));
                         }
                     }

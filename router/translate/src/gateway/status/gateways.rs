@@ -64,7 +64,7 @@ pub fn status(
         "conditions": conditions(&of_gateway(state), generation),
         "listeners": listeners,
     });
-    ObjectStatus { status, rows }
+    ObjectStatus::new(&status, rows)
 }
 
 /// Conditions of the Gateway itself.

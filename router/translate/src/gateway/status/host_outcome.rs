@@ -58,8 +58,7 @@ impl GatewayTranslator {
         };
         let reader = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
         let own = [(at, &placed.listener.hostname)];
-        let HostOutcome { notes, winners, .. } =
-            self.host_outcome(own.into_iter(), &reader, &BTreeSet::from([at]), contests);
+        let HostOutcome { notes, winners, .. } = self.host_outcome(own.into_iter(), &reader, &[at], contests);
         ListenerOutcome { notes, winners }
     }
 
@@ -68,7 +67,7 @@ impl GatewayTranslator {
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
         reader: &ObjectRef,
-        own: &BTreeSet<ListenerAt>,
+        own: &[ListenerAt],
         contests: Contests<'_>,
     ) -> HostOutcome {
         let mut host_outcome = HostOutcome::default();
@@ -85,7 +84,7 @@ impl GatewayTranslator {
                 host_outcome.notes.push(format!("host {host} is {fault}"));
                 continue;
             }
-            let closest = self.hosts.closest(router, protocol.side(), host);
+            let closest = self.hosts.closest(self.base.place(at), protocol.side(), host);
             if closest != Some(at) {
                 if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
                     let hostname = |at| self.base.listener(at).map(|placed| placed.listener.hostname.specificity());

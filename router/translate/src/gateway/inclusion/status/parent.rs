@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use super::super::edges::{Edges, ParentRoute, Refusal, gateway_of, reference_of};
 use super::super::slots::Slot;
 use super::super::walk::InclusionPath;
-use crate::gateway::conditions::condition;
-use crate::gateway::inclusion::status::wording::{MOST_NAMES, listener_reference};
+use crate::gateway::conditions::conditions as written;
+use crate::gateway::inclusion::status::wording::MOST_NAMES;
 use crate::gateway::inclusion::types::{Context, Fragment, RootRoute};
+use crate::gateway::written_parent::WrittenParent;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
 
@@ -106,7 +107,8 @@ impl<'e> AttachedChildren<'e> {
                 let generation = self.generations.get(key).copied().unwrap_or_default();
                 for root in self.roots.get(reference).into_iter().flatten() {
                     let mut entry = Map::new();
-                    entry.insert("parentRef".to_owned(), listener_reference(&key.namespace, &root.0, &root.1));
+                    let listener = WrittenParent::listener(&key.namespace, &root.0, &root.1);
+                    entry.insert("parentRef".to_owned(), json!(listener));
                     let (kind, name) = (route.kind.name(), &*route.meta.key.name);
                     entry.insert("routeRef".to_owned(), json!({ "group": GROUP, "kind": kind, "name": name }));
                     entry.extend(self.entry(route, parent, rule, slot, &[root], generation));
@@ -187,8 +189,7 @@ impl<'e> AttachedChildren<'e> {
             resolved(&tally, slot),
             not_supported(&tally, self.max_depth),
         ];
-        let conditions = conditions.iter().map(|one| condition(one, generation));
-        entry.insert("conditions".to_owned(), conditions.collect());
+        entry.insert("conditions".to_owned(), json!(written(&conditions, generation)));
         entry
     }
 }

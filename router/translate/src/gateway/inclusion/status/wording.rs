@@ -1,10 +1,5 @@
 //! Wording that several statuses share.
 
-use router_api::gateway_api::types::GROUP;
-use router_model::kind::Kind;
-use router_model::object::ObjectKey;
-use serde_json::{Map, Value, json};
-
 use crate::gateway::inclusion::edges::Refusal;
 use crate::status::condition::Condition;
 
@@ -27,19 +22,6 @@ pub(crate) fn reason(refusal: &Refusal) -> &str {
         Refusal::Depth(_) => "MaxDepthExceeded",
         Refusal::Cycle(_) => "InclusionCycle",
     }
-}
-
-/// A reference to a listener for the status of an object in this namespace.
-pub fn listener_reference(namespace: &str, gateway: &ObjectKey, section: &str) -> Value {
-    let mut reference = Map::new();
-    reference.insert("group".to_owned(), json!(GROUP));
-    reference.insert("kind".to_owned(), json!(Kind::Gateway.name()));
-    if *gateway.namespace != *namespace {
-        reference.insert("namespace".to_owned(), json!(&*gateway.namespace));
-    }
-    reference.insert("name".to_owned(), json!(&*gateway.name));
-    reference.insert("sectionName".to_owned(), json!(section));
-    Value::Object(reference)
 }
 
 /// Joins the first few of these texts, and counts the others.

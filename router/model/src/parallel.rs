@@ -1,11 +1,14 @@
-//! Applies a function to many items on several threads.
+//! Work on several threads.
 
 use std::panic::resume_unwind;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Number of items that a thread takes at a time.
 const RUN: usize = 16;
+/// Most threads of [`map_all`].
+const MAX_THREADS: usize = 16;
 
 /// The result of `work` for each item, in order of the items. One thread for each of `states`, which must not be empty;
 /// the calling thread is the first one, and does everything itself if there are few items.
@@ -28,7 +31,7 @@ pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl 
             .iter_mut()
             .take(helpers)
             .filter_map(|state| {
-                let builder = thread::Builder::new().name("manifests".to_owned());
+                let builder = thread::Builder::new().name("parallel".to_owned());
                 builder.spawn_scoped(scope, move || take_runs(state)).ok()
             })
             .collect();
@@ -40,6 +43,23 @@ pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl 
     });
     runs.sort_unstable_by_key(|(start, _)| *start);
     runs.into_iter().flat_map(|(_, results)| results).collect()
+}
+
+/// As [`map`], without states, on one thread for each processor.
+pub fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+    map(&mut vec![(); PROCESSORS.min(MAX_THREADS)], items, |(), item| work(item))
+}
+
+/// The results of two functions, of which the second has a thread of its own.
+pub fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
+    thread::scope(|scope| {
+        let helper = thread::Builder::new().name("parallel".to_owned()).spawn_scoped(scope, &other);
+        let one = one();
+        // If a thread cannot be created, this one does its work.
+        let other = helper.map_or_else(|_| other(), |it| it.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (one, other)
+    })
 }
 
 #[cfg(test)]
@@ -61,5 +81,11 @@ mod tests {
                 assert_eq!(calls.iter().sum::<usize>(), count, "{threads} threads");
             }
         }
+    }
+
+    #[test]
+    fn both_results_come_back() {
+        let there = thread::current().id();
+        assert_eq!(both(|| thread::current().id() == there, || thread::current().id() != there), (true, true));
     }
 }
