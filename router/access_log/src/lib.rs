@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use router_model::names::{RouteId, RouterName};
 
 pub use counters::{Counters, RouteCounters, Totals};
-pub use line::{Captured, DataPath, Line, LineRoute};
+pub use line::{Captured, Line, LineRoute, ServedBy};
 pub use log::{AccessLog, AccessLogForm, QueueMark};
 pub use router_table::flag::Flag;
 
@@ -75,7 +75,7 @@ impl AccessLog {
             interim_dropped: 0,
             retries: one.retries,
             flag: one.flag,
-            data_path: DataPath::Kernel,
+            data_path: ServedBy::Kernel,
             captured: None,
         });
     }

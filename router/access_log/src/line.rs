@@ -10,9 +10,9 @@ use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 use serde_json::{Map, Value, json};
 
-/// Which data path served a connection or request.
+/// The data path that served a connection or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataPath {
+pub enum ServedBy {
     /// Relayed without parsing.
     Relay,
     /// Parsed as HTTP.
@@ -21,13 +21,13 @@ pub enum DataPath {
     Kernel,
 }
 
-impl DataPath {
+impl ServedBy {
     /// Name in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
-            DataPath::Relay => "relay",
-            DataPath::Proxy => "proxy",
-            DataPath::Kernel => "kernel",
+            ServedBy::Relay => "relay",
+            ServedBy::Proxy => "proxy",
+            ServedBy::Kernel => "kernel",
         }
     }
 }
@@ -112,7 +112,7 @@ pub struct Line {
     /// Why it ended.
     pub flag: Flag,
     /// Which data path served it.
-    pub data_path: DataPath,
+    pub data_path: ServedBy,
     /// Captured fields.
     pub captured: Option<Box<Captured>>,
 }

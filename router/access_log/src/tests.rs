@@ -28,7 +28,7 @@ fn line() -> Line {
         interim_dropped: 0,
         retries: 0,
         flag: Flag::Fine,
-        data_path: DataPath::Proxy,
+        data_path: ServedBy::Proxy,
         captured: None,
     }
 }

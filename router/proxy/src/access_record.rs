@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, Version};
-use router_access_log::{AccessLog, Captured, DataPath, Flag, Line, LineRoute};
+use router_access_log::{AccessLog, Captured, Flag, Line, LineRoute, ServedBy};
 use router_model::names::RouterName;
 use router_table::policy::AccessLogPolicy;
 use router_table::policy::access_log::{CookieCapture, HeaderCapture};
@@ -58,7 +58,7 @@ pub struct AccessRecord {
     /// Why it ended.
     pub flag: Flag,
     /// Which data path served it.
-    pub data_path: DataPath,
+    pub data_path: ServedBy,
     /// Start time.
     pub started: Instant,
     answered: Option<Duration>,
@@ -74,7 +74,7 @@ impl AccessRecord {
         router: RouterName,
         client: SocketAddr,
         listener: SocketAddr,
-        data_path: DataPath,
+        data_path: ServedBy,
         log: &AccessLog,
     ) -> Self {
         AccessRecord {
@@ -229,7 +229,7 @@ mod tests {
     fn what_is_captured_is_cut_to_its_length() {
         let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
         let (client, listener) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
-        let mut record = AccessRecord::new(RouterName("r".into()), client, listener, DataPath::Proxy, &log);
+        let mut record = AccessRecord::new(RouterName("r".into()), client, listener, ServedBy::Proxy, &log);
         let capture = |name: &str, max_length| HeaderCapture { name: name.into(), max_length };
         let policy = AccessLogPolicy {
             request_headers: [capture("X-Long", 3), capture("X-None", 3)].into(),

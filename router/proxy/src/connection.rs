@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_access_log::{DataPath, Flag};
+use router_access_log::{Flag, ServedBy};
 use router_listener::Protocol;
 use router_model::names::RouterName;
 use router_table::lookup::SniMatch;
@@ -57,7 +57,7 @@ pub async fn serve(shared: Arc<WorkerContext>, mut accepted: Accepted) {
             Err(error) => {
                 tracing::debug!(client = %accepted.client, %error, "no PROXY protocol header, closed");
                 let Accepted { router, client, listener, .. } = accepted;
-                AccessRecord::new(router, client, listener, DataPath::Proxy, &shared.log).flag = error.flag();
+                AccessRecord::new(router, client, listener, ServedBy::Proxy, &shared.log).flag = error.flag();
                 return;
             }
         }
@@ -93,7 +93,7 @@ async fn serve_either(shared: Arc<WorkerContext>, connection: Connection, first:
 
 async fn serve_tls(shared: Arc<WorkerContext>, served: Option<Arc<ServedRouter>>, accepted: Accepted, first: Vec<u8>) {
     let Accepted { router, client, listener, stream, seats, .. } = accepted;
-    let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
+    let mut record = AccessRecord::new(router, client, listener, ServedBy::Relay, &shared.log);
     let limit = served.as_ref().map(|served| served.table.policy.timeouts).unwrap_or_default().hello;
     let mut timer = shared.timers.lend();
     let flight = read_hello(&stream, first, limit, &mut timer).await;
@@ -121,7 +121,7 @@ async fn serve_tls(shared: Arc<WorkerContext>, served: Option<Arc<ServedRouter>>
         return Box::pin(passthrough::forward(&shared, stream, route, bytes, timer, record)).await;
     }
     drop(timer);
-    record.data_path = DataPath::Proxy;
+    record.data_path = ServedBy::Proxy;
     Box::pin(terminate(shared, served, stream, ClientHelloBytes { name, bytes }, record, seats)).await;
 }
 

@@ -42,7 +42,7 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use router_access_log::{DataPath, Flag};
+use router_access_log::{Flag, ServedBy};
 use router_table::location;
 use router_table::location::{RedirectFrom, to_https};
 use router_table::rule::{Action, Rule};
@@ -139,7 +139,7 @@ fn begin(
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
     let Connection { router, client, listener, .. } = connection;
     // Boxed, because it is passed on until the end of the response.
-    let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
+    let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, ServedBy::Proxy, &shared.log));
     record.tls = connection.tls.is_some();
     let own = LocalReply::to(&head, content.as_ref(), shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);

@@ -112,7 +112,7 @@ pub fn text(translation: &Translation) -> String {
             let served = router.and_then(|router| Some((router, router.routes.get(&key.route_id())?)));
             let settings = served.map(|(router, route)| settings::settings(&table.endpoints, router, route));
             let settings = settings.unwrap_or_default();
-            for setting in settings.iter().filter(|setting| setting.asked) {
+            for setting in settings.iter().filter(|setting| setting.non_default) {
                 text.push_str(&format!("    {}: {}\n", setting.what, setting.value));
             }
         }

@@ -12,10 +12,13 @@ pub struct RequestMatcher {
     /// `method`.
     pub method: Option<Arc<str>>,
     /// `headers`, names in lower case; of entries with the same name the first applies.
-    pub headers: Vec<(Arc<str>, ValueMatcher)>,
+    pub headers: NamedMatchers,
     /// `queryParams`; of entries with the same name the first applies.
-    pub query: Vec<(Arc<str>, ValueMatcher)>,
+    pub query: NamedMatchers,
 }
+
+/// Conditions on header fields or query parameters, by name.
+pub type NamedMatchers = Vec<(Arc<str>, ValueMatcher)>;
 
 /// `HTTPPathMatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]

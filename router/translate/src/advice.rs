@@ -1,4 +1,4 @@
-//! Warnings about objects that no status reports, since only several objects together show the problem.
+//! Warnings that no status reports, since the problem depends on several objects.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -17,7 +17,7 @@ use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
 use crate::explain::facts::Facts;
 use crate::gateway::inclusion::slot_validation;
-use crate::shown;
+use crate::presented_certificates;
 use crate::status::report::StatusReport;
 use crate::unserved::unserved;
 use crate::warning::{Unserved, Warning};
@@ -27,7 +27,7 @@ pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
     let Facts { table, report, resources, trust, .. } = facts;
     let mut all = warnings(resources, table, report);
     all.extend(unverified(table, resources, trust));
-    all.extend(shown::warnings(table, resources, now));
+    all.extend(presented_certificates::warnings(table, resources, now));
     all.sort();
     all
 }
@@ -64,9 +64,9 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
 fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
     let slices = OnceCell::new();
     of_services(table, resources, |_, service| {
-        let is_wanted = service.weight > 0 && service.failure().is_none();
+        let is_expected = service.weight > 0 && service.failure().is_none();
         let slices = || Cow::Borrowed(slices.get_or_init(|| slices_of(resources)));
-        is_wanted.then(|| missing((table, resources), slices, service)).flatten()
+        is_expected.then(|| missing((table, resources), slices, service)).flatten()
     })
 }
 
@@ -78,17 +78,18 @@ fn unverified(table: &RoutingTable, resources: &Resources, trust: Trust<'_>) -> 
     })
 }
 
+/// A warning for each service of a route that has a problem.
 fn of_services(
     table: &RoutingTable,
     resources: &Resources,
-    judge: impl Fn(&ResolvedRoute, &WeightedService) -> Option<String>,
+    problem_of: impl Fn(&ResolvedRoute, &WeightedService) -> Option<String>,
 ) -> Vec<Warning> {
     let routes = table.routers.iter().flat_map(|router| router.routes.values());
     let services = routes.flat_map(|route| route.services().map(move |service| (route, service)));
     // A route may be on several routers, and a rule on several hosts.
     let warnings: BTreeSet<Warning> = services
         .filter_map(|(route, service)| {
-            let message = judge(route, service)?;
+            let message = problem_of(route, service)?;
             let object = route.id.object();
             let path = reference(resources, &object, service);
             Some(Warning { object, path, message })
@@ -107,7 +108,7 @@ fn reference(resources: &Resources, object: &ObjectRef, service: &WeightedServic
 fn find(value: &Value, path: &FieldPath, service: &WeightedService) -> Option<FieldPath> {
     match value {
         Value::Object(members) => {
-            let is_port = |port: &Value| service.port.is_none_or(|wanted| port.as_u64() == Some(wanted.into()));
+            let is_port = |port: &Value| service.port.is_none_or(|number| port.as_u64() == Some(number.into()));
             if members.get("name").and_then(Value::as_str) == Some(&*service.service)
                 && members.get("port").is_none_or(is_port)
             {

@@ -3,21 +3,21 @@
 //! first one.
 //!
 //! What depends on what:
-//! - `claims` decides which object may have which host, from names alone: of each proxy the key, creation, uid, `fqdn` and
-//!   `subdomains`; of the settings the root namespaces, the denied and allowed domains, and undelegated subdomains. Objects
-//!   meet if they have one `fqdn`, if one is inside the domain of another, or if two domains delegate names to one object
-//!   that has a virtual host without `fqdn`.
-//! - `domain_tls` finds the TLS of a domain, from its root, the root's Secret and TLSCertificateDelegations in that Secret's
-//!   namespace, and the TLS of the domain that delegates it.
+//! - `claims` decides which object owns which host, from names alone: of each proxy the key, creation, uid, `fqdn` and
+//!   `subdomains`; of the settings the root namespaces, the denied and allowed domains, and undelegated subdomains.
+//!   Objects conflict if they have one `fqdn`, if one is inside the domain of another, or if two domains delegate names
+//!   to one object that has a virtual host without `fqdn`.
+//! - `domain_tls` finds the TLS of a domain, from its root, the root's Secret and TLSCertificateDelegations in that
+//!   Secret's namespace, and the TLS of the domain that delegates it.
 //! - `host` builds a virtual host, from its claims, the TLS of its domain, the objects that a walk down the delegations
-//!   visits or looks for, their Services (ports and annotated protocols; no endpoints), the Secrets of their certificates
-//!   and CAs with delegations, the traffic defaults of the router, and the object of another API that has the host.
-//!   Two more things reach from host to host: `numbers` of an object's routes below several hosts, and the limit on visits
-//!   below all roots of a namespace.
-//! - `status` writes the status of a proxy from the outcomes of all hosts that it is visited for, and that of a domain's
-//!   root from the outcomes of the names that it delegates.
+//!   visits, or does not find, their Services (ports and annotated protocols; no endpoints), the Secrets of their
+//!   certificates and CAs with delegations, the traffic defaults of the router, and the object of another API that owns
+//!   the host. Two more inputs depend on other hosts: `numbers` of an object's routes below several hosts, and the
+//!   limit on visits below all roots of a namespace.
+//! - `status` writes the status of a proxy from the outcomes of all hosts that it is visited for, and that of a
+//!   domain's root from the outcomes of the names that it delegates.
 //!
-//! [`incremental::Contour`] follows changes. Its result is that of a translation of all objects (`tests/batch.rs`).
+//! [`incremental::Contour`] applies changes. Its result equals a translation of all objects (`tests/batch.rs`).
 
 mod backends;
 mod claims;
@@ -66,10 +66,10 @@ fn delegation_status(object: &TlsCertificateDelegation, resources: &Resources) -
     object.has_status.then(|| (reference, status::serialize::certificate_delegation(object, resources)))
 }
 
-/// The domains that are valid.
-fn good_domains(router: &RouterName, states: &DomainStates) -> BTreeSet<(RouterName, Hostname)> {
-    let good = states.iter().filter(|(_, state)| state.is_ok());
-    good.map(|(domain, _)| (router.clone(), domain.clone())).collect()
+/// The valid domains.
+fn valid_domains(router: &RouterName, states: &DomainStates) -> BTreeSet<(RouterName, Hostname)> {
+    let valid = states.iter().filter(|(_, state)| state.is_ok());
+    valid.map(|(domain, _)| (router.clone(), domain.clone())).collect()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_stands_for_itself_and_what_is_under_it() {
+    fn a_domain_covers_itself_and_all_names_below_it() {
         let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let lists = DomainLists { denied: text(&["bad.test"]), allowed: text(&["test"]) };
         let message = |host: &str| lists.fault(host);

@@ -1,4 +1,4 @@
-//! Endpoints, indexed by Service.
+//! Index of EndpointSlices by Service: endpoints and protocols of a Service's ports.
 
 pub mod absence;
 pub mod addresses;
@@ -17,7 +17,7 @@ use router_table::table::{Endpoint, EndpointsKey, PortChoice};
 
 use crate::endpoints::addresses::{EndpointAddresses, is_usable};
 
-/// Whether a choice selects a port of a slice.
+/// True if a choice selects a port of a slice.
 pub fn is_chosen(choice: &PortChoice, port: &SlicePort) -> bool {
     let is_target =
         |target: Option<&Arc<str>>| target.is_none_or(|it| TargetPort(it.clone()).matches(&port.name, port.number));
@@ -31,7 +31,7 @@ pub fn is_chosen(choice: &PortChoice, port: &SlicePort) -> bool {
 }
 
 /// A port of a slice with a protocol: name, number, protocol.
-type Spoken = (Arc<str>, u16, AppProtocol);
+type PortProtocol = (Arc<str>, u16, AppProtocol);
 
 /// EndpointSlices, indexed by Service.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl EndpointIndex {
         index
     }
 
-    /// Replaces one version of a slice. Returns the Services whose endpoints may differ, and those of them for which
-    /// [`EndpointIndex::protocols`] may.
+    /// Replaces the version `old` of a slice by `new`; `None`: the slice did not exist, or is removed. Returns the
+    /// Services whose endpoints may differ, and those of them whose [`EndpointIndex::protocols`] may differ.
     pub fn replace(
         &mut self,
         old: Option<Arc<EndpointSlice>>,
@@ -60,7 +60,7 @@ impl EndpointIndex {
     ) -> (BTreeSet<ObjectKey>, BTreeSet<ObjectKey>) {
         let services: BTreeSet<ObjectKey> =
             [&old, &new].into_iter().flatten().filter_map(|slice| service_of(slice)).collect();
-        let before: Vec<BTreeSet<Spoken>> = services.iter().map(|service| self.spoken(service)).collect();
+        let before: Vec<BTreeSet<PortProtocol>> = services.iter().map(|service| self.port_protocols(service)).collect();
         if let Some((service, slice)) = old.as_ref().and_then(|slice| Some((service_of(slice)?, slice)))
             && let Some(slices) = self.slices.get_mut(&service)
         {
@@ -70,7 +70,7 @@ impl EndpointIndex {
             }
         }
         new.into_iter().for_each(|slice| self.put(slice));
-        let differing = services.iter().zip(before).filter(|(service, before)| self.spoken(service) != *before);
+        let differing = services.iter().zip(before).filter(|(service, before)| self.port_protocols(service) != *before);
         let differing = differing.map(|(service, _)| service.clone()).collect();
         (services, differing)
     }
@@ -89,7 +89,7 @@ impl EndpointIndex {
         self.slices.get(service).into_iter().flatten()
     }
 
-    fn spoken(&self, service: &ObjectKey) -> BTreeSet<Spoken> {
+    fn port_protocols(&self, service: &ObjectKey) -> BTreeSet<PortProtocol> {
         let ports = self.slices(service).flat_map(|slice| &slice.ports);
         ports.filter_map(|port| Some((port.name.clone(), port.number, port.protocol.clone()?))).collect()
     }

@@ -1,10 +1,10 @@
-//! Translation that costs what changed.
+//! Incremental translation: the cost is proportional to the change.
 //!
-//! The engine keeps the previous objects and follows the difference. Claims of two Routes can only meet within a *group*:
-//! the Routes of one host, or, where a wildcard Route is selected, all Routes of its domain. A change decides its groups
-//! anew, from their objects alone, and leaves the rest of the table as it is. Other APIs follow changes by themselves
-//! ([`crate::translator`]). The result never depends on history: it is that of a new engine for the same objects
-//! (`engine/tests.rs`).
+//! The engine keeps the previous objects and applies the difference. Claims of two Routes can only conflict within a
+//! *group*: the Routes of one host, or, where a wildcard Route is selected, all Routes of its domain. The groups of
+//! changed Routes are admitted again, from their objects alone; the rest of the table does not change. Other APIs
+//! translate changes themselves ([`crate::translator`]). The result does not depend on history: a new engine returns
+//! the same for the same objects (`engine/tests.rs`).
 
 mod assembly;
 mod contests;
@@ -48,28 +48,31 @@ use crate::status::controller::ControllerStatus;
 use crate::status::report::StatusReport;
 use crate::translator::{Changes, Inputs, RouterPorts, Translator};
 
-/// See the module.
+/// Translates all objects, and then changes of them.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
     /// The previous objects; `None` before the first apply.
     resources: Option<Resources>,
     index: EndpointIndex,
-    /// The routers of IngressControllers, by name, and as other APIs see them.
+    /// The routers of IngressControllers, by name.
     routers: Vec<RouterState>,
+    /// Their ports, for other APIs.
     ports: Vec<RouterPorts>,
     controllers: BTreeMap<ObjectKey, ControllerStatus>,
     others: OtherApis,
     secret_users: SecretUsers,
     /// Routes whose newest version is rejected.
-    refused: BTreeSet<ObjectKey>,
+    rejected: BTreeSet<ObjectKey>,
     report: RouteReport,
-    /// The previous tables, and the endpoints of their routes.
+    /// The previous tables.
     tables: Vec<Arc<RouterTable>>,
+    /// The endpoints of their routes.
     endpoints: Endpoints,
 }
 
-/// The APIs whose objects claim hosts beside Routes. Of equally old objects of two APIs, that of the first gets a host.
+/// The APIs other than Routes whose objects claim hosts. If objects of two APIs are equally old, the first API gets the
+/// host.
 fn apis() -> Vec<Box<dyn Translator>> {
     vec![Box::new(Incremental::default()), Box::new(Contour::default())]
 }
@@ -77,14 +80,14 @@ fn apis() -> Vec<Box<dyn Translator>> {
 /// Services whose EndpointSlices differ.
 #[derive(Debug, Default)]
 struct ChangedServices {
-    /// All of them.
+    /// All such Services.
     all: BTreeSet<ObjectKey>,
     /// Those whose slices give other protocols.
     protocols: BTreeSet<ObjectKey>,
 }
 
 impl Engine {
-    /// An engine that has seen nothing.
+    /// An engine without objects.
     pub fn new(settings: Settings) -> Self {
         Engine::with(settings, apis())
     }
@@ -99,7 +102,7 @@ impl Engine {
             controllers: BTreeMap::new(),
             others: OtherApis::new(apis),
             secret_users: SecretUsers::default(),
-            refused: BTreeSet::new(),
+            rejected: BTreeSet::new(),
             report: RouteReport::default(),
             tables: Vec::new(),
             endpoints: Endpoints::default(),
@@ -109,15 +112,15 @@ impl Engine {
     /// Translates these objects: the table (with revision 0, the publisher numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
         let last = self.resources.replace(resources.clone());
-        let services = self.follow_slices(resources, last.as_ref());
-        let mut touched = Vec::new();
+        let services = self.apply_slices(resources, last.as_ref());
+        let mut affected = Vec::new();
         let last_ports = self.ports.clone();
         if last.as_ref().is_none_or(|last| controllers::may_differ(resources, last)) {
-            self.plan(resources, &mut touched);
+            self.plan(resources, &mut affected);
         }
         let is_first = last.is_none();
         let last = last.unwrap_or_default();
-        let world = Inputs {
+        let inputs = Inputs {
             resources,
             settings: &self.settings,
             endpoints: &self.index,
@@ -125,24 +128,24 @@ impl Engine {
             addresses: &self.settings.addresses,
         };
         let changes = Changes { last: &last, last_routers: &last_ports, protocols: &services.protocols };
-        self.others.follow(&world, &changes);
-        let changed = self.follow_routes(resources, &last, &mut touched);
-        self.settle(resources, &last);
+        self.others.update_claims(&inputs, &changes);
+        let changed = self.apply_routes(resources, &last, &mut affected);
+        self.translate_other_apis(resources, &last);
         self.assemble(changed);
-        self.report.update(touched, resources, &self.routers);
-        self.bind((!is_first).then_some(services.all));
+        self.report.update(affected, resources, &self.routers);
+        self.bind_endpoints((!is_first).then_some(services.all));
         let report = StatusReport {
             routes: self.report.entries().clone(),
             ingress_controllers: self.controllers.clone(),
-            routers: self.routers.iter().map(|served| served.name().clone()).collect(),
+            routers: self.routers.iter().map(|state| state.name().clone()).collect(),
             others: self.others.statuses().clone(),
             conflicts: self.report.conflicts().clone(),
         };
         (RoutingTable { revision: 0, routers: self.tables.clone(), endpoints: self.endpoints.clone() }, report)
     }
 
-    /// Follows changed EndpointSlices.
-    fn follow_slices(&mut self, resources: &Resources, last: Option<&Resources>) -> ChangedServices {
+    /// Applies changed EndpointSlices to the index. Returns the Services that they belong to.
+    fn apply_slices(&mut self, resources: &Resources, last: Option<&Resources>) -> ChangedServices {
         let mut changes = ChangedServices::default();
         let Some(last) = last else {
             self.index = EndpointIndex::new(resources, self.settings.endpoint_addresses);
@@ -158,40 +161,41 @@ impl Engine {
         changes
     }
 
-    /// Plans the routers anew. Routers that decide on Routes as before remain. Adds the Routes that the others selected to
-    /// `touched`.
-    fn plan(&mut self, resources: &Resources, touched: &mut Vec<ObjectKey>) {
+    /// Plans the routers again. Routers that admit Routes as before remain. Adds the Routes that the others selected to
+    /// `affected`.
+    fn plan(&mut self, resources: &Resources, affected: &mut Vec<ObjectKey>) {
         let plan = controllers::plan(resources, &self.settings);
         self.controllers = plan.statuses;
         self.ports = plan.routers.iter().map(controllers::PlannedRouter::ports).collect();
         let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
         let ids = compile::router_ids(&names, &BTreeSet::new());
         let mut before: BTreeMap<RouterName, RouterState> =
-            self.routers.drain(..).map(|served| (served.name().clone(), served)).collect();
+            self.routers.drain(..).map(|state| (state.name().clone(), state)).collect();
         let mut is_same = true;
         for router in plan.routers {
             let id = ids.get(&router.name).copied().unwrap_or_default();
-            let kept = before.get_mut(&router.name).is_some_and(|served| served.configure(id, &router));
+            let kept = before.get_mut(&router.name).is_some_and(|state| state.configure(id, &router));
             let kept = if kept { before.remove(&router.name) } else { None };
             is_same &= kept.is_some();
             self.routers.push(kept.unwrap_or_else(|| RouterState::new(id, router)));
         }
-        for (name, gone) in &before {
-            touched.extend(gone.selected().cloned());
-            self.others.win(name, gone.won().map(|host| (host.clone(), None)));
+        for (name, removed) in &before {
+            affected.extend(removed.selected().cloned());
+            self.others.set_route_owners(name, removed.won().map(|host| (host.clone(), None)));
         }
         if !is_same || !before.is_empty() {
-            touched.extend(self.refused.iter().cloned());
+            affected.extend(self.rejected.iter().cloned());
         }
     }
 
-    /// Follows changed Routes, and what they depend on: Secrets, namespaces' labels, claims of other APIs. Adds the Routes
-    /// whose status may differ to `touched`. Returns what changes of each router's table.
-    fn follow_routes(
+    /// Applies changed Routes and changes that they depend on: Secrets, labels of namespaces, claims of other APIs.
+    /// Adds the Routes whose status may differ to `affected`. Returns the changes of each router's table; `None` if
+    /// there are none.
+    fn apply_routes(
         &mut self,
         resources: &Resources,
         last: &Resources,
-        touched: &mut Vec<ObjectKey>,
+        affected: &mut Vec<ObjectKey>,
     ) -> Vec<Option<ChangedRoutes>> {
         let differences: Vec<Difference<'_, ObjectKey, Versions<Route>>> =
             resources.routes.changes_since(&last.routes).collect();
@@ -203,14 +207,14 @@ impl Engine {
             })
             .collect();
         for change in &differences {
-            touched.push(change.key.clone());
+            affected.push(change.key.clone());
             if change.new.is_some_and(|versions| versions.rejected.is_some()) {
-                self.refused.insert(change.key.clone());
+                self.rejected.insert(change.key.clone());
             } else {
-                self.refused.remove(change.key);
+                self.rejected.remove(change.key);
             }
         }
-        self.secret_users.follow(&routes);
+        self.secret_users.update(&routes);
         let changed: BTreeSet<&ObjectKey> = differences.iter().map(|change| change.key).collect();
         let secrets = resources.secrets.changes_since(&last.secrets);
         let users: BTreeSet<ObjectKey> = secrets.flat_map(|secret| self.secret_users.of(secret.key)).collect();
@@ -220,8 +224,8 @@ impl Engine {
         }
         let namespaces = relabelled(resources, last);
         for namespace in &namespaces {
-            let of_namespace = self.refused.iter().filter(|key| key.namespace == *namespace);
-            touched.extend(of_namespace.cloned());
+            let of_namespace = self.rejected.iter().filter(|key| key.namespace == *namespace);
+            affected.extend(of_namespace.cloned());
         }
         let all: Vec<RouteRevision<'_>> = if self.routers.iter().any(RouterState::is_new) {
             resources.routes.iter().map(|route| RouteRevision { old: None, new: Some(route) }).collect()
@@ -229,45 +233,45 @@ impl Engine {
             Vec::new()
         };
         let mut tables = Vec::with_capacity(self.routers.len());
-        for served in &mut self.routers {
-            let routes = if served.is_new() { &all } else { &routes };
+        for state in &mut self.routers {
+            let routes = if state.is_new() { &all } else { &routes };
             let changes = RouteChanges { routes, namespaces: &namespaces };
-            let foreign = self.others.foreign(served.name());
-            let decided = served.follow(changes, foreign, resources, touched);
+            let claims = self.others.claims_on(state.name());
+            let decided = state.apply_changes(changes, claims, resources, affected);
             tables.push(decided.map(|decided| {
-                self.others.win(served.name(), decided.won);
+                self.others.set_route_owners(state.name(), decided.won);
                 decided.table
             }));
         }
-        touched.sort_unstable();
-        touched.dedup();
+        affected.sort_unstable();
+        affected.dedup();
         tables
     }
 
-    /// Decides who gets contested hosts, and takes over what other APIs serve and report.
-    fn settle(&mut self, resources: &Resources, last: &Resources) {
-        let world = Inputs {
+    /// Resolves contested hosts, and updates the hosts and statuses of other APIs.
+    fn translate_other_apis(&mut self, resources: &Resources, last: &Resources) {
+        let inputs = Inputs {
             resources,
             settings: &self.settings,
             endpoints: &self.index,
             routers: &self.ports,
             addresses: &self.settings.addresses,
         };
-        self.others.settle(&world, last);
+        self.others.translate(&inputs, last);
     }
 
     /// Puts the changes of each router's Routes, and the host rules of other APIs, into the tables.
     fn assemble(&mut self, changed: Vec<Option<ChangedRoutes>>) {
-        for (served, changed) in self.routers.iter_mut().zip(changed) {
-            let rules = self.others.served(served.name());
-            served.assemble(changed, &rules);
+        for (state, changed) in self.routers.iter_mut().zip(changed) {
+            let rules = self.others.host_rules(state.name());
+            state.assemble(changed, &rules);
         }
     }
 
-    /// Takes over the tables, and finds the endpoints of what their routes name. `changed` are the Services whose slices
-    /// differ; `None`: any may.
-    fn bind(&mut self, changed: Option<BTreeSet<ObjectKey>>) {
-        let tables = self.routers.iter().map(|served| served.table()).chain(self.others.created());
+    /// Replaces the tables, and looks up the endpoints of the Services that their routes name. `changed` are the
+    /// Services whose slices differ; `None`: any may.
+    fn bind_endpoints(&mut self, changed: Option<BTreeSet<ObjectKey>>) {
+        let tables = self.routers.iter().map(|state| state.table()).chain(self.others.created());
         let mut tables: Vec<Arc<RouterTable>> = tables.cloned().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         let index = &self.index;

@@ -1,6 +1,6 @@
-//! Explains why a URL or a server name is served as it is, or not at all: the decisions in order, as data.
+//! Explains how a URL or a server name is served, or why it is not: the decisions in order, as data.
 //!
-//! It looks up the same table as traffic does, and adds near misses, objects that lost a host, and fixes. It names
+//! It uses the same table as the data paths, and adds near misses, objects that lost a host, and fixes. It names
 //! routes of every namespace, so it is for operators only.
 
 pub mod backends;
@@ -23,7 +23,7 @@ use crate::explain::explanation::Explanation;
 use crate::explain::facts::Facts;
 use crate::explain::query::Query;
 
-/// Explains a query. Pure: the caller adds the data path's part.
+/// Explains a query. A pure function: the caller adds the kernel's decision.
 pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     let mut explanation = Explanation {
         query: query.clone(),
@@ -37,7 +37,7 @@ pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     match hosts::listener(facts, query, &mut explanation) {
         Some(router) => {
             explanation.router = Some(router.name.to_string());
-            query_trace::follow(facts, router, query, &mut explanation);
+            query_trace::trace(facts, router, query, &mut explanation);
         }
         None => hosts::no_listener(facts, query, &mut explanation),
     }

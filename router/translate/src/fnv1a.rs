@@ -1,4 +1,4 @@
-//! The hash FNV-1a of 32 bits, for numbers that must not depend on the version of a library.
+//! The 32-bit FNV-1a hash, for numbers that must not depend on a library's version.
 
 /// The hash of these bytes (draft-eastlake-fnv).
 pub fn fnv1a(bytes: &[u8]) -> u32 {

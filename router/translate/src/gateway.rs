@@ -1,8 +1,8 @@
 //! Gateway API: translates GatewayClasses, Gateways, routes, grants and policies into host rules and statuses.
 //!
-//! `class` and `listeners` decide what is listened on, `claims` which routes attach to which listener, `inclusion`
-//! expands routes with slots into flat rules, `serve` and `rules` build the virtual hosts, and `status` writes the
-//! conditions.
+//! `class` and `listeners` decide which ports and hostnames are served, `claims` which routes attach to which listener,
+//! `inclusion` expands routes with slots into flat rules, `serve` and `rules` build the virtual hosts, and `status`
+//! writes the conditions.
 
 pub mod backend_payload;
 pub mod backend_tls;
@@ -27,7 +27,7 @@ mod written_parent;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use base::{Base, ListenerAt, Scope};
+use base::{GatewayBase, HostScope, ListenerAt};
 use grants::Referrer;
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 use router_api::resources::Resources;
@@ -50,16 +50,16 @@ use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Built, GatewayHosts};
 use crate::translator::Inputs;
 
-/// All decisions about Gateway API objects, except which hosts other APIs have won.
+/// A translation of Gateway API objects, before hosts that other APIs own are removed.
 #[derive(Debug)]
 pub struct GatewayTranslator {
     resources: Resources,
-    base: Arc<Base>,
+    base: Arc<GatewayBase>,
     attached: Vec<AttachedRoute>,
     /// What inclusion adds to statuses, by object.
     fragments: BTreeMap<ObjectRef, Fragment>,
     hosts: GatewayHosts,
-    /// Validity of every route with a parent that is ours.
+    /// Validity of every route with a parent of Sluice.
     validity: BTreeMap<ObjectRef, RouteValidity>,
     /// For each Service that a BackendTLSPolicy targets, the Gateways that send requests to it.
     services: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
@@ -68,24 +68,24 @@ pub struct GatewayTranslator {
 }
 
 impl GatewayTranslator {
-    /// Decides everything that does not depend on other APIs: of the routes and RouteSlots of `inputs`, and the hosts of
-    /// `scope` (`None`: all).
-    pub fn new(inputs: &Inputs<'_>, base: &Arc<Base>, scope: Option<&Scope>) -> Self {
+    /// Translates the routes and RouteSlots of `inputs`, as far as the result does not depend on other APIs. Builds the
+    /// hosts of `scope` (`None`: all).
+    pub fn new(inputs: &Inputs<'_>, base: &Arc<GatewayBase>, scope: Option<&HostScope>) -> Self {
         let resources = inputs.resources;
         let services = Services::new(resources, inputs.endpoints);
-        let Base { gateways, grants, .. } = &**base;
+        let GatewayBase { gateways, grants, .. } = &**base;
         let resolver = Resolver { resources, grants, services: &services, tls: &base.policies };
 
-        let refusal = |route: &GatewayRoute| RouteValidity::refusal(resources, route);
-        let attached = claims::attach(resources, gateways, &base.by_key, &refusal);
-        let (root_routes, places) = root_routes(&attached, gateways);
+        let rejection = |route: &GatewayRoute| RouteValidity::rejection(resources, route);
+        let attached = claims::attach(resources, gateways, &base.by_key, &rejection);
+        let (root_routes, listeners) = root_routes(&attached, gateways);
         let max_depth = inputs.settings.max_inclusion_depth;
-        let context = Context { resources, max_depth, gateways: &base.by_key, refusal: &refusal };
+        let context = Context { resources, max_depth, gateways: &base.by_key, rejection: &rejection };
         let expanded = inclusion::expand(&context, &root_routes);
 
-        let attached_rules = attached_rules(&root_routes, &places, &expanded);
+        let attached_rules = attached_rules(&root_routes, &listeners, &expanded);
         let hosts = GatewayHosts::new(base, &attached_rules, &resolver, scope);
-        let services = services_of(&attached_rules, base);
+        let services = gateways_by_service(&attached_rules, base);
         let included = included(&attached_rules);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
         let routes: Vec<_> = attached.iter().map(|attached| &attached.route).chain(included_routes).collect();
@@ -97,7 +97,7 @@ impl GatewayTranslator {
     }
 }
 
-/// A built host as the table has it.
+/// The virtual host of the routing table.
 fn virtual_host(host: HostMatch, built: Built) -> VirtualHost {
     VirtualHost {
         host,
@@ -105,11 +105,11 @@ fn virtual_host(host: HostMatch, built: Built) -> VirtualHost {
         terminated: OneOrMany::default(),
         cleartext: OneOrMany::default(),
         certificate: None,
-        rules: Some(Box::new(built.site)),
+        rules: Some(Box::new(built.host_rules)),
     }
 }
 
-/// Routes attached to listeners that are served, with the index of each listener.
+/// Routes attached to accepted listeners, each with its listener.
 fn root_routes<'a>(
     attached: &'a [AttachedRoute],
     gateways: &'a [GatewayState],
@@ -140,29 +140,32 @@ fn root_routes<'a>(
 /// Routes attached to each listener, deduplicated.
 fn attached_rules<'m>(
     root_routes: &'m [RootRoute<'m>],
-    places: &[ListenerAt],
+    listeners: &[ListenerAt],
     expanded: &'m Expanded,
 ) -> Vec<AttachedRules<'m>> {
     let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
-    let all = root_routes.iter().zip(places).zip(&expanded.rules);
+    let all = root_routes.iter().zip(listeners).zip(&expanded.rules);
     all.filter(|((root_route, at), _)| seen.insert((**at, root_route.route.kind, &root_route.route.meta.key)))
         .map(|((root_route, at), rules)| AttachedRules { at: *at, root_route, rules })
         .collect()
 }
 
 /// For each Service that a BackendTLSPolicy targets, the Gateways that send requests or mirrored requests to it: the
-/// ancestors of the policy. Passthrough connections do not count, as they carry the client's own TLS; nor does a Service
-/// that the route may not reference.
-fn services_of(attached_rules: &[AttachedRules<'_>], base: &Base) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
+/// ancestors of the policy. Passthrough connections do not count, as they contain the client's own TLS; nor does a
+/// Service that the route may not reference.
+fn gateways_by_service(
+    attached_rules: &[AttachedRules<'_>],
+    base: &GatewayBase,
+) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
     let targeted = base.policies.iter().flat_map(|policy| backend_tls::services(policy));
     let mut services: HashMap<_, BTreeSet<_>> = targeted.map(|service| (service, BTreeSet::new())).collect();
     if services.is_empty() {
         return services;
     }
     let protocol_of = |at: ListenerAt| base.listener(at)?.protocol;
-    let sees_content =
-        |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == BackendPayload::Content);
-    for one in attached_rules.iter().filter(sees_content) {
+    let receives_content =
+        |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.payload() == BackendPayload::Content);
+    for one in attached_rules.iter().filter(receives_content) {
         for rule in one.rules.iter().filter(|rule| rule.outcome == RuleOutcome::Serve) {
             let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
             let backends = leaf.into_iter().flat_map(|(route, all)| all.iter().map(move |it| (route, &it.object)));
@@ -171,7 +174,7 @@ fn services_of(attached_rules: &[AttachedRules<'_>], base: &Base) -> HashMap<Obj
                 _ => None,
             });
             for (author, object) in backends.chain(mirrors) {
-                let referrer = Referrer::of(author.kind, &author.meta.key);
+                let referrer = Referrer::new(author.kind, &author.meta.key);
                 let service = rules::service_of(author, object)
                     .filter(|service| base.grants.allows(&referrer, Kind::Service, service));
                 if let Some(found) = service.and_then(|service| services.get_mut(&service)) {

@@ -1,4 +1,4 @@
-//! Age of an object, independent of the object's lifetime.
+//! Age of an object as an owned value, for claims that outlive the object.
 
 use router_model::object::{Created, Meta, ObjectKey, Uid};
 
@@ -23,8 +23,8 @@ impl OwnedAge {
         self.created
     }
 
-    /// True if it was created before the other: by time alone; an object without a time is the youngest.
-    pub fn was_there_before(&self, other: &Self) -> bool {
+    /// True if `creationTimestamp` is before the other's; an object without one is the youngest.
+    pub fn was_created_before(&self, other: &Self) -> bool {
         self.created < other.created
     }
 }

@@ -1,4 +1,4 @@
-//! Inputs of translation beside the objects.
+//! Settings of the operator that translation depends on.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,10 +7,10 @@ use std::str::FromStr;
 use crate::domain_lists::DomainLists;
 use crate::endpoints::addresses::EndpointAddresses;
 
-/// Inputs of translation beside the objects.
+/// Settings of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Domain of a router without IngressController, or of one that sets none.
+    /// Domain of a router without IngressController, or whose IngressController sets none.
     pub cluster_domain: String,
     /// Allowed endpoint addresses.
     pub endpoint_addresses: EndpointAddresses,

@@ -1,4 +1,4 @@
-//! Statuses of objects without times; `merge` adds the times and the entries of other controllers.
+//! Statuses of objects, without times; `merge` adds the times and the entries of other controllers.
 
 pub mod condition;
 pub mod controller;

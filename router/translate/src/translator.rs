@@ -1,12 +1,12 @@
-//! The seam between the engine and the APIs whose objects claim hosts beside Routes (Gateway API, Contour).
+//! Interface between the engine and the APIs other than Routes whose objects claim hosts (Gateway API, Contour).
 //!
-//! The engine keeps one [`Translator`] for each API between applies. Each apply has two steps: [`Translator::follow`]
-//! returns the claims on hosts that differ; then, once the engine has decided the contests between APIs,
-//! [`Translator::settle`] returns the hosts and statuses that differ.
+//! The engine keeps one [`Translator`] for each API between applies. Each apply has two steps: [`Translator::claims`]
+//! returns the claims on hosts that differ; then, once the engine has resolved the contests between APIs,
+//! [`Translator::translate`] returns the hosts and statuses that differ.
 //!
-//! One rule decides between APIs. An exact host takes precedence over a wildcard: they are different hosts, and the exact
-//! one is looked up first. If objects of different APIs claim the same host on the same router, the API of the oldest
-//! object gets the entire host. Within an API, its own rules decide.
+//! One rule decides between APIs. An exact host takes precedence over a wildcard: they are different hosts, and the
+//! exact one is looked up first. If objects of different APIs claim the same host on the same router, the API of the
+//! oldest object gets the entire host. Within an API, its own rules decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -52,11 +52,11 @@ pub struct RouterPorts {
     pub https: Option<u16>,
     /// Defaults for the traffic of all routes.
     pub traffic: TrafficDefaults,
-    /// Why it refuses TLS, if it does: the reason in the status of its controller.
+    /// Why it rejects TLS handshakes, if it does: the reason in the status of its controller.
     pub tls_fault: Option<&'static str>,
 }
 
-/// A host on a router; the router may be one that has yet to be created.
+/// A host on a router; the router may not exist yet.
 pub type RouterHost = (RouterName, HostMatch);
 
 /// The claim of an API on a host.
@@ -71,39 +71,40 @@ pub struct HostClaim {
 /// What differs from the previous apply. At the first apply everything differs: `last` and `last_routers` are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Changes<'r> {
-    /// The objects of the previous apply: `world.resources.<kind>.changes_since(&changes.last.<kind>)` costs what differs.
+    /// The objects of the previous apply: the cost of
+    /// `inputs.resources.<kind>.changes_since(&changes.last.<kind>)` is proportional to the difference.
     pub last: &'r Resources,
     /// [`Inputs::routers`] of the previous apply.
     pub last_routers: &'r [RouterPorts],
-    /// Services whose slices give other protocols than before ([`EndpointIndex::protocols`]). Nothing else of endpoints
-    /// concerns a translator.
+    /// Services whose slices give other protocols than before ([`EndpointIndex::protocols`]). A translator depends on
+    /// nothing else of endpoints.
     pub protocols: &'r BTreeSet<ObjectKey>,
 }
 
-/// An API whose objects claim hosts. The engine calls `follow` and then `settle`, once each, in every apply.
+/// An API whose objects claim hosts. The engine calls `claims` and then `translate`, once each, in every apply.
 ///
-/// Both may return more than what differs: the engine compares. After each apply, the sum of all deltas must be what a new
-/// translator returns for the same objects.
+/// Both may return more than what differs: the engine compares. After each apply, the sum of all deltas must be what a
+/// new translator returns for the same objects.
 pub trait Translator: Debug + Send {
-    /// Follows changed objects. Returns the hosts whose claim was added, changed (owner or age) or removed (`None`): every
-    /// host that may be served, even if another API gets it.
-    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)>;
+    /// Applies changed objects. Returns the hosts whose claim was added, changed (owner or age) or removed (`None`). A
+    /// claim covers every host that may be served, even if another API gets it.
+    fn claims(&mut self, inputs: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)>;
 
-    /// Returns the virtual hosts and statuses that differ since the last call, be it by changed objects or by lost hosts.
-    /// `lost` are all claimed hosts that another API has; `changed` are those whose entry in `lost` was added, changed or
-    /// removed since the last call. A lost host is not served.
-    fn settle(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta;
+    /// Returns the virtual hosts and statuses that differ since the last call, because of changed objects or of lost
+    /// hosts. `lost` are all claimed hosts that another API owns; `changed` are those whose entry in `lost` was added,
+    /// changed or removed since the last call. A lost host is not served.
+    fn translate(&mut self, inputs: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta;
 }
 
-/// The hosts that an API claims and another API has, with the object that has it.
+/// The hosts that an API claims and another API owns, with the owner.
 pub type LostHosts = BTreeMap<RouterHost, HostOwner>;
 
 /// The difference between two translations of an API.
 #[derive(Debug, Default)]
 pub struct Delta {
-    /// Virtual hosts that were added, changed or removed, each host once. `Some` has host rules or a passthrough route, and
-    /// its host is claimed and not lost. `None` only for a host that an earlier delta of this API set: another API may
-    /// serve the host by now.
+    /// Virtual hosts that were added, changed or removed, each host once. `Some` has host rules or a passthrough route,
+    /// and its host is claimed and not lost. `None` only for a host that an earlier delta of this API set: another API
+    /// may serve the host by now.
     pub hosts: Vec<(RouterHost, Option<VirtualHost>)>,
     /// Statuses that were added, changed or removed (`None`).
     pub statuses: Vec<(ObjectRef, Option<ObjectStatus>)>,

@@ -1,4 +1,4 @@
-//! Objects that this agent does not serve and that no status mentions: which, why, and the fix.
+//! Objects that this agent does not serve and that no status reports, with the reason and the fix.
 
 use router_api::contour::types::ContourProxy;
 use router_api::openshift::ingress_controller::IngressController;
@@ -17,7 +17,7 @@ use crate::warning::Unserved;
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = gateway::unserved(resources, report);
     let Resources { ingress_routes, http_proxies, .. } = resources;
-    all.extend(ingress_routes.iter().chain(http_proxies.iter()).filter_map(|vertex| of_another_class(vertex)));
+    all.extend(ingress_routes.iter().chain(http_proxies.iter()).filter_map(|proxy| of_another_class(proxy)));
     let is_selected =
         |route: &Route| report.routes.get(&route.meta.key).is_some_and(|entries| !Ingress::is_empty(entries));
     let others = resources.routes.iter().filter(|route| !is_selected(route));
@@ -26,14 +26,14 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
 }
 
 /// An IngressRoute or HTTPProxy of another controller's class.
-fn of_another_class(vertex: &ContourProxy) -> Option<Unserved> {
-    let class = vertex.foreign_class.as_ref()?;
-    let fqdn = vertex.virtual_host.iter().map(|host| match host.fqdn.starts_with('.') {
+fn of_another_class(proxy: &ContourProxy) -> Option<Unserved> {
+    let class = proxy.foreign_class.as_ref()?;
+    let fqdn = proxy.virtual_host.iter().map(|host| match host.fqdn.starts_with('.') {
         true => format!("*{}", host.fqdn),
         false => host.fqdn.to_string(),
     });
     Some(Unserved {
-        object: vertex.object(),
+        object: proxy.object(),
         path: class.path.clone(),
         hosts: fqdn.collect(),
         why: format!("it is of ingress class {:?}, which other controllers serve", class.name),

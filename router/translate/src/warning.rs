@@ -1,9 +1,9 @@
-//! Findings about objects that no status reports.
+//! Warnings about objects that no status contains.
 
 use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
 
-/// A problem that only several objects together show.
+/// A problem of an object that no status reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Warning {
     /// The object.

@@ -47,7 +47,7 @@ pub const DOCUMENTS: &[Document] = &[
         api: "contour",
         path: "docs/contour.md",
         sections: &["Which objects", "Subdomain delegation", "Hosts", "IngressRoute", "HTTPProxy", "Status"],
-        wide: &["done"],
+        wide: &["supported"],
         is_qualified: true,
     },
 ];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::matchers::{NamedMatchers, PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::pattern::{Flags, Pattern};
 use serde_json::Value;
 
@@ -173,8 +173,6 @@ const QUERY: ValueRules = ValueRules {
     folds_case: false,
     value: |entry, findings| read::required_within(entry, "value", "a value, in quotes", MAX_PATH, findings),
 };
-
-type NamedMatchers = Vec<(Arc<str>, ValueMatcher)>;
 
 /// Reads one of the two lists; `None` if it has an unsupported regular expression.
 fn values(

@@ -105,7 +105,7 @@ impl FrameMeter {
         self.last_stream
     }
 
-    fn take(&mut self, frame: &FrameHeader) -> Result<(), TooManyFrames> {
+    fn take(&mut self, frame: &FrameInfo) -> Result<(), TooManyFrames> {
         // DATA, HEADERS and CONTINUATION that carry data or end the stream.
         if matches!(frame.kind, DATA | HEADERS | CONTINUATION) && frame.content > 0 {
             self.earn(FOR_REQUESTS);
@@ -140,8 +140,8 @@ struct Frames {
     rest: u64,
 }
 
-/// The header of a frame.
-struct FrameHeader {
+/// A frame whose header is complete.
+struct FrameInfo {
     kind: u8,
     flags: u8,
     stream: u32,
@@ -151,7 +151,7 @@ struct FrameHeader {
 
 impl Frames {
     /// The next frame with a complete header; advances `bytes`.
-    fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHeader> {
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameInfo> {
         let skipped = self.rest.min(bytes.len() as u64);
         self.rest -= skipped;
         // At most the length of `bytes`.
@@ -175,7 +175,7 @@ impl Frames {
             self.rest = length - u64::from(is_padded);
             let padding = if is_padded { u64::from(padding) } else { 0 };
             let stream = u32::from_be_bytes([a, b, c, d]) & (u32::MAX >> 1);
-            return Some(FrameHeader { kind, flags, stream, content: self.rest.saturating_sub(padding) });
+            return Some(FrameInfo { kind, flags, stream, content: self.rest.saturating_sub(padding) });
         }
         None
     }

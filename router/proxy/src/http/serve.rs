@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::TryFutureExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use router_access_log::{DataPath, Flag};
+use router_access_log::{Flag, ServedBy};
 use router_common::http::MAX_HEAD;
 use router_model::names::RouterName;
 use router_table::policy::RouterPolicy;
@@ -95,7 +95,7 @@ where
         tracing::debug!(%error, "an HTTP/2 connection ended with an error");
         if clock.is_cut_off() || is_of_flood(&error) {
             let Connection { router, client, listener, tls, .. } = &served.connection;
-            let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
+            let mut record = AccessRecord::new(router.clone(), *client, *listener, ServedBy::Proxy, &shared.log);
             record.started = began;
             record.tls = tls.is_some();
             record.host = tls.as_ref().and_then(|tls| tls.sni.as_ref()).map(|name| name.as_str().to_owned());

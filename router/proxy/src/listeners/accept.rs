@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use router_access_log::{DataPath, Flag};
+use router_access_log::{Flag, ServedBy};
 use router_listener::Protocol;
 use router_model::names::RouterName;
 use rustix::process::{Resource, getrlimit};
@@ -93,7 +93,7 @@ impl Acceptor {
         let lookup = self.own.config.original;
         if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener, lookup) {
             tracing::debug!(%router, %client, %listener, "the endpoint's address leads back to this router");
-            let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
+            let mut record = AccessRecord::new(router, client, listener, ServedBy::Relay, &self.own.log);
             record.flag = Flag::OwnListener;
             // Closed with unread bytes, or at once: the client gets a reset.
             let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));

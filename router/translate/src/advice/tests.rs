@@ -1,4 +1,4 @@
-//! Warnings, each with the objects that cause it and its text for every kind of route.
+//! Warnings: the objects that cause them, and the text for every kind of route.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn expect(backend: &[Value], expected: &str) {
         .filter(|warning| warning.message == expected)
         .map(|warning| format!("{} {}", warning.object, warning.path))
         .collect();
-    let everybody = [
+    let every_kind = [
         "Route a/route spec.to",
         "HTTPRoute a/http spec.rules[0].backendRefs[0]",
         "GRPCRoute a/grpc spec.rules[0].backendRefs[0]",
@@ -66,10 +66,10 @@ fn expect(backend: &[Value], expected: &str) {
         "IngressRoute a/ingress spec.routes[0].services[0]",
         "HTTPProxy a/proxy spec.routes[0].services[0]",
     ];
-    let (mut found, mut everybody) = (found, everybody.map(str::to_owned));
+    let (mut found, mut every_kind) = (found, every_kind.map(str::to_owned));
     found.sort();
-    everybody.sort();
-    assert_eq!(found, everybody, "{expected}: {:#?}", translation.warnings);
+    every_kind.sort();
+    assert_eq!(found, every_kind, "{expected}: {:#?}", translation.warnings);
     for url in [
         "http://http.test/",
         "http://grpc.test/",
@@ -137,25 +137,25 @@ fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
 
 #[test]
 fn ports_that_differ_between_service_and_slices_are_named() {
-    let told = |port: Value, slice: Value| {
+    let fix_of = |port: Value, slice: Value| {
         let (warnings, fix) = of_port(vec![web(port), slice]);
         assert_eq!(warnings.first(), fix.as_ref());
         fix.unwrap()
     };
     let (addresses, number) = (["10.0.0.1"], 8080);
     assert_eq!(
-        told(json!({ "name": "web", "port": 80 }), slice("a/web", &addresses, number)),
+        fix_of(json!({ "name": "web", "port": 80 }), slice("a/web", &addresses, number)),
         "port 80 (name \"web\") of Service a/web is none of its EndpointSlices', which have 8080 http: give the port of the \
          Service and that of its slices one name"
     );
     assert_eq!(
-        told(json!({ "port": 80, "targetPort": 9090 }), slice("a/web", &addresses, number)),
+        fix_of(json!({ "port": 80, "targetPort": 9090 }), slice("a/web", &addresses, number)),
         "port 80 (targetPort 9090) of Service a/web is none of its EndpointSlices', which have 8080 http: correct its \
          targetPort, or the slices' port"
     );
     let mut udp = slice("a/web", &addresses, number);
     udp["ports"][0]["protocol"] = json!("UDP");
-    assert!(told(json!({ "name": "http", "port": 80 }), udp).contains("which have no TCP port"));
+    assert!(fix_of(json!({ "name": "http", "port": 80 }), udp).contains("which have no TCP port"));
     // A port of a slice without endpoints does not count.
     let mut empty = slice("a/web", &[], 80);
     (empty["metadata"]["name"], empty["ports"][0]["name"]) = (json!("empty"), json!("web"));

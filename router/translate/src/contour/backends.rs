@@ -28,7 +28,7 @@ pub enum ServiceProblem {
     Ca,
     /// The subject name for upstream validation is missing or invalid.
     SubjectName,
-    /// The service uses TLS, and nothing says how to verify it.
+    /// The service uses TLS without `validation`.
     Unverified,
 }
 
@@ -110,21 +110,21 @@ pub struct Backends<'r> {
 
 impl Backends<'_> {
     /// A service of a proxy, with its weight as written.
-    pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<WeightedService, ServiceProblem> {
+    pub fn find(&self, proxy: &ContourProxy, service: &ServiceSpec) -> Result<WeightedService, ServiceProblem> {
         let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(ServiceProblem::Port)?;
-        let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
+        let key = ObjectKey { namespace: Arc::clone(&proxy.meta.key.namespace), name: Arc::clone(&service.name) };
         let protocol = match &*service.protocol {
             "" => self.annotated(&key, port),
             written => Some(written),
         };
         let endpoints = self.services.key(&key, port, protocol == Some("h2c")).map_err(|_| ServiceProblem::Missing)?;
         let tls = match protocol {
-            Some("tls" | "h2") => Some(self.verification(vertex, service)?),
+            Some("tls" | "h2") => Some(self.verification(proxy, service)?),
             _ => None,
         };
         let policy = BackendPolicy {
-            request_headers: own(&service.request_headers),
-            response_headers: own(&service.response_headers),
+            request_headers: modifier_list(&service.request_headers),
+            response_headers: modifier_list(&service.response_headers),
             tls,
             health_check: service.health_check.clone(),
             ..BackendPolicy::default()
@@ -148,9 +148,9 @@ impl Backends<'_> {
         protocols.of(&self.services.port_name(service, port).unwrap_or_default(), port)
     }
 
-    fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, ServiceProblem> {
+    fn verification(&self, proxy: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, ServiceProblem> {
         let (secret, names) = service.validation.as_ref().ok_or(ServiceProblem::Unverified)?;
-        let found = tls::secret_for(secret, &vertex.meta.key.namespace, self.resources);
+        let found = tls::secret_for(secret, &proxy.meta.key.namespace, self.resources);
         let (_, secret) = found.map_err(|_| ServiceProblem::Ca)?;
         let roots = secret.and_then(|secret| secret.ca.clone()).ok_or(ServiceProblem::Ca)?;
         let names: Option<Vec<Hostname>> = names.iter().map(|name| Hostname::parse(name).ok()).collect();
@@ -194,11 +194,11 @@ pub fn policy(strategy: &Strategy) -> RoutePolicy {
 }
 
 /// The modifier as a list; empty if it changes nothing.
-pub fn own(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
+pub fn modifier_list(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
     if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
 }
 
 /// True if the proxy is an IngressRoute, whose statuses have a wording of their own.
-pub fn is_ingress_route(vertex: &ContourProxy) -> bool {
-    vertex.kind == Kind::IngressRoute
+pub fn is_ingress_route(proxy: &ContourProxy) -> bool {
+    proxy.kind == Kind::IngressRoute
 }

@@ -1,4 +1,4 @@
-//! Decides which object may have which host: roots, domains of `.suffix` roots, and names that domains delegate
+//! Decides which object owns which host: roots, domains of `.suffix` roots, and names that domains delegate
 //! (docs/delegation.md#subdomains, S1 – S4 and S8). Only names matter here; rules and certificates are resolved later.
 
 pub mod delegated_domain;
@@ -19,28 +19,28 @@ use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
 use crate::status::host_conflict::{HostConflict, WinningClaim};
 
-/// Decides on the hosts of these proxies.
+/// Decides on the hosts of these proxies. The result for a host depends only on proxies whose names can conflict.
 pub fn decide(proxies: &Proxies<'_>, settings: &Settings) -> ContourClaims {
     let mut claims = ContourClaims::default();
     delegated_domains::find(proxies, settings, &mut claims);
-    let taken = delegated_domains::delegate(proxies, &mut claims);
+    let assigned = delegated_domains::check_delegates(proxies, &mut claims);
     claims.check_lists(settings);
     let mut candidates = claims_of_domains(proxies, &claims);
     for (object, proxy) in proxies {
         let Some(virtual_host) = &proxy.virtual_host else { continue };
-        if claims.refused.contains_key(object) || is_domain(proxy) || taken.contains(object) {
+        if claims.rejected.contains_key(object) || is_domain(proxy) || assigned.contains(object) {
             continue;
         }
         let candidate = root_allowed(proxy, settings)
             .and_then(|()| host_of(proxy.kind, &virtual_host.fqdn))
-            .and_then(|(host, name)| listed(&name, settings).map(|()| (host, name)))
+            .and_then(|(host, name)| check_name(&name, settings).map(|()| (host, name)))
             .and_then(|(host, name)| claims.check_domains(proxy, &name, settings).map(|()| (host, name)));
         match candidate {
             Ok((host, name)) => {
                 let (root, start) = (object.clone(), object.clone());
                 candidates.push(Claim { host, name, root, domain: None, start });
             }
-            Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
+            Err(fault) => drop(claims.rejected.insert(object.clone(), fault)),
         }
     }
     claims.contests = contests(candidates, proxies);
@@ -65,8 +65,8 @@ fn claims_of_domains(proxies: &Proxies<'_>, claims: &ContourClaims) -> Vec<Claim
     candidates
 }
 
-/// The claims on each host. It is granted to the only object that claims it. If several objects of one kind claim it,
-/// none gets it; if objects of both kinds do, the oldest object's kind does.
+/// The claims on each host. A host is granted to the only object that claims it. If several objects of one kind claim
+/// it, it is granted to none; if objects of both kinds claim it, to the kind of the oldest object.
 fn contests(candidates: Vec<Claim>, proxies: &Proxies<'_>) -> BTreeMap<HostMatch, Contest> {
     let mut by_host: BTreeMap<HostMatch, Vec<Claim>> = BTreeMap::new();
     for candidate in candidates {
@@ -95,7 +95,7 @@ pub fn lost(conflict: &HostConflict, reader: &ObjectRef) -> Violation {
 }
 
 /// Checks a name against the operator's lists (`--denied-domains`, `--allowed-domains`).
-fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
+fn check_name(name: &str, settings: &Settings) -> Result<(), Violation> {
     let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
     fault.map_or(Ok(()), |why| {
         Err(Violation::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
@@ -140,14 +140,14 @@ impl ContourClaims {
     /// Removes claims on denied names.
     fn check_lists(&mut self, settings: &Settings) {
         for entry in self.domains.values_mut().flat_map(|delegated_domain| &mut delegated_domain.entries) {
-            let fault = entry.host.as_ref().and_then(|host| listed(host.as_str(), settings).err());
+            let fault = entry.host.as_ref().and_then(|host| check_name(host.as_str(), settings).err());
             if entry.fault.is_none() {
                 entry.fault = fault;
             }
         }
     }
 
-    /// Checks whether a root may have a name, given the delegated domains.
+    /// Checks that a root may claim a name, given the delegated domains.
     fn check_domains(&self, proxy: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
         let Some(delegated_domain) = delegated_domains::nearest(&self.domains, name) else { return Ok(()) };
         // A name that a domain delegates to another object is contested by that object and this root.

@@ -1,4 +1,4 @@
-//! TLS of domains, which the names that they delegate inherit.
+//! TLS of domains, inherited by the names that they delegate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::contour::tls::{self, HostTls};
 /// The TLS of each domain, or why the domain is invalid.
 pub type DomainStates = BTreeMap<Hostname, Result<HostTls, Violation>>;
 
-/// The states of these domains; with a domain, those must be among them that delegate it.
+/// The states of these domains. If a domain is included, the domains that delegate it must be included too.
 pub fn states<'c>(domains: impl IntoIterator<Item = &'c DelegatedDomain>, resources: &Resources) -> DomainStates {
     let mut outermost: Vec<&DelegatedDomain> = domains.into_iter().collect();
     outermost.sort_by_key(|delegated_domain| delegated_domain.domain.as_str().len());

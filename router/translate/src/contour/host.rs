@@ -7,13 +7,13 @@ use router_model::certificate::subject;
 use router_table::table::VirtualHost;
 
 use super::backends::Backends;
-use super::serve::Maker;
+use super::serve::VirtualHostBuilder;
 use super::tls::{self, HostTls};
 use super::walk::{DelegationWalk, own_faults};
 use crate::contour::claims::types::{Claim, Contest, proxy};
 use crate::contour::domain_tls::DomainStates;
 use crate::contour::numbers::Numbers;
-use crate::contour::outcome::HostOutcome;
+use crate::contour::outcome::ContourOutcome;
 use crate::contour::status::wording::root_invalid;
 use crate::status::host_conflict::HostOwner;
 use crate::translator::RouterPorts;
@@ -21,7 +21,7 @@ use crate::translator::RouterPorts;
 /// Status code for requests to a subdomain whose delegate does not exist, as for a missing include of an HTTPProxy.
 const NO_DELEGATE: u16 = 502;
 
-/// What hosts are translated with.
+/// Inputs for the translation of one host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostTranslator<'r> {
     /// Objects.
@@ -35,19 +35,19 @@ pub struct HostTranslator<'r> {
 }
 
 impl HostTranslator<'_> {
-    /// The outcome of a host, and what it serves. `owner` is an object of another API that has the host; `before` is the
-    /// number of visits below hosts before it whose roots are in the same namespace.
+    /// The outcome of a host, and its virtual host if it is served. `owner` is an object of another API that owns the
+    /// host; `earlier_visits` is the number of visits below hosts before it whose roots are in the same namespace.
     pub fn translate(
         &self,
         contest: &Contest,
         owner: Option<&HostOwner>,
-        before: usize,
-    ) -> (HostOutcome, Option<VirtualHost>) {
-        // A conflict with another API says which root is older.
+        earlier_visits: usize,
+    ) -> (ContourOutcome, Option<VirtualHost>) {
+        // The conflict with another API compares the age of the root.
         let roots = contest.claims().filter(|_| owner.is_some()).map(|claim| claim.root.clone());
         let others = contest.claims().map(|claim| claim.start.clone()).chain(roots).collect();
         let namespace = contest.granted().map(|claim| Arc::clone(&claim.root.key.namespace));
-        let mut outcome = HostOutcome { others, namespace, before, ..HostOutcome::default() };
+        let mut outcome = ContourOutcome { others, namespace, earlier_visits, ..ContourOutcome::default() };
         for (claim, conflict) in &contest.others {
             match owner {
                 Some(owner) => self.lost(claim, owner, &mut outcome),
@@ -70,13 +70,13 @@ impl HostTranslator<'_> {
         (outcome, host)
     }
 
-    fn lost(&self, claim: &Claim, owner: &HostOwner, outcome: &mut HostOutcome) {
+    fn lost(&self, claim: &Claim, owner: &HostOwner, outcome: &mut ContourOutcome) {
         let created = proxy(self.backends.resources, &claim.root).map(|root| root.meta.created).unwrap_or_default();
         outcome.lost(claim, &owner.conflict(claim.name.to_string(), claim.root.clone(), created));
     }
 
     /// The virtual host of a granted claim; `None` if the claim is invalid. Adds its faults to `outcome`.
-    fn host(&self, claim: &Claim, router: &RouterPorts, outcome: &mut HostOutcome) -> Option<VirtualHost> {
+    fn host(&self, claim: &Claim, router: &RouterPorts, outcome: &mut ContourOutcome) -> Option<VirtualHost> {
         let resources = self.backends.resources;
         let domain = match claim.domain.as_ref().map(|domain| self.states.get(domain)) {
             None => HostTls::None,
@@ -87,11 +87,11 @@ impl HostTranslator<'_> {
             }
         };
         let (root, start) = (proxy(resources, &claim.root)?, proxy(resources, &claim.start));
-        let mut maker = Maker::new(claim, root, start, router.traffic, self.numbers);
+        let mut builder = VirtualHostBuilder::new(claim, root, start, router.traffic, self.numbers);
         let Some(start) = start else {
             outcome.problem = Some(format!("delegate {} not found", claim.start.key));
-            let host = maker.answer(&domain, NO_DELEGATE);
-            outcome.parts = maker.parts();
+            let host = builder.answer(&domain, NO_DELEGATE);
+            outcome.parts = builder.parts();
             return Some(host);
         };
         let own = start.virtual_host.as_ref().and_then(|host| host.tls.as_ref());
@@ -118,19 +118,19 @@ impl HostTranslator<'_> {
                 outcome.warning = Some(warning);
             }
         }
-        let mut walk = DelegationWalk::new(self.backends, claim, outcome.before);
+        let mut walk = DelegationWalk::new(self.backends, claim, outcome.earlier_visits);
         walk.visit(&DelegationWalk::start(start));
         let tcp = start.tcp.as_ref().and_then(|_| walk.tcp(&DelegationWalk::start(start)));
         walk.routes(start);
-        outcome.entered = walk.entered;
-        let host = maker.virtual_host(&tls, walk.rules, tcp);
-        outcome.parts = maker.parts();
+        outcome.visit_count = walk.visit_count;
+        let host = builder.virtual_host(&tls, walk.rules, tcp);
+        outcome.parts = builder.parts();
         outcome.visits.extend(walk.visits.into_values());
         Some(host)
     }
 }
 
-/// Checks that what an object serves is possible with its TLS.
+/// Checks that an object's `tcpproxy` and routes are possible with its TLS.
 fn fits(start: &Arc<ContourProxy>, tls: &HostTls, is_own: bool) -> Result<(), Violation> {
     if let Some(fault) = own_faults(start).into_iter().next() {
         return Err(fault);

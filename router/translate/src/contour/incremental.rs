@@ -1,8 +1,9 @@
-//! Contour's translation, which follows changes: a change visits what depends on it (see [`super`]).
+//! Incremental translation of Contour's objects: a change translates only the hosts and statuses that depend on it (see
+//! [`super`]).
 //!
-//! A changed proxy is looked up in the outcomes of hosts; a proxy that came, went or became a root, a Service, a Secret or a
-//! TLSCertificateDelegation, in the proxies that name it. Limits: a domain is decided on with all names inside of it, and
-//! the hosts of a namespace that exceeds its limit on visits are translated together.
+//! The outcomes of hosts are indexed by proxy. A proxy that is added, removed or becomes a root, a Service, a Secret or
+//! a TLSCertificateDelegation affects the proxies that name it. Limits: all names inside a domain are resolved
+//! together, and the hosts of a namespace that exceeds its limit on visits are translated together.
 
 mod changes;
 mod hosts;
@@ -20,19 +21,19 @@ use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::ObjectRef;
 
 use self::changes::ProxyChange;
-use self::hosts::{Ground, Hosts, Renewed};
+use self::hosts::{HostInputs, Hosts, TranslatedHost};
 use self::names::{Names, NamesChange};
 use self::references::References;
 use crate::contour::claims::delegated_domains::{domain_of, nearest};
 use crate::contour::claims::types::{Contest, is_domain, proxy};
 use crate::contour::domain_tls::{self, DomainStates};
-use crate::contour::outcome::HostOutcome;
-use crate::contour::status::Findings;
-use crate::contour::{backends, delegation_status, good_domains, router};
+use crate::contour::outcome::ContourOutcome;
+use crate::contour::status::StatusInputs;
+use crate::contour::{backends, delegation_status, router, valid_domains};
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{Changes, Delta, HostClaim, Inputs, LostHosts, RouterHost, RouterPorts, Translator};
 
-/// See the module.
+/// Translator of Contour's objects.
 #[derive(Debug, Default)]
 pub struct Contour {
     router: Option<RouterPorts>,
@@ -43,7 +44,7 @@ pub struct Contour {
     dirty: Dirty,
 }
 
-/// What is translated anew.
+/// Hosts, domains and statuses to translate again.
 #[derive(Debug, Default)]
 struct Dirty {
     hosts: BTreeSet<HostMatch>,
@@ -51,65 +52,65 @@ struct Dirty {
     domains: BTreeSet<Hostname>,
     /// Objects whose status may differ.
     objects: BTreeSet<ObjectRef>,
-    /// Objects without a status from now on.
-    gone: Vec<ObjectRef>,
-    /// The former router, where that is another one.
-    left: Option<Option<RouterName>>,
+    /// Objects whose status is removed.
+    removed: Vec<ObjectRef>,
+    /// The previous router, if it changed; `Some(None)` if there was none.
+    former_router: Option<Option<RouterName>>,
 }
 
 impl Translator for Contour {
-    fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
+    fn claims(&mut self, inputs: &Inputs<'_>, changes: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         let last = changes.last;
-        let proxies = changes::proxies(world.resources, last);
+        let proxies = changes::proxies(inputs.resources, last);
         for ProxyChange { object, old, new } in &proxies {
             let named = |version: &Option<&Arc<ContourProxy>>| version.map(|proxy| references::of_proxy(proxy));
             let (old, new) = (named(old).unwrap_or_default(), named(new).unwrap_or_default());
             self.references.replace(object, &old, &new);
         }
-        self.follow_named(world.resources, last);
-        let names = self.names.follow(&proxies, &self.references, last, world);
+        self.apply_named_objects(inputs.resources, last);
+        let names = self.names.apply_changes(&proxies, &self.references, last, inputs);
         for change in &proxies {
-            self.follow_proxy(change);
+            self.apply_proxy(change);
         }
-        self.follow_names(&names);
-        self.follow_router(router(world), &names, world.resources)
+        self.apply_names(&names);
+        self.apply_router(router(inputs), &names, inputs.resources)
     }
 
-    fn settle(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
+    fn translate(&mut self, inputs: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
         let mut dirty = std::mem::take(&mut self.dirty);
         let name = self.router.as_ref().map(|router| router.name.clone());
         let here = changed.iter().filter(|(router, _)| Some(router) == name.as_ref());
         dirty.hosts.extend(here.map(|(_, host)| host.clone()));
-        let domains_differ = self.follow_domains(&mut dirty, world.resources) || dirty.left.is_some();
+        let domains_differ = self.update_domains(&mut dirty, inputs.resources) || dirty.former_router.is_some();
         let mut delta = Delta::default();
-        if let Some(Some(left)) = dirty.left.as_ref().filter(|left| **left != name) {
-            let served = self.hosts.outcomes().served().map(|host| ((left.clone(), host.clone()), None));
+        if let Some(Some(former)) = dirty.former_router.as_ref().filter(|former| **former != name) {
+            let served = self.hosts.outcomes().served().map(|host| ((former.clone(), host.clone()), None));
             delta.hosts.extend(served);
         }
         let claims = self.names.claims();
-        let ground = Ground {
+        let host_inputs = HostInputs {
             contests: &claims.contests,
             states: &self.states,
-            backends: backends(world),
+            backends: backends(inputs),
             router: self.router.as_ref(),
             lost,
         };
-        for (host, Renewed { last, host: served }) in self.hosts.renew(&dirty.hosts, ground) {
-            self.find_readers(&host, last.as_ref(), &mut dirty.objects);
+        for (host, TranslatedHost { last, host: served }) in self.hosts.translate(&dirty.hosts, host_inputs) {
+            self.add_reporting_objects(&host, last.as_ref(), &mut dirty.objects);
             let differs = served.is_some() || last.is_some_and(|last| last.served);
             let at = name.clone().filter(|_| differs).map(|name| (name, host));
             delta.hosts.extend(at.map(|at| (at, served)));
         }
-        delta.statuses = self.statuses(dirty.objects, world.resources);
-        delta.statuses.extend(dirty.gone.into_iter().map(|object| (object, None)));
-        delta.domains = domains_differ.then(|| name.map(|name| good_domains(&name, &self.states)).unwrap_or_default());
+        delta.statuses = self.statuses(dirty.objects, inputs.resources);
+        delta.statuses.extend(dirty.removed.into_iter().map(|object| (object, None)));
+        delta.domains = domains_differ.then(|| name.map(|name| valid_domains(&name, &self.states)).unwrap_or_default());
         delta
     }
 }
 
 impl Contour {
-    /// Takes over changed Services, Secrets and TLSCertificateDelegations.
-    fn follow_named(&mut self, resources: &Resources, last: &Resources) {
+    /// Applies changed Services, Secrets and TLSCertificateDelegations.
+    fn apply_named_objects(&mut self, resources: &Resources, last: &Resources) {
         let mut changed = changes::services_and_secrets(resources, last);
         for change in changes::delegations(resources, last) {
             let named =
@@ -120,7 +121,7 @@ impl Contour {
             let has_status = |version: Option<&Arc<TlsCertificateDelegation>>| version.is_some_and(|it| it.has_status);
             match (has_status(change.old), has_status(change.new)) {
                 (_, true) => drop(self.dirty.objects.insert(change.object)),
-                (true, false) => self.dirty.gone.push(change.object),
+                (true, false) => self.dirty.removed.push(change.object),
                 (false, false) => {}
             }
         }
@@ -134,13 +135,13 @@ impl Contour {
         }
     }
 
-    fn follow_proxy(&mut self, change: &ProxyChange<'_>) {
+    fn apply_proxy(&mut self, change: &ProxyChange<'_>) {
         let ProxyChange { object, old, new } = change;
         let hosts_of = |object: &ObjectRef| self.hosts.outcomes().hosts_of(object).cloned();
         self.dirty.hosts.extend(hosts_of(object));
         let is_root = |version: &Option<&Arc<ContourProxy>>| version.map(|it| it.virtual_host.is_some());
         if is_root(old) != is_root(new) {
-            // A delegation to it ends there, or goes on.
+            // A delegation to a root is an error, a delegation to another object is followed.
             let naming: Vec<HostMatch> = self.references.to(object).flat_map(hosts_of).collect();
             self.dirty.hosts.extend(naming);
         }
@@ -148,18 +149,18 @@ impl Contour {
         if new.is_some() {
             self.dirty.objects.insert(object.clone());
         } else if old.is_some() {
-            self.dirty.gone.push(object.clone());
+            self.dirty.removed.push(object.clone());
         }
     }
 
-    fn follow_names(&mut self, names: &NamesChange) {
+    fn apply_names(&mut self, names: &NamesChange) {
         self.dirty.hosts.extend(names.contests.keys().cloned());
-        self.dirty.objects.extend(names.refused.iter().cloned());
+        self.dirty.objects.extend(names.rejected.iter().cloned());
         self.dirty.domains.extend(names.domains.iter().cloned());
     }
 
-    /// Takes over the router. Returns the claims that differ.
-    fn follow_router(
+    /// Sets the router. Returns the claims that differ.
+    fn apply_router(
         &mut self,
         router: Option<&RouterPorts>,
         names: &NamesChange,
@@ -179,7 +180,7 @@ impl Contour {
         self.dirty.hosts.extend(contests.keys().cloned());
         let all = resources.ingress_routes.iter().chain(resources.http_proxies.iter());
         self.dirty.objects.extend(all.filter(|proxy| !proxy.is_foreign()).map(|proxy| proxy.object()));
-        // The contests before this apply: the present ones, but for what differs.
+        // The contests before this apply: the present ones, except those that differ.
         let unchanged = contests.keys().filter(|host| !names.contests.contains_key(*host));
         let former = names.contests.iter().filter(|(_, last)| last.is_some()).map(|(host, _)| host);
         let mut claims = BTreeMap::new();
@@ -190,24 +191,25 @@ impl Contour {
             let now = contests.iter().map(|(host, it)| ((router.name.clone(), host.clone()), Some(claim(it))));
             claims.extend(now);
         }
-        self.dirty.left = Some(last.map(|last| last.name));
+        self.dirty.former_router = Some(last.map(|last| last.name));
         claims.into_iter().collect()
     }
 
-    /// Finds the TLS of domains anew, and the hosts and statuses that depend on it. True if a domain differs.
-    fn follow_domains(&mut self, dirty: &mut Dirty, resources: &Resources) -> bool {
-        let mut around: BTreeSet<Hostname> = BTreeSet::new();
+    /// Resolves the TLS of changed domains again, and adds the hosts and statuses that depend on it. True if a domain
+    /// differs.
+    fn update_domains(&mut self, dirty: &mut Dirty, resources: &Resources) -> bool {
+        let mut related: BTreeSet<Hostname> = BTreeSet::new();
         for domain in &dirty.domains {
             if !self.names.claims().domains.contains_key(domain) {
                 self.states.remove(domain);
             }
-            for (domain, roots) in self.names.domains_around(domain) {
-                around.insert(domain);
+            for (domain, roots) in self.names.related_domains(domain) {
+                related.insert(domain);
                 dirty.objects.extend(roots.iter().cloned());
             }
         }
         let domains = &self.names.claims().domains;
-        let found: Vec<_> = around.iter().filter_map(|domain| domains.get(domain)).collect();
+        let found: Vec<_> = related.iter().filter_map(|domain| domains.get(domain)).collect();
         let mut differs = false;
         for (domain, state) in domain_tls::states(found, resources) {
             if self.states.get(&domain) != Some(&state) {
@@ -221,45 +223,50 @@ impl Contour {
     }
 
     /// Adds the objects whose status reports the outcome of a host, if it differs from the last one.
-    fn find_readers(&self, host: &HostMatch, last: Option<&HostOutcome>, objects: &mut BTreeSet<ObjectRef>) {
-        let nothing = HostOutcome::default();
+    fn add_reporting_objects(
+        &self,
+        host: &HostMatch,
+        last: Option<&ContourOutcome>,
+        objects: &mut BTreeSet<ObjectRef>,
+    ) {
+        let nothing = ContourOutcome::default();
         let outcomes = [last.unwrap_or(&nothing), self.hosts.outcomes().get(host).unwrap_or(&nothing)];
         let [old, new] = outcomes;
         let visited = outcomes.into_iter().flat_map(|outcome| outcome.objects());
         objects.extend(visited.filter(|object| old.visits_of(object) != new.visits_of(object)).cloned());
         let lost = outcomes.into_iter().flat_map(|outcome| outcome.winners.keys());
         objects.extend(lost.filter(|object| old.winners.get(object) != new.winners.get(object)).cloned());
-        let faulty = |outcome: &HostOutcome| -> Vec<ObjectRef> {
+        let faulty = |outcome: &ContourOutcome| -> Vec<ObjectRef> {
             let faulty = outcome.visits.iter().filter(|visit| !visit.faults.is_empty());
             faulty.map(|visit| visit.object.clone()).collect()
         };
-        let reported = |it: &HostOutcome| (it.problem.clone(), it.warning.clone(), faulty(it));
-        // Roots of the domains around: the innermost one delegates the name, an outer one may name the certificate.
+        let reported = |it: &ContourOutcome| (it.problem.clone(), it.warning.clone(), faulty(it));
+        // Roots of the enclosing domains: the innermost one delegates the name, an outer one may name the certificate.
         let domains = &self.names.claims().domains;
-        let mut around = nearest(domains, &host.to_string()).filter(|_| reported(old) != reported(new));
-        while let Some(domain) = around {
+        let mut enclosing = nearest(domains, &host.to_string()).filter(|_| reported(old) != reported(new));
+        while let Some(domain) = enclosing {
             objects.extend(domain.root.clone());
-            around = domain.parent.as_ref().and_then(|parent| domains.get(parent));
+            enclosing = domain.parent.as_ref().and_then(|parent| domains.get(parent));
         }
     }
 
     fn statuses(&self, objects: BTreeSet<ObjectRef>, resources: &Resources) -> Vec<(ObjectRef, Option<ObjectStatus>)> {
         let (claims, states, outcomes) = (self.names.claims(), &self.states, self.hosts.outcomes());
         let router = self.router.as_ref().map(|router| &router.name);
-        let findings = Findings { resources, claims, states, outcomes, router };
+        let status_inputs = StatusInputs { resources, claims, states, outcomes, router };
         let status = |object: &ObjectRef| match object.kind {
             Kind::TlsCertificateDelegation => {
                 let found = resources.certificate_delegations.get(&object.key);
                 found.and_then(|found| delegation_status(found, resources)).map(|(_, status)| status)
             }
-            _ => proxy(resources, object).map(|proxy| findings.status_of(proxy)),
+            _ => proxy(resources, object).map(|proxy| status_inputs.status_of(proxy)),
         };
         let statuses = objects.into_iter().map(|object| (status(&object), object));
         statuses.filter_map(|(status, object)| Some((object, Some(status?)))).collect()
     }
 }
 
-/// The domain of a root that is written as one.
+/// The domain of a domain root; `None` for other roots.
 fn own_domain(root: &ContourProxy) -> Option<Hostname> {
     if is_domain(root) { domain_of(root).ok() } else { None }
 }

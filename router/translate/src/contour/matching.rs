@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::matchers::{NamedMatchers, PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::pattern::expression;
 
 /// True if two sets of conditions are syntactically equal, and so match the same requests.
@@ -18,7 +18,7 @@ pub fn identical(one: &RequestMatcher, other: &RequestMatcher) -> bool {
 
 /// Why conditions cannot be combined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clash {
+pub enum ConditionConflict {
     /// Two conditions on this header conflict.
     Header(Arc<str>),
     /// Two conditions on this query parameter conflict.
@@ -30,12 +30,14 @@ pub enum Clash {
 /// Combines a parent's conditions with a child's. The child's path is appended to the parent's prefix.
 ///
 /// # Errors
-/// [`Clash`]: a child cannot replace its parent's conditions.
-pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Clash> {
+/// [`ConditionConflict`]: a child cannot replace its parent's conditions.
+pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, ConditionConflict> {
     let prefix = match &parent.path {
         PathMatcher::Prefix(prefix) | PathMatcher::Exact(prefix) => prefix,
         // Only a leaf can have a regex path, and a leaf has no children.
-        PathMatcher::Regex(_) => return Err(Clash::Path("an include cannot have a regex condition".to_owned())),
+        PathMatcher::Regex(_) => {
+            return Err(ConditionConflict::Path("an include cannot have a regex condition".to_owned()));
+        }
     };
     let path = match &child.path {
         PathMatcher::Prefix(path) => PathMatcher::Prefix(join_paths(prefix, path)),
@@ -48,20 +50,20 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
                     "regex condition {inner}: below the prefix {prefix} each alternative must begin with a slash that is \
                      always there"
                 );
-                return Err(Clash::Path(message));
+                return Err(ConditionConflict::Path(message));
             }
             let text = format!("{}(?:{inner})", regex::escape(prefix));
-            PathMatcher::Regex(expression(&text, false).map_err(Clash::Path)?)
+            PathMatcher::Regex(expression(&text, false).map_err(ConditionConflict::Path)?)
         }
     };
     Ok(RequestMatcher {
         path,
         method: match (&parent.method, &child.method) {
-            (Some(parent), Some(child)) if parent != child => return Err(Clash::Header(":method".into())),
+            (Some(parent), Some(child)) if parent != child => return Err(ConditionConflict::Header(":method".into())),
             (parent, child) => parent.clone().or_else(|| child.clone()),
         },
-        headers: join_values(&parent.headers, &child.headers).map_err(Clash::Header)?,
-        query: join_values(&parent.query, &child.query).map_err(Clash::Query)?,
+        headers: join_values(&parent.headers, &child.headers).map_err(ConditionConflict::Header)?,
+        query: join_values(&parent.query, &child.query).map_err(ConditionConflict::Query)?,
     })
 }
 
@@ -102,7 +104,7 @@ fn join_paths(prefix: &Arc<str>, path: &Arc<str>) -> Arc<str> {
 fn join_values(
     parent: &[(Arc<str>, ValueMatcher)],
     child: &[(Arc<str>, ValueMatcher)],
-) -> Result<Vec<(Arc<str>, ValueMatcher)>, Arc<str>> {
+) -> Result<NamedMatchers, Arc<str>> {
     let mut joined = parent.to_vec();
     for (name, matcher) in child {
         match parent.iter().find(|(known, _)| known == name) {
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_childs_path_goes_behind_its_parents() {
+    fn a_childs_path_is_appended_to_its_parents() {
         let prefix = |text: &str| PathMatcher::Prefix(text.into());
         let cases: [(&str, PathMatcher, &str); 7] = [
             ("/", prefix("/"), "prefix /"),
@@ -151,12 +153,12 @@ mod tests {
             ("/a", prefix("/b"), "prefix /a/b"),
             ("/a", PathMatcher::Exact("/b".into()), "exact /a/b"),
             ("/", PathMatcher::Exact("/".into()), "exact /"),
-            ("/a.b", PathMatcher::Regex(expression("/[0-9]+", false).expect("good")), "regex ^(?:/a\\.b(?:/[0-9]+))$"),
+            ("/a.b", PathMatcher::Regex(expression("/[0-9]+", false).expect("valid")), "regex ^(?:/a\\.b(?:/[0-9]+))$"),
         ];
         for (parent, child, expected) in cases {
             let parent = RequestMatcher { path: prefix(parent), ..RequestMatcher::default() };
             let child = RequestMatcher { path: child, ..RequestMatcher::default() };
-            let joined = match join(&parent, &child).expect("no clash").path {
+            let joined = match join(&parent, &child).expect("no conflict").path {
                 PathMatcher::Prefix(path) => format!("prefix {path}"),
                 PathMatcher::Exact(path) => format!("exact {path}"),
                 PathMatcher::Regex(regex) => format!("regex {}", regex.as_str()),
@@ -206,6 +208,6 @@ mod tests {
             ..RequestMatcher::default()
         };
         assert_eq!(join(&header("a"), &header("a")).expect("the same").headers.len(), 1);
-        assert!(matches!(join(&header("a"), &header("b")), Err(Clash::Header(name)) if *name == *"x-team"));
+        assert!(matches!(join(&header("a"), &header("b")), Err(ConditionConflict::Header(name)) if *name == *"x-team"));
     }
 }

@@ -1,8 +1,8 @@
-//! Numbers of an object's routes (`RouteId::part`), which must differ below all hosts that the object is served on.
+//! Numbers of an object's routes (`RouteId::part`), which are unique over all hosts of the object.
 //!
-//! Below its first host an object's routes are numbered from 0, below another one from the hash of that host, or from the
-//! next number that is free. So the numbers follow from the hosts alone, not from the order in which they came, and a new
-//! host moves no others but those whose hash is just above.
+//! On its first host an object's routes are numbered from 0, on another one from the hash of that host or from the next
+//! free number. So the numbers depend on the set of hosts alone, not on their order of arrival, and a new host changes
+//! only the numbers of hosts whose hash follows closely.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use router_model::object::ObjectRef;
 
 use crate::fnv1a::fnv1a;
 
-/// The numbers that the routes of an object have below one host.
+/// The numbers of an object's routes on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// The first one.
+    /// The first number.
     pub first: u32,
-    /// How many there are.
+    /// Number of routes.
     pub count: u32,
 }
 
@@ -33,7 +33,7 @@ struct Span {
 }
 
 impl Numbers {
-    /// The first number of an object's routes below a host, as it is or would be.
+    /// The first number of an object's routes on a host; if the host is new, the one that it would get.
     pub fn first(&self, object: &ObjectRef, host: &HostMatch) -> u32 {
         let Some(spans) = self.0.get(object) else { return 0 };
         match place(spans, host) {
@@ -42,8 +42,8 @@ impl Numbers {
         }
     }
 
-    /// Takes over how many routes an object has below a host. Returns the hosts, this one included, below which its
-    /// routes now have other numbers.
+    /// Sets the number of an object's routes on a host. Returns the hosts, this one included, on which its routes now
+    /// have other numbers.
     pub fn set(&mut self, object: &ObjectRef, host: &HostMatch, count: u32) -> Vec<HostMatch> {
         let spans = self.0.entry(object.clone()).or_default();
         let from = match (place(spans, host), count) {
@@ -71,7 +71,7 @@ impl Numbers {
                 span.parts.first = first;
                 moved.push(span.host.clone());
             } else if span.host != *host {
-                // What comes behind depends on this one alone, which is where it was.
+                // Later spans depend on this one alone, and it did not move.
                 break;
             }
         }
@@ -82,7 +82,7 @@ impl Numbers {
     }
 }
 
-/// The first number behind these hosts for one of this hash.
+/// The first number for a host with this hash that follows these hosts.
 fn first(before: &[Span], hash: u32) -> u32 {
     before.last().map_or(0, |last| hash.max(last.parts.first.saturating_add(last.parts.count)))
 }
@@ -92,7 +92,7 @@ fn place(spans: &[Span], host: &HostMatch) -> Result<usize, usize> {
     spans.binary_search_by(|span| (span.hash, &span.host).cmp(&(hash, host)))
 }
 
-/// In the lower half of the numbers, so that there are enough above the greatest hash.
+/// A hash in the lower half of the numbers, so that enough numbers follow the greatest hash.
 fn hash(host: &HostMatch) -> u32 {
     fnv1a(host.to_string().as_bytes()) >> 1
 }

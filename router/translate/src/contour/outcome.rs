@@ -1,4 +1,4 @@
-//! Outcome of a host: the findings that the statuses of its objects report.
+//! Outcome of the translation of a host: findings for the statuses of its objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::contour::claims::lost;
 use crate::contour::claims::types::{Claim, duplicate};
 use crate::contour::numbers::Parts;
 use crate::contour::status::wording::{ROOT_INVALID, partly};
-use crate::contour::walk::{Passed, ProxyVisit};
+use crate::contour::walk::{PathElement, ProxyVisit};
 use crate::status::host_conflict::HostConflict;
 
 /// Findings about one host.
 #[derive(Debug, Default)]
-pub struct HostOutcome {
+pub struct ContourOutcome {
     /// Visits of proxies, by object and path, each once.
     pub visits: Vec<ProxyVisit>,
-    /// Objects beside those visited that it depends on, even those that do not exist.
+    /// Further objects that it depends on; they may not exist.
     pub others: Vec<ObjectRef>,
     /// The objects that won the host, for each loser. For operators only.
     pub winners: BTreeMap<ObjectRef, BTreeSet<ObjectRef>>,
@@ -29,16 +29,16 @@ pub struct HostOutcome {
     /// The namespace of the root that the host is granted to.
     pub namespace: Option<Arc<str>>,
     /// Number of visits below the host.
-    pub entered: usize,
+    pub visit_count: usize,
     /// Number of visits below hosts before it whose roots are in the same namespace, as far as they were counted.
-    pub before: usize,
+    pub earlier_visits: usize,
     /// The numbers of the routes of each object.
     pub parts: Vec<(ObjectRef, Parts)>,
-    /// Whether it is served.
+    /// True if it is served.
     pub served: bool,
 }
 
-impl HostOutcome {
+impl ContourOutcome {
     /// The objects that it depends on, each at least once.
     pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
         self.visits.iter().map(|visit| &visit.object).chain(&self.others)
@@ -75,14 +75,14 @@ impl HostOutcome {
         for claim in rivals {
             let others = rivals.iter().map(|rival| &rival.root).filter(|other| **other != claim.root);
             self.winners.entry(claim.root.clone()).or_default().extend(others.cloned());
-            self.refuse(claim, duplicate(claim.root.kind, &claim.name, &names), None);
+            self.reject(claim, duplicate(claim.root.kind, &claim.name, &names), None);
         }
     }
 
-    /// Records that Contour's other kind has the host.
+    /// Records that an object of Contour's other kind owns the host.
     pub fn lost_to_other_kind(&mut self, claim: &Claim, conflict: &HostConflict) {
         self.winners.entry(claim.root.clone()).or_default().insert(conflict.winner.clone());
-        self.refuse(claim, lost(conflict, &claim.root), Some(lost(conflict, &claim.start)));
+        self.reject(claim, lost(conflict, &claim.root), Some(lost(conflict, &claim.start)));
     }
 
     /// Records a host that was lost to an object of another API.
@@ -96,7 +96,7 @@ impl HostOutcome {
         }
     }
 
-    /// Records a violation of the object where the host begins.
+    /// Records a violation of the object whose routes serve the host.
     pub fn fault(&mut self, claim: &Claim, fault: Violation) {
         if fault.reason != ROOT_INVALID && claim.domain.is_some() {
             self.problem = Some(format!("delegate {} is invalid", claim.start.key));
@@ -115,21 +115,21 @@ impl HostOutcome {
         self.visits.push(visit);
     }
 
-    /// Records a claim that is not granted; `delegates` is the violation of the delegate where it differs.
-    fn refuse(&mut self, claim: &Claim, fault: Violation, delegates: Option<Violation>) {
+    /// Records a claim that is not granted; `of_delegate` is the violation of the delegate if it differs.
+    fn reject(&mut self, claim: &Claim, fault: Violation, of_delegate: Option<Violation>) {
         if claim.domain.is_none() {
             self.visits.push(ProxyVisit::of_root(&claim.root, fault));
             return;
         }
         self.problem = Some(fault.message.clone());
-        self.visits.push(subdomain_visit(claim, vec![delegates.unwrap_or(fault)]));
+        self.visits.push(subdomain_visit(claim, vec![of_delegate.unwrap_or(fault)]));
     }
 }
 
 impl ProxyVisit {
     /// A root that does not get its host.
     pub fn of_root(root: &ObjectRef, fault: Violation) -> Self {
-        let path = vec![Passed { object: root.clone(), via: "".into(), entry: 0 }];
+        let path = vec![PathElement { object: root.clone(), via: "".into(), entry: 0 }];
         let (host, faults, warnings) = ("".into(), vec![fault], Vec::new());
         ProxyVisit { object: root.clone(), path, host, faults, warnings, serves: false }
     }
@@ -137,8 +137,8 @@ impl ProxyVisit {
 
 fn subdomain_visit(claim: &Claim, faults: Vec<Violation>) -> ProxyVisit {
     let path = vec![
-        Passed { object: claim.root.clone(), via: "".into(), entry: 0 },
-        Passed { object: claim.start.clone(), via: claim.name.clone(), entry: 0 },
+        PathElement { object: claim.root.clone(), via: "".into(), entry: 0 },
+        PathElement { object: claim.start.clone(), via: claim.name.clone(), entry: 0 },
     ];
     let (host, warnings) = (claim.name.clone(), Vec::new());
     ProxyVisit { object: claim.start.clone(), path, host, faults, warnings, serves: false }

@@ -1,23 +1,23 @@
-//! The outcomes of all hosts, and which of them an object has to do with.
+//! Outcomes of all hosts, indexed by the objects that they depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::ObjectRef;
 
-use crate::contour::outcome::HostOutcome;
+use crate::contour::outcome::ContourOutcome;
 use crate::contour::walk::ProxyVisit;
 
-/// See the module.
+/// Outcomes by host, with an index by object.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    hosts: BTreeMap<HostMatch, HostOutcome>,
+    hosts: BTreeMap<HostMatch, ContourOutcome>,
     by_object: BTreeMap<ObjectRef, BTreeSet<HostMatch>>,
 }
 
 impl Outcomes {
     /// The outcome of a host.
-    pub fn get(&self, host: &HostMatch) -> Option<&HostOutcome> {
+    pub fn get(&self, host: &HostMatch) -> Option<&ContourOutcome> {
         self.hosts.get(host)
     }
 
@@ -26,10 +26,10 @@ impl Outcomes {
         self.hosts.iter().filter(|(_, outcome)| outcome.served).map(|(host, _)| host)
     }
 
-    /// Takes over the outcome of a host, or that nothing claims it. Returns the last one.
-    pub fn set(&mut self, host: &HostMatch, outcome: Option<HostOutcome>) -> Option<HostOutcome> {
+    /// Sets the outcome of a host, or removes it (`None`). Returns the previous one.
+    pub fn set(&mut self, host: &HostMatch, outcome: Option<ContourOutcome>) -> Option<ContourOutcome> {
         let last = self.hosts.remove(host);
-        for object in last.iter().flat_map(HostOutcome::objects) {
+        for object in last.iter().flat_map(ContourOutcome::objects) {
             if let Some(hosts) = self.by_object.get_mut(object) {
                 hosts.remove(host);
                 if hosts.is_empty() {
@@ -37,7 +37,7 @@ impl Outcomes {
                 }
             }
         }
-        for object in outcome.iter().flat_map(HostOutcome::objects) {
+        for object in outcome.iter().flat_map(ContourOutcome::objects) {
             match self.by_object.get_mut(object) {
                 Some(hosts) => drop(hosts.insert(host.clone())),
                 None => drop(self.by_object.insert(object.clone(), BTreeSet::from([host.clone()]))),

@@ -1,4 +1,4 @@
-//! Builds virtual hosts from the rules that a walk found.
+//! Builds virtual hosts from the rules that a walk collects.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use router_table::rule::{
 };
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost, WeightedService};
 
-use super::backends::{self, own};
+use super::backends::{self, modifier_list};
 use super::tls::HostTls;
-use super::walk::{Flat, RouteTarget, RuleAction};
+use super::walk::{CollectedRule, RouteTarget, RuleAction};
 use crate::contour::claims::types::Claim;
 use crate::contour::numbers::{Numbers, Parts};
 use crate::contour::walk::tcp_target::Tcp;
@@ -30,7 +30,7 @@ use crate::traffic_defaults::TrafficDefaults;
 
 /// Builds the virtual host of a claim, and numbers the routes of each object in the order of creation.
 #[derive(Debug)]
-pub struct Maker<'r> {
+pub struct VirtualHostBuilder<'r> {
     claim: &'r Claim,
     root: &'r Arc<ContourProxy>,
     start: Option<&'r Arc<ContourProxy>>,
@@ -46,7 +46,7 @@ struct SortedRule {
     permit_insecure: bool,
 }
 
-impl<'r> Maker<'r> {
+impl<'r> VirtualHostBuilder<'r> {
     /// Builds the virtual host of a claim of this root, beginning with the object `start`, for a router with these
     /// defaults.
     pub fn new(
@@ -56,48 +56,48 @@ impl<'r> Maker<'r> {
         traffic: TrafficDefaults,
         numbers: &'r Numbers,
     ) -> Self {
-        Maker { claim, root, start, traffic, numbers, parts: BTreeMap::new() }
+        VirtualHostBuilder { claim, root, start, traffic, numbers, parts: BTreeMap::new() }
     }
 
-    /// The numbers that each object's routes have got.
+    /// The numbers of each object's routes.
     pub fn parts(self) -> Vec<(ObjectRef, Parts)> {
         self.parts.into_iter().collect()
     }
 
     /// The virtual host.
-    pub fn virtual_host(&mut self, tls: &HostTls, rules: Vec<Flat<'_>>, tcp: Option<Tcp<'_>>) -> VirtualHost {
+    pub fn virtual_host(&mut self, tls: &HostTls, rules: Vec<CollectedRule<'_>>, tcp: Option<Tcp<'_>>) -> VirtualHost {
         let (claim, root, start) = (self.claim, self.root, self.start);
-        let cors = root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
+        let cors = root.virtual_host.as_ref().and_then(|host| host.cors.as_ref());
         let rules = self.sorted(rules, cors);
         let tcp = tcp.map(|tcp| self.tcp(tcp, matches!(tls, HostTls::Passthrough { .. })));
-        let asks_for_tcp = start.is_some_and(|start| start.tcp.is_some());
+        let has_tcp_proxy = start.is_some_and(|start| start.tcp.is_some());
         let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
         let some = || Some(all()).filter(|rules| !rules.is_empty());
-        let (cleartext, passthrough, site_tls) = match tls {
+        let (cleartext, passthrough, host_rules_tls) = match tls {
             HostTls::None => (Some(all()), None, None),
             HostTls::Passthrough { .. } => (some(), tcp, None),
             HostTls::Terminate { certificate, minimum, .. } => {
                 let has_tls =
                     |start: &&Arc<ContourProxy>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
-                let site_tls = HostRulesTls {
+                let host_rules_tls = HostRulesTls {
                     shown_by: start.filter(has_tls).unwrap_or(root).object(),
                     certificates: vec![certificate.clone()],
                     minimum: Some(*minimum),
-                    rules: if asks_for_tcp { Arc::from([]) } else { all() },
+                    rules: if has_tcp_proxy { Arc::from([]) } else { all() },
                     tcp,
                 };
                 // Beside a `tcpproxy`, routes serve clear text only.
-                let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&rules)) };
-                (cleartext, None, Some(site_tls))
+                let cleartext = if has_tcp_proxy { some() } else { Some(self.redirected(&rules)) };
+                (cleartext, None, Some(host_rules_tls))
             }
         };
         let listener: Arc<str> = format!("{}#{}", claim.root, claim.name).into();
-        let site = HostRules {
+        let host_rules = HostRules {
             owner: claim.root.clone(),
             cleartext_listener: Some(Arc::clone(&listener)),
             listener,
             cleartext,
-            tls: site_tls,
+            tls: host_rules_tls,
         };
         VirtualHost {
             host: claim.host.clone(),
@@ -105,26 +105,26 @@ impl<'r> Maker<'r> {
             terminated: OneOrMany::default(),
             cleartext: OneOrMany::default(),
             certificate: None,
-            rules: Some(Box::new(site)),
+            rules: Some(Box::new(host_rules)),
         }
     }
 
     /// A subdomain without a delegate: all requests get this status.
     pub fn answer(&mut self, tls: &HostTls, status: u16) -> VirtualHost {
-        let rule = Flat {
+        let rule = CollectedRule {
             matcher: RequestMatcher::default(),
             proxy: self.root,
             origin: format!("{}#{}", self.claim.root, self.claim.name),
             permit_insecure: false,
-            serve: RuleAction::Answer(status, None),
+            action: RuleAction::Answer(status, None),
         };
         self.virtual_host(tls, vec![rule], None)
     }
 
     /// Sorts rules by precedence: exact paths, then regular expressions, then prefixes, longer ones first; then by
     /// number of conditions. Of equal rules, the last one written wins.
-    fn sorted(&mut self, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
-        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|flat| self.rule(flat, cors)).collect();
+    fn sorted(&mut self, rules: Vec<CollectedRule<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
+        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|collected| self.rule(collected, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
@@ -139,18 +139,18 @@ impl<'r> Maker<'r> {
         sorted
     }
 
-    fn rule(&mut self, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
+    fn rule(&mut self, collected: CollectedRule<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
         let path_form = self.traffic.paths.normal();
         // If the router merges slashes in request paths, conditions are normalised too; otherwise they would never
         // match.
-        let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
+        let matcher = RequestMatcher { path: in_form(&collected.matcher.path, path_form), ..collected.matcher };
         let prefix = match &matcher.path {
             PathMatcher::Prefix(prefix) => Arc::clone(prefix),
             _ => Arc::default(),
         };
-        let (target, policy, rule) = match flat.serve {
+        let (target, policy, rule) = match collected.action {
             RuleAction::Answer(status, route) => {
-                let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
+                let response_headers = route.map(|route| modifier_list(&route.response_headers)).unwrap_or_default();
                 let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
                 let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
                 (RouteTarget::default(), backends::policy(&Strategy::default()), rule)
@@ -165,11 +165,11 @@ impl<'r> Maker<'r> {
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
-        let mut route = self.route(&flat.proxy.object(), cluster, policy, Some(rule));
+        let mut route = self.route(&collected.proxy.object(), cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);
         let route = Arc::new(route);
-        let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
-        SortedRule { rule: Arc::new(rule), proxy: flat.proxy.object(), permit_insecure: flat.permit_insecure }
+        let rule = Rule { matcher, path_form, prefix, route, origin: collected.origin.into() };
+        SortedRule { rule: Arc::new(rule), proxy: collected.proxy.object(), permit_insecure: collected.permit_insecure }
     }
 
     /// Clear-text rules beside TLS: a rule without `permitInsecure` redirects to https.
@@ -200,9 +200,9 @@ impl<'r> Maker<'r> {
 
     fn tcp(&mut self, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
         if is_passed_through {
-            // TLS to a service is the client's own.
-            for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
-                *own = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(own) });
+            // The client's own TLS reaches the service.
+            for policy in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
+                *policy = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(policy) });
             }
         }
         let cluster = Cluster { services: tcp.services.into() };
@@ -211,10 +211,10 @@ impl<'r> Maker<'r> {
         route.request_work = false;
         // The kernel does not run health checks.
         let is_checked =
-            |service: &WeightedService| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+            |service: &WeightedService| service.policy.as_ref().is_some_and(|policy| policy.health_check.is_some());
         // The kernel does not count connections to an endpoint.
         let is_counted = |service: &WeightedService| {
-            service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
+            service.policy.as_ref().is_some_and(|policy| policy.balance == Some(Balance::LeastConnections))
         };
         route.relay_only |= route.cluster.services.iter().any(|service| is_checked(service) || is_counted(service));
         Arc::new(route)
@@ -268,8 +268,8 @@ fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
 fn rule_policy(route: &RouteSpec, target: &mut RouteTarget) -> RulePolicy {
     RulePolicy {
         action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
-        request_headers: own(&route.request_headers),
-        response_headers: own(&route.response_headers),
+        request_headers: modifier_list(&route.request_headers),
+        response_headers: modifier_list(&route.response_headers),
         rewrite_host: route.rewrite_host.clone(),
         rewrite_path: target.rewrite.take().map(PathChange::Prefix),
         mirrors: std::mem::take(&mut target.mirrors),

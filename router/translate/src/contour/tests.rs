@@ -1,4 +1,4 @@
-//! Manifests in, statuses and what hosts serve out.
+//! Translation of manifests to statuses and virtual hosts.
 
 mod batch;
 mod bounds;
@@ -106,7 +106,7 @@ fn router_ports(name: &str) -> RouterPorts {
 }
 
 /// Virtual hosts, delegated domains and statuses.
-struct Settled {
+struct Translated {
     hosts: BTreeMap<RouterHost, VirtualHost>,
     domains: BTreeSet<(RouterName, Hostname)>,
     statuses: BTreeMap<ObjectRef, ObjectStatus>,
@@ -116,7 +116,7 @@ struct Settled {
 struct World {
     resources: Resources,
     endpoints: EndpointIndex,
-    settled: Settled,
+    translated: Translated,
 }
 
 impl World {
@@ -132,41 +132,42 @@ impl World {
         let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
         let routers = ["another", "default"].map(router_ports);
         let addresses: [IpAddr; 0] = [];
-        let surroundings =
+        let inputs =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
         let mut contour = Contour::default();
         let nothing = (Resources::default(), BTreeSet::new());
         let changes = Changes { last: &nothing.0, last_routers: &[], protocols: &nothing.1 };
-        let claims = contour.follow(&surroundings, &changes);
-        let delta = contour.settle(&surroundings, lost, &[]);
+        let claims = contour.claims(&inputs, &changes);
+        let delta = contour.translate(&inputs, lost, &[]);
         let is_claimed = |host: &RouterHost| claims.iter().any(|(at, claim)| at == host && claim.is_some());
         let served = delta.hosts.into_iter().filter_map(|(at, host)| Some((at, host?)));
         let served = served.inspect(|(at, host)| {
             assert_eq!((&*at.0.0, &at.1), ("default", &host.host));
             assert!(is_claimed(at), "not claimed: {host:?}");
         });
-        let settled = Settled {
+        let translated = Translated {
             hosts: served.collect(),
             domains: delta.domains.unwrap_or_default(),
             statuses: delta.statuses.into_iter().filter_map(|(object, status)| Some((object, status?))).collect(),
         };
-        World { resources, endpoints, settled }
+        World { resources, endpoints, translated }
     }
 
     /// The endpoints of a service.
-    fn found(&self, service: &WeightedService) -> Arc<[Endpoint]> {
+    fn endpoints_of(&self, service: &WeightedService) -> Arc<[Endpoint]> {
         self.endpoints.find(service.key.as_ref().expect("a key"))
     }
 
-    fn told(&self, kind: Kind, id: &str) -> Value {
+    /// The `status` of an object.
+    fn status_value(&self, kind: Kind, id: &str) -> Value {
         let (namespace, name) = id.split_once('/').expect("namespace/name");
         let object = ObjectRef { kind, key: ObjectKey::new(namespace, name) };
-        self.settled.statuses.get(&object).unwrap_or_else(|| panic!("{object} is told nothing")).status()
+        self.translated.statuses.get(&object).unwrap_or_else(|| panic!("{object} has no status")).status()
     }
 
     /// `currentStatus: description`.
     fn status(&self, kind: Kind, id: &str) -> String {
-        let status = self.told(kind, id);
+        let status = self.status_value(kind, id);
         format!("{}: {}", text(&status["currentStatus"]), text(&status["description"]))
     }
 
@@ -175,18 +176,18 @@ impl World {
         self.status(Kind::IngressRoute, id)
     }
 
-    /// `<path>: <currentStatus>: <description>` of each way to an IngressRoute.
-    fn ways(&self, id: &str) -> Vec<String> {
-        let parents = self.told(Kind::IngressRoute, id)["parents"].as_array().cloned().unwrap_or_default();
-        let line = |way: &Value| {
-            format!("{}: {}: {}", text(&way["path"]), text(&way["currentStatus"]), text(&way["description"]))
+    /// `<path>: <currentStatus>: <description>` of each path to an IngressRoute.
+    fn paths(&self, id: &str) -> Vec<String> {
+        let parents = self.status_value(Kind::IngressRoute, id)["parents"].as_array().cloned().unwrap_or_default();
+        let line = |parent: &Value| {
+            format!("{}: {}: {}", text(&parent["path"]), text(&parent["currentStatus"]), text(&parent["description"]))
         };
         parents.iter().map(line).collect()
     }
 
     /// `type/reason: message` of the errors of an HTTPProxy's condition.
     fn errors(&self, id: &str) -> Vec<String> {
-        let condition = &self.told(Kind::HttpProxy, id)["conditions"][0];
+        let condition = &self.status_value(Kind::HttpProxy, id)["conditions"][0];
         assert_eq!(condition["type"], "Valid");
         let errors = condition["errors"].as_array().cloned().unwrap_or_default();
         assert_eq!(errors.is_empty(), condition["status"] == "True", "{condition}");
@@ -197,12 +198,12 @@ impl World {
 
     /// Domains that delegate names.
     fn domains(&self) -> Vec<&str> {
-        self.settled.domains.iter().map(|(_, domain)| domain.as_str()).collect()
+        self.translated.domains.iter().map(|(_, domain)| domain.as_str()).collect()
     }
 
     fn host(&self, name: &str) -> Option<&VirtualHost> {
         let name = Hostname::parse(name).expect("a host");
-        let hosts = self.settled.hosts.values();
+        let hosts = self.translated.hosts.values();
         let mut covering: Vec<&VirtualHost> = hosts.filter(|host| host.host.covers(&name)).collect();
         covering.sort_by_key(|host| !matches!(host.host, HostMatch::Exact(_)));
         covering.first().copied()
@@ -218,21 +219,21 @@ impl World {
         let (scheme, rest) = url.split_once("://").expect("a scheme");
         let (name, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let Some(host) = self.host(name) else { return "-".to_owned() };
-        let site = host.rules.as_ref().expect("host rules");
-        let rules = match (scheme, &host.passthrough, &site.tls) {
+        let host_rules = host.rules.as_ref().expect("host rules");
+        let rules = match (scheme, &host.passthrough, &host_rules.tls) {
             ("https", Some(route), _) => return format!("passthrough {}", target(route)),
             ("https", None, None) => return "-".to_owned(),
             ("https", None, Some(tls)) => match &tls.tcp {
                 Some(route) => return format!("tcp {}", target(route)),
                 None => &tls.rules,
             },
-            _ => match &site.cleartext {
+            _ => match &host_rules.cleartext {
                 Some(rules) => rules,
                 None => return "404".to_owned(),
             },
         };
-        let ask = Ask { path, headers };
-        rules.iter().find(|rule| rule.takes(&ask)).map_or("404".to_owned(), |rule| answer(rule))
+        let request = GetRequest { path, headers };
+        rules.iter().find(|rule| rule.takes(&request)).map_or("404".to_owned(), |rule| answer(rule))
     }
 
     /// The Secret whose certificate a host presents.
@@ -254,24 +255,24 @@ impl World {
     /// Every served host with the responses to representative requests, for comparison.
     fn everything(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for host in self.settled.hosts.values() {
-            let site = host.rules.as_ref().expect("host rules");
+        for host in self.translated.hosts.values() {
+            let host_rules = host.rules.as_ref().expect("host rules");
             let mut line = |what: &str, rules: &[Arc<Rule>]| {
                 for rule in rules {
                     lines.push(format!("{} {what} {:?} {}", host.host, rule.matcher.path, answer(rule)));
                 }
             };
-            line("http", site.cleartext.as_deref().unwrap_or_default());
-            line("https", site.tls.as_ref().map_or(&[], |tls| &tls.rules));
-            if let Some(tls) = &site.tls {
+            line("http", host_rules.cleartext.as_deref().unwrap_or_default());
+            line("https", host_rules.tls.as_ref().map_or(&[], |tls| &tls.rules));
+            if let Some(tls) = &host_rules.tls {
                 let certificates: Vec<String> = tls.certificates.iter().map(|it| self.secret_of(it)).collect();
                 lines.push(format!("{} certificates {certificates:?} {:?}", host.host, tls.minimum));
             }
-            let connections = host.passthrough.iter().chain(site.tls.as_ref().and_then(|tls| tls.tcp.as_ref()));
+            let connections = host.passthrough.iter().chain(host_rules.tls.as_ref().and_then(|tls| tls.tcp.as_ref()));
             lines.extend(connections.map(|route| format!("{} tcp {}", host.host, target(route))));
         }
-        for (object, told) in &self.settled.statuses {
-            lines.push(format!("{object} {}", told.status()));
+        for (object, status) in &self.translated.statuses {
+            lines.push(format!("{object} {}", status.status()));
         }
         lines
     }
@@ -310,12 +311,12 @@ fn answer(rule: &Rule) -> String {
 }
 
 /// A `GET` with header fields.
-struct Ask<'a> {
+struct GetRequest<'a> {
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],
 }
 
-impl lookup::Request for Ask<'_> {
+impl lookup::Request for GetRequest<'_> {
     fn method(&self) -> &str {
         "GET"
     }

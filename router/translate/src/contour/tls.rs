@@ -1,4 +1,4 @@
-//! Certificate of a virtual host, and permission to use a Secret (docs/delegation.md#s5).
+//! TLS of a virtual host, and permission to use a Secret (docs/delegation.md#s5).
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub enum HostTls {
 }
 
 impl HostTls {
-    /// Raises the minimum version to that of the domain around it.
+    /// Raises the minimum version to that of the enclosing domain.
     pub fn at_least(mut self, domain: &HostTls) -> Self {
         let floor = match domain {
             HostTls::None => return self,
@@ -51,6 +51,9 @@ fn fault(reason: &'static str, message: String) -> Violation {
 }
 
 /// The TLS that an object defines itself.
+///
+/// # Errors
+/// The fields are invalid, or the Secret is missing, invalid or not delegated.
 pub fn own(proxy: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
     let is_proxy = proxy.kind == Kind::HttpProxy;
     let minimum = minimum(proxy.kind, &tls.minimum);
@@ -86,11 +89,14 @@ pub fn own(proxy: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result
     }
 }
 
-/// A Secret of another namespace without a delegation. The message must not reveal whether it exists.
+/// A Secret of another namespace is not delegated. The message must not reveal whether it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPermitted;
 
-/// The Secret that an object refers to, by name or `namespace/name`.
+/// The key of the Secret that an object refers to by name or `namespace/name`, and the Secret if it exists.
+///
+/// # Errors
+/// The Secret is in another namespace, and no TLSCertificateDelegation covers `namespace`.
 pub fn secret_for<'r>(
     written: &str,
     namespace: &Arc<str>,

@@ -1,4 +1,4 @@
-//! Walks from the root of a host down its delegations, and collects rules and violations.
+//! Walks the delegations of a host, from the root down, and collects rules and violations.
 
 mod http_proxy;
 mod ingress_route;
@@ -30,20 +30,20 @@ pub struct ProxyVisit {
     /// The proxy.
     pub object: ObjectRef,
     /// The path, root first and the proxy last; for a subdomain it begins with the domain's root.
-    pub path: Vec<Passed>,
+    pub path: Vec<PathElement>,
     /// The host.
     pub host: Arc<str>,
     /// Violations.
     pub faults: Vec<Violation>,
     /// Warnings, for the proxy's own status.
     pub warnings: Vec<Violation>,
-    /// True if one of its rules is served there.
+    /// True if one of its rules is served on this path.
     pub serves: bool,
 }
 
-/// A proxy on a path, and the entry of its parent that led there.
+/// A proxy on a path, and the entry of its parent that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Passed {
+pub struct PathElement {
     /// The proxy.
     pub object: ObjectRef,
     /// Index of that entry.
@@ -52,7 +52,7 @@ pub struct Passed {
     pub via: Arc<str>,
 }
 
-/// A [`Passed`] during the walk.
+/// A [`PathElement`] during the walk.
 #[derive(Clone, Copy, Debug)]
 pub struct PathHop<'r> {
     proxy: &'r Arc<ContourProxy>,
@@ -60,9 +60,9 @@ pub struct PathHop<'r> {
     entry: usize,
 }
 
-/// A rule before it is sorted and built.
+/// A rule as collected, before rules are sorted and built.
 #[derive(Debug)]
-pub struct Flat<'r> {
+pub struct CollectedRule<'r> {
     /// Its conditions.
     pub matcher: RequestMatcher,
     /// The proxy that defines it.
@@ -72,7 +72,7 @@ pub struct Flat<'r> {
     /// Also served in clear text, if the host has TLS.
     pub permit_insecure: bool,
     /// Its action.
-    pub serve: RuleAction<'r>,
+    pub action: RuleAction<'r>,
 }
 
 /// Action on requests.
@@ -101,24 +101,26 @@ pub struct RouteTarget {
 pub struct DelegationWalk<'r> {
     backends: Backends<'r>,
     host: Arc<str>,
-    before: Option<ObjectRef>,
+    /// For a subdomain: the root of its domain.
+    domain_root: Option<ObjectRef>,
     /// The rules found, in order.
-    pub rules: Vec<Flat<'r>>,
+    pub rules: Vec<CollectedRule<'r>>,
     /// The proxies visited, by path.
-    pub visits: BTreeMap<Vec<Passed>, ProxyVisit>,
+    pub visits: BTreeMap<Vec<PathElement>, ProxyVisit>,
     /// Number of visits; a proxy counts once for each path that leads to it.
-    pub entered: usize,
-    /// Maximum number of visits.
-    most: usize,
+    pub visit_count: usize,
+    /// Maximum of `visit_count`.
+    max_visits: usize,
 }
 
 impl<'r> DelegationWalk<'r> {
-    /// A walk below a host; `entered` visits were already made below roots of its namespace.
-    pub fn new(backends: Backends<'r>, claim: &Claim, entered: usize) -> Self {
-        let before = claim.domain.as_ref().map(|_| claim.root.clone());
+    /// A walk below a host; `earlier_visits` is the number of visits below hosts before it with roots of its namespace.
+    pub fn new(backends: Backends<'r>, claim: &Claim, earlier_visits: usize) -> Self {
+        let domain_root = claim.domain.as_ref().map(|_| claim.root.clone());
         let host = Arc::clone(&claim.name);
-        let most = MAX_NAMESPACE_VISITS.saturating_sub(entered).min(MAX_VISITS);
-        DelegationWalk { backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
+        let max_visits = MAX_NAMESPACE_VISITS.saturating_sub(earlier_visits).min(MAX_VISITS);
+        let (rules, visits) = (Vec::new(), BTreeMap::new());
+        DelegationWalk { backends, host, domain_root, rules, visits, visit_count: 0, max_visits }
     }
 
     /// The path to the proxy where a host begins.
@@ -138,13 +140,14 @@ impl<'r> DelegationWalk<'r> {
 
     /// The visit of the last proxy of a path.
     pub fn visit(&mut self, path: &[PathHop<'r>]) -> Option<&mut ProxyVisit> {
-        let before = self.before.iter().map(|root| Passed { object: root.clone(), via: Arc::default(), entry: 0 });
-        let passed = path.iter().map(|hop| {
-            let is_subdomain = hop.via.is_empty() && self.before.is_some();
+        let domain_root =
+            self.domain_root.iter().map(|root| PathElement { object: root.clone(), via: Arc::default(), entry: 0 });
+        let elements = path.iter().map(|hop| {
+            let is_subdomain = hop.via.is_empty() && self.domain_root.is_some();
             let via = if is_subdomain { Arc::clone(&self.host) } else { hop.via.into() };
-            Passed { object: hop.proxy.object(), via, entry: hop.entry }
+            PathElement { object: hop.proxy.object(), via, entry: hop.entry }
         });
-        let whole: Vec<Passed> = before.chain(passed).collect();
+        let whole: Vec<PathElement> = domain_root.chain(elements).collect();
         let object = whole.last()?.object.clone();
         let host = Arc::clone(&self.host);
         let (faults, warnings) = (Vec::new(), Vec::new());
@@ -153,21 +156,21 @@ impl<'r> DelegationWalk<'r> {
     }
 
     /// Adds violations to the visit of a path's last proxy.
-    pub fn note(&mut self, path: &[PathHop<'r>], faults: impl IntoIterator<Item = Violation>) {
+    pub fn add_faults(&mut self, path: &[PathHop<'r>], faults: impl IntoIterator<Item = Violation>) {
         if let Some(visit) = self.visit(path) {
             add(&mut visit.faults, faults);
         }
     }
 
     /// Records whether a rule of a path's last proxy is served.
-    fn serves(&mut self, path: &[PathHop<'r>], serves: bool) {
+    fn set_serves(&mut self, path: &[PathHop<'r>], serves: bool) {
         if let Some(visit) = self.visit(path) {
             visit.serves = serves;
         }
     }
 
     /// Adds warnings to the visit of a path's last proxy.
-    fn warn(&mut self, path: &[PathHop<'r>], warnings: &[Violation]) {
+    fn add_warnings(&mut self, path: &[PathHop<'r>], warnings: &[Violation]) {
         if let Some(visit) = self.visit(path).filter(|_| !warnings.is_empty()) {
             add(&mut visit.warnings, warnings.iter().cloned());
         }
@@ -185,8 +188,8 @@ impl<'r> DelegationWalk<'r> {
         if next.virtual_host.is_some() {
             return DelegationStep::Root;
         }
-        self.entered += 1;
-        if path.len() >= MAX_DEPTH || self.entered > self.most {
+        self.visit_count += 1;
+        if path.len() >= MAX_DEPTH || self.visit_count > self.max_visits {
             return DelegationStep::TooMany(format!(
                 "too many delegations below {}: use at most {MAX_DEPTH} in a row, {MAX_VISITS} in all, and \
                  {MAX_NAMESPACE_VISITS} below all roots of a namespace",
@@ -197,7 +200,7 @@ impl<'r> DelegationWalk<'r> {
     }
 
     fn origin(&self, path: &[PathHop<'r>], place: impl std::fmt::Display) -> String {
-        let proxies = self.before.iter().cloned().chain(path.iter().map(|hop| hop.proxy.object()));
+        let proxies = self.domain_root.iter().cloned().chain(path.iter().map(|hop| hop.proxy.object()));
         format!("{}/{place}", proxies.map(|object| object.to_string()).collect::<Vec<_>>().join(" ▸ "))
     }
 }

@@ -1,4 +1,4 @@
-//! Why a service has no usable endpoint: one answer for all APIs.
+//! Why a service has no usable endpoint, in one wording for all APIs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,8 +23,8 @@ pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     all
 }
 
-/// Why a service has no usable endpoint for these ports, and the fix; `number` is that of the Service's port. The caller
-/// has checked that there is none; so if nothing else is wrong, all addresses were filtered out.
+/// Why a service has no usable endpoint for these ports, and the fix; `number` is that of the Service's port. The
+/// caller has checked that there is none; so if nothing else is wrong, all addresses were filtered out.
 pub fn absence(
     resources: &Resources,
     slices: &SlicesOf<'_>,
@@ -54,14 +54,14 @@ pub fn absence(
         );
     }
     // A port counts only in slices that have endpoints.
-    let able = || slices.iter().filter(|slice| !slice.endpoints.is_empty());
-    if able().next().is_none() {
+    let with_endpoints = || slices.iter().filter(|slice| !slice.endpoints.is_empty());
+    if with_endpoints().next().is_none() {
         return match slices.iter().map(|slice| slice.unready).sum::<u32>() {
             0 => format!("the EndpointSlices of Service {service} list no endpoint; look at its selector and its pods"),
             _ => format!("no endpoint of Service {service} is ready; look at its pods"),
         };
     }
-    let ports = || able().flat_map(|slice| &slice.ports);
+    let ports = || with_endpoints().flat_map(|slice| &slice.ports);
     if !ports().any(|port| is_chosen(choice, port)) {
         let numbers: BTreeSet<(u16, &str)> = ports().map(|port| (port.number, &*port.name)).collect();
         let list: Vec<String> =
@@ -87,7 +87,7 @@ pub fn absence(
     )
 }
 
-/// The port as slices refer to it.
+/// The port, with the name or target by which slices refer to it.
 fn named(number: u16, name: &str, target: Option<&str>) -> String {
     match target {
         _ if !name.is_empty() => format!("port {number} (name {name:?})"),

@@ -41,9 +41,9 @@ impl<'r> Services<'r> {
         Services { resources, endpoints }
     }
 
-    /// The key of the endpoints of a Service's port. They are found by the port's name (`EndpointSlice.ports[].name`). They
-    /// speak HTTP/2 without TLS if the port's `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else if the slice says so;
-    /// with `http2` all of them do, whatever port and slice say.
+    /// The key of the endpoints of a Service's port, which are looked up by the port's name
+    /// (`EndpointSlice.ports[].name`). They get HTTP/2 without TLS if `http2` is set, or the `appProtocol` of the
+    /// Service's port is `kubernetes.io/h2c` or `h2c`, or, without one, that of the slice.
     ///
     /// # Errors
     /// See [`ServiceError`].

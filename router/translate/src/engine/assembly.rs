@@ -1,5 +1,5 @@
-//! The one place that puts hosts and routes into a router's table: those of Routes, and those of objects of other kinds.
-//! Costs what changed of either side.
+//! Assembles a router's table from the hosts of Routes and those of objects of other kinds. The only writer of the
+//! table; the cost is proportional to the change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::persistent::OrderedMap;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
-/// What changes of a router's Routes.
+/// Changes of a router's Routes.
 #[derive(Debug, Default)]
 pub struct ChangedRoutes {
-    /// They leave the table with their hosts, if they are in it. A host is decided whole, so all Routes of one are here.
-    pub gone: Vec<RouteId>,
-    /// The hosts that Routes have instead, and nobody else.
+    /// Routes to remove from the table with their hosts, if they are in it. A change of a host lists all its Routes.
+    pub removed: Vec<RouteId>,
+    /// The hosts to add; only Routes own them.
     pub hosts: Vec<Arc<VirtualHost>>,
     /// The Routes of these hosts.
     pub routes: Vec<(RouteId, Arc<ResolvedRoute>)>,
 }
 
-/// What objects of other kinds than Route serve on one router.
+/// Hosts on one router of objects of other kinds than Route.
 #[derive(Clone, Debug, Default)]
 pub struct HostRulesTable {
-    /// Their hosts; no Route has one of these.
+    /// Their hosts; no Route owns one of these.
     pub hosts: OrderedMap<HostMatch, Arc<VirtualHost>>,
     /// The routes of these hosts.
     pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
@@ -30,7 +30,7 @@ pub struct HostRulesTable {
     pub domains: Arc<BTreeSet<Hostname>>,
 }
 
-/// A router's table, with what objects of other kinds have in it.
+/// A router's table, with the hosts in it that objects of other kinds own.
 #[derive(Debug)]
 pub struct Assembled {
     table: Arc<RouterTable>,
@@ -38,7 +38,7 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// A router that serves nothing yet: `table` has neither hosts nor routes.
+    /// A router without hosts: `table` has neither hosts nor routes.
     pub fn new(table: RouterTable) -> Self {
         Assembled { table: Arc::new(table), rules: HostRulesTable::default() }
     }
@@ -60,8 +60,8 @@ impl Assembled {
         }
     }
 
-    /// Takes over what changes of Routes, and what objects of other kinds serve from now on. The table stays the same
-    /// `Arc` if neither differs.
+    /// Applies changes of Routes, and sets the hosts of objects of other kinds. The table stays the same `Arc` if
+    /// neither differs.
     pub fn assemble(&mut self, of_routes: Option<ChangedRoutes>, rules: &HostRulesTable) {
         let before = std::mem::replace(&mut self.rules, rules.clone());
         let rule_hosts: Vec<_> = rules.hosts.changes_since(&before.hosts).collect();
@@ -72,8 +72,8 @@ impl Assembled {
         }
         let of_routes = of_routes.unwrap_or_default();
         let (mut hosts, mut routes) = (self.table.hosts.clone(), self.table.routes.clone());
-        // All that goes leaves before anything comes: routes move between hosts, and hosts between kinds.
-        for route in of_routes.gone.iter().filter_map(|id| routes.remove(id)) {
+        // Removals come first: a route may move between hosts, and a host between kinds.
+        for route in of_routes.removed.iter().filter_map(|id| routes.remove(id)) {
             hosts.remove(&route.host);
         }
         for changed in rule_hosts.iter().filter(|changed| changed.old.is_some()) {

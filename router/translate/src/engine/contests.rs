@@ -1,5 +1,5 @@
-//! Which API gets a host that several APIs claim: that of the oldest object, of equally old ones Routes, then the first
-//! API. Costs what differs.
+//! Resolves hosts that several APIs claim: the API of the oldest object wins; if objects are equally old, Routes win,
+//! then the first API. The cost is proportional to the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::translator::{HostClaim, LostHosts, RouterHost};
 /// The claims of APIs on hosts, by the index of the API.
 #[derive(Debug)]
 pub struct Contests {
-    /// By router and contested host, the strongest first.
+    /// Claims by router and contested host, the strongest first.
     claims: BTreeMap<RouterHost, Vec<Claimed>>,
-    /// The strongest claim on each host, as Routes of the router compete with it.
-    foreign: BTreeMap<RouterName, OtherApiClaims>,
-    /// Claimed hosts that a Route has.
-    won: BTreeMap<RouterHost, HostOwner>,
-    /// For each API, its claimed hosts that another API or a Route has.
+    /// The strongest claim on each host, which Routes of the router compete with.
+    strongest: BTreeMap<RouterName, OtherApiClaims>,
+    /// Claimed hosts that a Route owns.
+    route_owners: BTreeMap<RouterHost, HostOwner>,
+    /// For each API, its claimed hosts that another API or a Route owns.
     lost: Vec<LostHosts>,
-    /// Contested hosts whose claims or Route differ since the last call of [`Contests::decide`].
+    /// Contested hosts whose claims or Route differ since the last call of [`Contests::resolve`].
     changed: BTreeSet<RouterHost>,
 }
 
@@ -39,26 +39,26 @@ impl Claimed {
 }
 
 impl Contests {
-    /// No claims yet, of this number of APIs.
+    /// Contests of this number of APIs, without claims.
     pub fn new(apis: usize) -> Self {
         Contests {
             claims: BTreeMap::new(),
-            foreign: BTreeMap::new(),
-            won: BTreeMap::new(),
+            strongest: BTreeMap::new(),
+            route_owners: BTreeMap::new(),
             lost: vec![LostHosts::new(); apis],
             changed: BTreeSet::new(),
         }
     }
 
-    /// Whether there are no claims.
+    /// True if there are no claims.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
 
     /// The claims that Routes of a router compete with.
-    pub fn foreign(&self, router: &RouterName) -> OtherApiClaims {
-        self.foreign.get(router).cloned().unwrap_or_default()
+    pub fn claims_on(&self, router: &RouterName) -> OtherApiClaims {
+        self.strongest.get(router).cloned().unwrap_or_default()
     }
 
     /// Adds, replaces and removes (`None`) claims of an API.
@@ -79,7 +79,7 @@ impl Contests {
                 strongest.entry(at.0.clone()).or_default().insert(at.1.clone(), first);
                 // Nobody loses the first claim on a host that no Route has.
                 let is_first = known.is_none() && claims.len() == 1;
-                if !is_first || self.won.contains_key(&at) {
+                if !is_first || self.route_owners.contains_key(&at) {
                     self.changed.insert(at.clone());
                 }
             }
@@ -88,46 +88,51 @@ impl Contests {
             }
         }
         for (router, strongest) in strongest {
-            let foreign = self.foreign.entry(router.clone()).or_default();
-            foreign.update(strongest);
-            if foreign.is_empty() {
-                self.foreign.remove(&router);
+            let known = self.strongest.entry(router.clone()).or_default();
+            known.update(strongest);
+            if known.is_empty() {
+                self.strongest.remove(&router);
             }
         }
     }
 
-    /// Adds, replaces and removes (`None`) Routes that have contested hosts of a router; the last entry of a host counts.
-    pub fn win(&mut self, router: &RouterName, changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>) {
+    /// Adds, replaces and removes (`None`) Routes that own contested hosts of a router; the last entry of a host
+    /// counts.
+    pub fn set_route_owners(
+        &mut self,
+        router: &RouterName,
+        changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>,
+    ) {
         let changes: BTreeMap<HostMatch, Option<HostOwner>> = changes.into_iter().collect();
         for (host, owner) in changes {
             let at = (router.clone(), host);
-            if self.won.get(&at) != owner.as_ref() {
+            if self.route_owners.get(&at) != owner.as_ref() {
                 match owner {
-                    Some(owner) => drop(self.won.insert(at.clone(), owner)),
-                    None => drop(self.won.remove(&at)),
+                    Some(owner) => drop(self.route_owners.insert(at.clone(), owner)),
+                    None => drop(self.route_owners.remove(&at)),
                 }
                 self.changed.insert(at);
             }
         }
     }
 
-    /// Decides the contests that differ. Returns for each API the hosts whose entry in [`Contests::lost`] differs.
-    pub fn decide(&mut self) -> Vec<Vec<RouterHost>> {
+    /// Resolves the contests that differ. Returns for each API the hosts whose entry in [`Contests::lost`] differs.
+    pub fn resolve(&mut self) -> Vec<Vec<RouterHost>> {
         let mut changed: Vec<Vec<RouterHost>> = vec![Vec::new(); self.lost.len()];
         for (router, host) in std::mem::take(&mut self.changed) {
-            // A contested wildcard stands for that of one label, too.
+            // A contested wildcard also contests the wildcard of one label.
             let wildcard = match &host {
                 HostMatch::Suffix(domain) => Some(HostMatch::Wildcard(domain.clone())),
                 _ => None,
             };
             let contested = (router, host);
             let claims = self.claims.get(&contested).map_or(&[][..], Vec::as_slice);
-            let won = self.won.get(&contested);
+            let route_owner = self.route_owners.get(&contested);
             for host in [Some(contested.1.clone()), wildcard].into_iter().flatten() {
                 let at = (contested.0.clone(), host);
                 for (api, changed) in changed.iter_mut().enumerate() {
                     let Some(lost) = self.lost.get_mut(api) else { continue };
-                    let owner = owner(claims, won, api, &at.1);
+                    let owner = owner(claims, route_owner, api, &at.1);
                     if lost.get(&at) != owner.as_ref() {
                         match owner {
                             Some(owner) => drop(lost.insert(at.clone(), owner)),
@@ -141,21 +146,21 @@ impl Contests {
         changed
     }
 
-    /// The hosts that an API claims and that another API or a Route has.
+    /// The hosts that an API claims and that another API or a Route owns.
     pub fn lost(&self, api: usize) -> Option<&LostHosts> {
         self.lost.get(api)
     }
 
-    /// Whether an API claims a host and has it.
-    pub fn has(&self, api: usize, at: &RouterHost) -> bool {
+    /// True if an API claims a host and owns it.
+    pub fn owns(&self, api: usize, at: &RouterHost) -> bool {
         let claims = self.claims.get(&(at.0.clone(), contested(&at.1)));
         let is_claimed = claims.is_some_and(|claims| claims.iter().any(|it| it.api == api && it.host == at.1));
         is_claimed && self.lost.get(api).is_some_and(|lost| !lost.contains_key(at))
     }
 }
 
-/// The Route or the object of another API that has a host which this API claims. `claims` are those on the contested host,
-/// and `won` is the Route that has it.
+/// The Route or the object of another API that owns a host which this API claims. `claims` are those on the contested
+/// host, and `won` is the Route that has it.
 fn owner(claims: &[Claimed], won: Option<&HostOwner>, api: usize, host: &HostMatch) -> Option<HostOwner> {
     claims.iter().find(|claimed| claimed.api == api && claimed.host == *host)?;
     if won.is_some() {

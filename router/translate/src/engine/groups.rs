@@ -1,4 +1,4 @@
-//! The routes of a router by group: routes that may contend are in one.
+//! Routes of a router by group: routes that may conflict are in one group.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use router_api::openshift::route::Route;
 use router_model::persistent::OrderedMap;
 
-/// A route in its group: in order of group, namespace and name. Routes of a group may contend.
+/// A route in its group, ordered by group, namespace and name.
 #[derive(Clone, Debug)]
 pub struct GroupEntry {
     /// The host, or `*.` and the domain.
@@ -37,17 +37,17 @@ impl PartialEq for GroupEntry {
 
 impl Eq for GroupEntry {}
 
-/// Whether a group has routes.
-pub fn has_routes(members: &OrderedMap<GroupEntry, ()>, group: &str) -> bool {
-    let mut following = members.entries_from(|member| *member.group < *group).map(|(member, ())| member);
-    following.next().is_some_and(|member| *member.group == *group)
+/// True if a group has routes.
+pub fn has_routes(groups: &OrderedMap<GroupEntry, ()>, group: &str) -> bool {
+    let mut following = groups.entries_from(|entry| *entry.group < *group).map(|(entry, ())| entry);
+    following.next().is_some_and(|entry| *entry.group == *group)
 }
 
 /// The routes of a group, oldest first.
-pub fn routes_of(members: &OrderedMap<GroupEntry, ()>, group: &str) -> Vec<Arc<Route>> {
-    let following = members.entries_from(|member| *member.group < *group).map(|(member, ())| member);
+pub fn routes_of(groups: &OrderedMap<GroupEntry, ()>, group: &str) -> Vec<Arc<Route>> {
+    let following = groups.entries_from(|entry| *entry.group < *group).map(|(entry, ())| entry);
     let mut routes: Vec<_> =
-        following.take_while(|member| *member.group == *group).map(|member| member.route.clone()).collect();
+        following.take_while(|entry| *entry.group == *group).map(|entry| entry.route.clone()).collect();
     routes.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
     routes
 }

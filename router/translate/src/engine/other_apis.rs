@@ -1,4 +1,4 @@
-//! What objects of other kinds than Route claim, serve and report, as the engine keeps it. Costs what differs.
+//! Hosts and statuses of the APIs other than Routes, as the engine keeps them. The cost is proportional to the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use router_table::table::{HostIndex, RouterTable, VirtualHost};
 use super::assembly::{Assembled, HostRulesTable};
 use super::contests::Contests;
 use super::rule_table::RuleTable;
-use super::statuses::Statuses;
+use super::statuses::ObjectStatuses;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::compile;
 use crate::settings::Settings;
@@ -22,16 +22,16 @@ use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{Changes, Delta, Inputs, RouterPorts, Translator};
 
-/// See the module.
+/// The APIs other than Routes, with their claims, hosts and statuses.
 #[derive(Debug)]
 pub struct OtherApis {
     apis: Vec<Api>,
     contests: Contests,
     /// Host rules by router; none is empty.
-    served: BTreeMap<RouterName, RuleTable>,
+    host_rules: BTreeMap<RouterName, RuleTable>,
     /// Routers created for ports that no IngressController has.
     created: BTreeMap<RouterName, Assembled>,
-    statuses: Statuses,
+    statuses: ObjectStatuses,
     /// Routers of IngressControllers.
     routers: BTreeSet<RouterName>,
     /// Routers on which denied hosts are closed.
@@ -50,25 +50,25 @@ struct Api {
 type ChangedHosts = BTreeMap<RouterName, BTreeMap<HostMatch, Option<VirtualHost>>>;
 
 impl OtherApis {
-    /// These APIs, with no objects yet. Of equally old objects of two APIs, that of the first one gets a host.
+    /// These APIs, without objects. If objects of two APIs are equally old, the first API gets the host.
     pub fn new(translators: Vec<Box<dyn Translator>>) -> Self {
         let api = |translator| Api { translator, routers: Vec::new(), domains: BTreeSet::new() };
         OtherApis {
             contests: Contests::new(translators.len()),
             apis: translators.into_iter().map(api).collect(),
-            served: BTreeMap::new(),
+            host_rules: BTreeMap::new(),
             created: BTreeMap::new(),
-            statuses: Statuses::default(),
+            statuses: ObjectStatuses::default(),
             routers: BTreeSet::new(),
             closed: BTreeSet::new(),
         }
     }
 
-    /// Whether nothing is claimed, served or reported.
+    /// True if nothing is claimed, served or reported.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        let Self { contests, served, created, statuses, .. } = self;
-        contests.is_empty() && served.is_empty() && created.is_empty() && statuses.all().is_empty()
+        let Self { contests, host_rules, created, statuses, .. } = self;
+        contests.is_empty() && host_rules.is_empty() && created.is_empty() && statuses.all().is_empty()
     }
 
     /// Statuses of objects.
@@ -82,39 +82,43 @@ impl OtherApis {
     }
 
     /// The claims that Routes of a router compete with.
-    pub fn foreign(&self, router: &RouterName) -> OtherApiClaims {
-        self.contests.foreign(router)
+    pub fn claims_on(&self, router: &RouterName) -> OtherApiClaims {
+        self.contests.claims_on(router)
     }
 
     /// The host rules of a router.
-    pub fn served(&self, router: &RouterName) -> HostRulesTable {
-        self.served.get(router).map(|served| served.table().clone()).unwrap_or_default()
+    pub fn host_rules(&self, router: &RouterName) -> HostRulesTable {
+        self.host_rules.get(router).map(|rules| rules.table().clone()).unwrap_or_default()
     }
 
-    /// Follows changed objects: the first step of an apply.
-    pub fn follow(&mut self, world: &Inputs<'_>, changes: &Changes<'_>) {
+    /// Updates the claims: the first step of an apply.
+    pub fn update_claims(&mut self, inputs: &Inputs<'_>, changes: &Changes<'_>) {
         for (i, api) in self.apis.iter_mut().enumerate() {
-            self.contests.claim(i, api.translator.follow(world, changes));
+            self.contests.claim(i, api.translator.claims(inputs, changes));
         }
     }
 
-    /// Adds, replaces and removes (`None`) Routes that have contested hosts of a router: the second step.
-    pub fn win(&mut self, router: &RouterName, changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>) {
-        self.contests.win(router, changes);
+    /// Adds, replaces and removes (`None`) Routes that own contested hosts of a router: the second step.
+    pub fn set_route_owners(
+        &mut self,
+        router: &RouterName,
+        changes: impl IntoIterator<Item = (HostMatch, Option<HostOwner>)>,
+    ) {
+        self.contests.set_route_owners(router, changes);
     }
 
-    /// Decides the contests, and takes over what APIs serve and report: the last step.
-    pub fn settle(&mut self, world: &Inputs<'_>, last: &Resources) {
-        let changed = self.contests.decide();
+    /// Resolves the contests, and updates hosts and statuses: the last step.
+    pub fn translate(&mut self, inputs: &Inputs<'_>, last: &Resources) {
+        let changed = self.contests.resolve();
         let (mut hosts, mut statuses) = (ChangedHosts::new(), Vec::new());
         let (mut routers_differ, mut domains_differ) = (false, false);
         let none = BTreeMap::new();
         for (i, (api, changed)) in self.apis.iter_mut().zip(&changed).enumerate() {
             let lost = self.contests.lost(i).unwrap_or(&none);
-            let delta = api.translator.settle(world, lost, changed);
+            let delta = api.translator.translate(inputs, lost, changed);
             let Delta { hosts: served, statuses: reported, routers, domains } = delta;
             for (at, host) in served {
-                debug_assert!(host.is_none() || self.contests.has(i, &at), "{} of {} is not claimed", at.1, at.0);
+                debug_assert!(host.is_none() || self.contests.owns(i, &at), "{} of {} is not claimed", at.1, at.0);
                 // Whatever an API returns: no host is served that another API has.
                 if host.is_some() && lost.contains_key(&at) {
                     continue;
@@ -138,34 +142,34 @@ impl OtherApis {
                 (api.domains, domains_differ) = (domains, true);
             }
         }
-        let names: BTreeSet<RouterName> = world.routers.iter().map(|router| router.name.clone()).collect();
+        let names: BTreeSet<RouterName> = inputs.routers.iter().map(|router| router.name.clone()).collect();
         if names != self.routers {
             (self.routers, routers_differ) = (names, true);
         }
         if routers_differ {
-            self.create_routers(&world.settings.cluster_domain);
+            self.create_routers(&inputs.settings.cluster_domain);
         }
-        self.close(&mut hosts, world.settings);
+        self.close(&mut hosts, inputs.settings);
         self.update_hosts(hosts);
         if domains_differ {
-            self.delegate();
+            self.set_domains();
         }
-        self.served.retain(|_, served| !served.is_empty());
+        self.host_rules.retain(|_, rules| !rules.is_empty());
         for (name, router) in &mut self.created {
-            let served = self.served.get(name).map(|served| served.table().clone()).unwrap_or_default();
-            router.assemble(None, &served);
+            let rules = self.host_rules.get(name).map(|rules| rules.table().clone()).unwrap_or_default();
+            router.assemble(None, &rules);
         }
-        self.statuses.update(statuses, world.resources, last);
+        self.statuses.update(statuses, inputs.resources, last);
     }
 
     /// Creates and removes routers; those whose ports and ids are the same remain.
     fn create_routers(&mut self, domain: &str) {
-        let wanted: BTreeMap<RouterName, RouterPorts> =
+        let needed: BTreeMap<RouterName, RouterPorts> =
             self.apis.iter().flat_map(|api| &api.routers).map(|router| (router.name.clone(), router.clone())).collect();
-        let names: BTreeSet<RouterName> = wanted.keys().cloned().collect();
+        let names: BTreeSet<RouterName> = needed.keys().cloned().collect();
         let ids = compile::router_ids(&self.routers, &names);
         let mut before = std::mem::take(&mut self.created);
-        for (name, ports) in wanted {
+        for (name, ports) in needed {
             let id = ids.get(&name).copied().unwrap_or_default();
             let is_same = |table: &Arc<RouterTable>| {
                 (table.id, table.http_port, table.https_port, &*table.domain) == (id, ports.http, ports.https, domain)
@@ -188,7 +192,7 @@ impl OtherApis {
         }
     }
 
-    /// Closes denied hosts on every router, and on no other.
+    /// Closes denied hosts on every router, and removes the entries of routers that no longer exist.
     fn close(&mut self, hosts: &mut ChangedHosts, settings: &Settings) {
         if settings.domains.denied.is_empty() {
             return;
@@ -216,24 +220,24 @@ impl OtherApis {
 
     fn update_hosts(&mut self, hosts: ChangedHosts) {
         for (router, changed) in hosts {
-            self.served.entry(router).or_default().update(changed);
+            self.host_rules.entry(router).or_default().update(changed);
         }
     }
 
     /// Sets the delegated domains of every router.
-    fn delegate(&mut self) {
+    fn set_domains(&mut self) {
         let mut domains: BTreeMap<RouterName, BTreeSet<Hostname>> =
-            self.served.keys().map(|router| (router.clone(), BTreeSet::new())).collect();
+            self.host_rules.keys().map(|router| (router.clone(), BTreeSet::new())).collect();
         for (router, domain) in self.apis.iter().flat_map(|api| &api.domains) {
             domains.entry(router.clone()).or_default().insert(domain.clone());
         }
         for (router, domains) in domains {
-            self.served.entry(router).or_default().delegate(domains);
+            self.host_rules.entry(router).or_default().set_domains(domains);
         }
     }
 }
 
-/// A host that is not served, nor covered by a wider one: an entry of its own in the table and in the kernel's maps.
+/// A host that is not served, nor covered by a wider one. It has its own entry in the table and in the kernel's maps.
 fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
     VirtualHost {
         host,

@@ -9,11 +9,11 @@ use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Value, json};
 
 use crate::gateway::conditions;
-use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
+use crate::status::condition::{Condition, invalid_manifest, last_accepted_serves};
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Objects whose versions differ and whose newest version is rejected now (true) or was before. Of all kinds that have
-/// conditions of their own API.
+/// Objects whose versions differ, and whose newest version is rejected now (true) or was before. Covers the kinds that
+/// have conditions of their own API.
 pub fn changes(resources: &Resources, last: &Resources) -> Vec<(ObjectRef, bool)> {
     let mut found = Vec::new();
     macro_rules! each {
@@ -23,10 +23,10 @@ pub fn changes(resources: &Resources, last: &Resources) -> Vec<(ObjectRef, bool)
         };
         (@conditions $kind:expr, $changes:expr) => {
             found.extend($changes.filter_map(|changed| {
-                let is_refused = changed.new.is_some_and(|versions| versions.rejected.is_some());
-                let was_refused = changed.old.is_some_and(|versions| versions.rejected.is_some());
+                let is_rejected = changed.new.is_some_and(|versions| versions.rejected.is_some());
+                let was_rejected = changed.old.is_some_and(|versions| versions.rejected.is_some());
                 let object = || ObjectRef { kind: $kind, key: changed.key.clone() };
-                (is_refused || was_refused).then(|| (object(), is_refused))
+                (is_rejected || was_rejected).then(|| (object(), is_rejected))
             }))
         };
         (@$other:ident $kind:expr, $changes:expr) => {};
@@ -54,17 +54,17 @@ fn combined<T>(
     versions: &Versions<T>,
     of_api: Option<ObjectStatus>,
 ) -> Option<ObjectStatus> {
-    let Some(refused) = &versions.rejected else { return of_api };
-    let manifest = refused.manifest.value();
+    let Some(rejected) = &versions.rejected else { return of_api };
+    let manifest = rejected.manifest.value();
     if versions.accepted.is_some() {
         let of_api = of_api?;
         let mut status = of_api.status();
-        add(&mut status, &last_good_serves(refused), generation(&manifest));
+        add(&mut status, &last_accepted_serves(rejected), generation(&manifest));
         return Some(ObjectStatus::new(&status, of_api.rows.into()));
     }
-    match refused_status(resources, object.kind, &object.key, &manifest, refused) {
+    match rejected_status(resources, object.kind, &object.key, &manifest, rejected) {
         Some(status) => {
-            let condition = invalid_manifest(refused);
+            let condition = invalid_manifest(rejected);
             let row = ParentStatus { reason: condition.reason, message: condition.message, ..ParentStatus::default() };
             Some(ObjectStatus::new(&status, vec![row]))
         }
@@ -72,19 +72,19 @@ fn combined<T>(
     }
 }
 
-/// The status of an object without a valid version; `None` if the object is another controller's, or its kind has no
-/// place for the message.
-fn refused_status(
+/// The status of an object without a valid version; `None` if the object is another controller's, or the status of its
+/// kind has no field for the message.
+fn rejected_status(
     resources: &Resources,
     kind: Kind,
     key: &ObjectKey,
     manifest: &Value,
-    refused: &RejectedManifest,
+    rejected: &RejectedManifest,
 ) -> Option<Value> {
     let generation = generation(manifest);
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
     let accepted = |reason: &str| {
-        json!([{ "type": "Accepted", "status": "False", "reason": reason, "message": refused.problem,
+        json!([{ "type": "Accepted", "status": "False", "reason": reason, "message": rejected.problem,
             "observedGeneration": generation }])
     };
     match kind {
@@ -108,14 +108,14 @@ fn refused_status(
             (!ours.is_empty()).then(|| json!({ "parents": ours }))
         }
         Kind::IngressRoute | Kind::HttpProxy if !contour::is_foreign(manifest) => {
-            Some(json!({ "currentStatus": "invalid", "description": refused.problem }))
+            Some(json!({ "currentStatus": "invalid", "description": rejected.problem }))
         }
         Kind::RouteSlot => Some(json!({ "conditions": accepted("Invalid") })),
         _ => None,
     }
 }
 
-/// Whether a `parentRefs[]` entry, as written, names a Gateway of ours.
+/// True if a `parentRefs[]` entry, as written, names a Gateway of ours.
 fn is_ours(resources: &Resources, namespace: &str, parent: &Value) -> bool {
     let text = |name: &str| parent.get(name).and_then(Value::as_str);
     let (Some(name), "Gateway") = (text("name"), text("kind").unwrap_or("Gateway")) else { return false };
@@ -131,18 +131,18 @@ fn generation(manifest: &Value) -> i64 {
 /// Adds a condition to every list of our conditions; Contour's statuses have a description instead.
 fn add(status: &mut Value, condition: &Condition, generation: i64) {
     let Some(members) = status.as_object_mut() else { return };
-    let written = json!(conditions::condition(condition, generation));
+    let condition_value = json!(conditions::condition(condition, generation));
     if let Some(Value::String(description)) = members.get_mut("description") {
         *description = format!("{description}; {}", condition.message);
         return;
     }
     if let Some(Value::Array(parents)) = members.get_mut("parents") {
         let conditions = parents.iter_mut().filter_map(|parent| parent.get_mut("conditions")?.as_array_mut());
-        conditions.for_each(|conditions| conditions.push(written.clone()));
+        conditions.for_each(|conditions| conditions.push(condition_value.clone()));
         return;
     }
     if let Some(Value::Array(conditions)) = members.get_mut("conditions") {
-        conditions.push(written);
+        conditions.push(condition_value);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Reuses the previous `Arc` when a rebuilt value is equal: connections, plans and kernel entries depend on the identity
-//! of hosts and routes.
+//! Reuses the previous `Arc` when a rebuilt value is equal: connections, plans and kernel entries depend on the
+//! identity of hosts and routes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use router_table::table::{ResolvedRoute, VirtualHost};
 /// Replaces new routes by equal earlier ones.
 pub struct Reuse<'o> {
     before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>,
-    /// By address of what came, which is held so that the address stays its own.
+    /// By address of the new value. The entry holds the value, so that the address is not reused.
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
     rules: HashMap<*const Rule, Replaced<Rule>>,
     lists: HashMap<*const Arc<Rule>, Replaced<[Arc<Rule>]>>,
 }
 
-/// What came, and what stands for it.
+/// The new value, and the value used in its place.
 type Replaced<T> = (Arc<T>, Arc<T>);
 
 impl<'o> Reuse<'o> {
-    /// The routes of the last version.
+    /// Reuses the routes of the previous version.
     pub fn new(before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
         Reuse { before, routes: HashMap::new(), rules: HashMap::new(), lists: HashMap::new() }
     }
@@ -31,14 +31,14 @@ impl<'o> Reuse<'o> {
     pub fn host(&mut self, mut host: VirtualHost, before: Option<&Arc<VirtualHost>>) -> Arc<VirtualHost> {
         if !self.before.is_empty() {
             host.passthrough.iter_mut().for_each(|route| self.route(route));
-            host.rules.iter_mut().for_each(|site| self.site(site));
+            host.rules.iter_mut().for_each(|rules| self.host_rules(rules));
         }
-        // Their routes and rules are mostly the same `Arc`s by now, which are equal without a look at them.
+        // Cheap: most routes and rules are the same `Arc`s by now, which compare equal by address.
         before.filter(|before| ***before == host).map_or_else(|| Arc::new(host), Arc::clone)
     }
 
-    fn site(&mut self, site: &mut HostRules) {
-        let HostRules { owner: _, listener: _, cleartext_listener: _, cleartext, tls } = site;
+    fn host_rules(&mut self, host_rules: &mut HostRules) {
+        let HostRules { owner: _, listener: _, cleartext_listener: _, cleartext, tls } = host_rules;
         if let Some(rules) = cleartext {
             self.rules(rules);
         }
@@ -52,47 +52,47 @@ impl<'o> Reuse<'o> {
 
     fn rules(&mut self, rules: &mut Arc<[Arc<Rule>]>) {
         let Some(first) = rules.first().map(std::ptr::from_ref) else { return };
-        if let Some((_, kept)) = self.lists.get(&first) {
-            *rules = Arc::clone(kept);
+        if let Some((_, reused)) = self.lists.get(&first) {
+            *rules = Arc::clone(reused);
             return;
         }
-        let kept: Arc<[Arc<Rule>]> = rules.iter().map(|rule| self.rule(rule)).collect();
-        let came = std::mem::replace(rules, Arc::clone(&kept));
-        self.lists.insert(first, (came, kept));
+        let reused: Arc<[Arc<Rule>]> = rules.iter().map(|rule| self.rule(rule)).collect();
+        let new = std::mem::replace(rules, Arc::clone(&reused));
+        self.lists.insert(first, (new, reused));
     }
 
     fn rule(&mut self, rule: &Arc<Rule>) -> Arc<Rule> {
-        if let Some((_, kept)) = self.rules.get(&Arc::as_ptr(rule)) {
-            return Arc::clone(kept);
+        if let Some((_, reused)) = self.rules.get(&Arc::as_ptr(rule)) {
+            return Arc::clone(reused);
         }
         let mut route = Arc::clone(&rule.route);
         self.route(&mut route);
-        let kept = if Arc::ptr_eq(&route, &rule.route) {
+        let reused = if Arc::ptr_eq(&route, &rule.route) {
             Arc::clone(rule)
         } else {
             Arc::new(Rule { route, ..Rule::clone(rule) })
         };
-        self.rules.insert(Arc::as_ptr(rule), (Arc::clone(rule), Arc::clone(&kept)));
-        kept
+        self.rules.insert(Arc::as_ptr(rule), (Arc::clone(rule), Arc::clone(&reused)));
+        reused
     }
 
     fn route(&mut self, route: &mut Arc<ResolvedRoute>) {
-        if let Some((_, kept)) = self.routes.get(&Arc::as_ptr(route)) {
-            *route = Arc::clone(kept);
+        if let Some((_, reused)) = self.routes.get(&Arc::as_ptr(route)) {
+            *route = Arc::clone(reused);
             return;
         }
         let before = self.before.get(&route.id).filter(|before| **before == *route);
-        let kept = Arc::clone(before.unwrap_or(route));
-        let came = std::mem::replace(route, Arc::clone(&kept));
-        self.routes.insert(Arc::as_ptr(&came), (came, kept));
+        let reused = Arc::clone(before.unwrap_or(route));
+        let new = std::mem::replace(route, Arc::clone(&reused));
+        self.routes.insert(Arc::as_ptr(&new), (new, reused));
     }
 }
 
-/// The routes of a virtual host, each as often as it is named.
+/// The routes of a virtual host; a route of several rules is repeated.
 pub fn routes_of(host: &VirtualHost) -> impl Iterator<Item = &Arc<ResolvedRoute>> {
-    let site = host.rules.as_deref();
-    let tls = site.and_then(|site| site.tls.as_ref());
-    let cleartext = site.and_then(|site| site.cleartext.as_ref()).into_iter().flat_map(|rules| rules.iter());
+    let host_rules = host.rules.as_deref();
+    let tls = host_rules.and_then(|rules| rules.tls.as_ref());
+    let cleartext = host_rules.and_then(|rules| rules.cleartext.as_ref()).into_iter().flat_map(|rules| rules.iter());
     let rules = cleartext.chain(tls.into_iter().flat_map(|tls| tls.rules.iter())).map(|rule| &rule.route);
     host.passthrough.iter().chain(rules).chain(tls.and_then(|tls| tls.tcp.as_ref()))
 }

@@ -1,4 +1,4 @@
-//! What is said about a route beyond that it is served.
+//! Conditions of Routes that are rejected, or admitted with a remark.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::openshift::compile::Shadow;
 use crate::status::condition::Condition;
 use crate::status::host_conflict;
 
-/// What became of a selected route.
+/// Conditions of a selected route.
 #[derive(Debug)]
 pub struct RouteConditions {
-    /// What the route is told.
+    /// The conditions for its status.
     pub conditions: Arc<[Condition]>,
-    /// The older object that has what this one wanted.
+    /// The older object that owns the host, or covers the requests, that this one claims.
     pub winner: Option<ObjectRef>,
 }
 
 impl RouteConditions {
-    /// What there is to say about a decision; `None` for what most get: admitted, and nothing more.
+    /// The conditions for a decision; `None`, as for most routes, if it is admitted without remarks.
     pub fn of(decision: AdmissionDecision, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Self> {
         let (condition, winner) = match decision.outcome {
             Err(rejection) => {
@@ -33,7 +33,7 @@ impl RouteConditions {
     }
 }
 
-/// Admitted is True with empty reason and message (docs/openshift.md#admitted), except where something is worth saying.
+/// Admitted is True with empty reason and message (docs/openshift.md#admitted), unless there is a remark.
 fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Condition> {
     if let Some(list) = route.allow_list().filter(|list| list.nets.is_empty()) {
         let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);

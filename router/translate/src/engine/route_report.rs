@@ -1,4 +1,5 @@
-//! The status entries of Routes, and the conflicts that keep Routes from being served. Costs what differs.
+//! Status entries of Routes, and conflicts that prevent Routes from being served. The cost is proportional to the
+//! change.
 
 use std::sync::Arc;
 
@@ -8,11 +9,11 @@ use router_model::object::ObjectKey;
 use router_model::persistent::OrderedMap;
 
 use crate::engine::router_state::RouterState;
-use crate::status::condition::last_good_serves;
+use crate::status::condition::last_accepted_serves;
 use crate::status::ingress::{Ingress, IngressEntry};
 use crate::status::report::Conflict;
 
-/// See the module.
+/// Status entries and conflicts by Route.
 #[derive(Debug, Default)]
 pub struct RouteReport {
     entries: OrderedMap<ObjectKey, Ingress>,
@@ -40,7 +41,7 @@ impl RouteReport {
                 continue;
             };
             let conflicts =
-                versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|served| served.conflict(route)));
+                versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|router| router.conflict(route)));
             let conflicts: Arc<[Conflict]> = conflicts.collect();
             let ingress = ingress(&key, versions, resources, routers);
             if conflicts.is_empty() {
@@ -58,7 +59,7 @@ impl RouteReport {
 fn ingress(key: &ObjectKey, versions: &Versions<Route>, resources: &Resources, routers: &[RouterState]) -> Ingress {
     let accepted = versions.accepted.as_deref();
     if let (Some(route), None) = (accepted, &versions.rejected) {
-        let mut selecting = routers.iter().filter(|served| served.selects(route));
+        let mut selecting = routers.iter().filter(|router| router.selects(route));
         if let (Some(only), None) = (selecting.next(), selecting.next())
             && let Some(ingress) = only.plain_ingress(route)
         {
@@ -66,17 +67,17 @@ fn ingress(key: &ObjectKey, versions: &Versions<Route>, resources: &Resources, r
         }
     }
     let mut entries: Vec<IngressEntry> = Vec::new();
-    for served in routers {
+    for router in routers {
         match (accepted, &versions.rejected) {
-            (Some(route), refused) => {
-                let Some(mut entry) = served.entry(route) else { continue };
-                if let Some(refused) = refused {
-                    let more = [last_good_serves(refused)];
+            (Some(route), rejected) => {
+                let Some(mut entry) = router.entry(route) else { continue };
+                if let Some(rejected) = rejected {
+                    let more = [last_accepted_serves(rejected)];
                     entry.conditions = entry.conditions.iter().cloned().chain(more).collect();
                 }
                 entries.push(entry);
             }
-            (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, resources)),
+            (None, Some(rejected)) => entries.extend(router.rejected_entry(key, rejected, resources)),
             (None, None) => {}
         }
     }

@@ -1,17 +1,17 @@
-//! Changes that Routes of a router depend on.
+//! Changes that the Routes of a router depend on.
 
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
 
-/// A route before and after a change. Both are the same if something changed that the route refers to.
+/// A route before and after a change. Both are the same if only an object changed that the route refers to.
 #[derive(Clone, Copy)]
 pub(crate) struct RouteRevision<'r> {
     pub(super) old: Option<&'r Arc<Route>>,
     pub(super) new: Option<&'r Arc<Route>>,
 }
 
-/// See the module.
+/// Changes of routes, and of namespaces that contain routes.
 #[derive(Clone, Copy)]
 pub(crate) struct RouteChanges<'r> {
     pub(super) routes: &'r [RouteRevision<'r>],

@@ -1,4 +1,4 @@
-//! One router as the engine keeps it: its routes by group, and the decisions on them.
+//! State of one router in the engine: its routes by group, and the decisions on them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
 use super::groups::{GroupEntry, has_routes, routes_of};
 use crate::engine::route_conditions::RouteConditions;
 use crate::engine::route_revision::{RouteChanges, RouteRevision};
-use crate::engine::selection::Selection;
+use crate::engine::selection::RouteSelection;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::{Admission, admit};
@@ -36,26 +36,26 @@ pub struct RouterState {
     identity: Arc<RouterIdentity>,
     assembled: Assembled,
     /// Every selected route, by group.
-    members: OrderedMap<GroupEntry, ()>,
-    /// Selected wildcard routes by domain; empty unless the router admits them.
+    groups: OrderedMap<GroupEntry, ()>,
+    /// Number of selected wildcard routes by domain; empty unless the router admits them.
     wildcards: HashMap<String, usize>,
-    selection: Selection,
+    selection: RouteSelection,
     /// Conditions of selected routes, except those that are admitted without remarks.
-    verdicts: HashMap<ObjectKey, Box<RouteConditions>>,
+    conditions: HashMap<ObjectKey, Box<RouteConditions>>,
     /// Claims of other APIs on hosts of this router.
-    foreign: OtherApiClaims,
-    /// The hosts of these that a Route has, by group.
+    other_claims: OtherApiClaims,
+    /// Hosts that other APIs claim and a Route owns, by group.
     won: BTreeMap<Arc<str>, Vec<HostMatch>>,
-    /// Whether it has seen no routes yet.
+    /// True before the first call of [`RouterState::apply_changes`].
     is_new: bool,
 }
 
 /// Decisions that differ.
 #[derive(Debug, Default)]
-pub struct Decided {
+pub struct AdmissionChanges {
     /// Changes of the table.
     pub table: ChangedRoutes,
-    /// Hosts that other APIs claim and a Route has from now on, or no longer (`None`).
+    /// Hosts that other APIs claim and that a Route now owns, or no longer owns (`None`).
     pub won: BTreeMap<HostMatch, Option<HostOwner>>,
 }
 
@@ -69,19 +69,19 @@ impl RouterState {
                 admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
             }),
             assembled: Assembled::new(empty_table(id, &router)),
-            selection: Selection::new(router.route_selector.clone(), router.namespace_selector.clone()),
+            selection: RouteSelection::new(router.route_selector.clone(), router.namespace_selector.clone()),
             router,
-            members: OrderedMap::default(),
+            groups: OrderedMap::default(),
             wildcards: HashMap::new(),
-            verdicts: HashMap::new(),
-            foreign: OtherApiClaims::default(),
+            conditions: HashMap::new(),
+            other_claims: OtherApiClaims::default(),
             won: BTreeMap::new(),
             is_new: true,
         }
     }
 
-    /// Changes the settings that no decision on a Route depends on. Returns false, and changes nothing, if other settings
-    /// differ, too.
+    /// Changes the settings that no decision on a Route depends on. Returns false, and changes nothing, if other
+    /// settings differ, too.
     pub fn configure(&mut self, id: u32, router: &PlannedRouter) -> bool {
         let decisive = |router: &PlannedRouter| {
             let PlannedRouter { name, policy, namespace_selector, route_selector, traffic, .. } = router;
@@ -95,14 +95,14 @@ impl RouterState {
         true
     }
 
-    /// Whether it has seen no routes yet.
+    /// True before the first call of [`RouterState::apply_changes`].
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
     /// The routes that it selects.
     pub fn selected(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.members.entries().map(|(member, ())| &member.route.meta.key)
+        self.groups.entries().map(|(entry, ())| &entry.route.meta.key)
     }
 
     /// The router's name.
@@ -110,29 +110,29 @@ impl RouterState {
         &self.router.name
     }
 
-    /// What it serves.
+    /// The router's table.
     pub fn table(&self) -> &Arc<RouterTable> {
         self.assembled.table()
     }
 
-    /// Puts what [`RouterState::follow`] decided, and the host rules of other APIs, into the table.
+    /// Updates the table by the changes of [`RouterState::apply_changes`] and the host rules of other APIs.
     pub fn assemble(&mut self, changed: Option<ChangedRoutes>, rules: &HostRulesTable) {
         self.assembled.assemble(changed, rules);
     }
 
-    /// Hosts that other APIs claim and a Route has.
+    /// Hosts that other APIs claim and a Route owns.
     pub fn won(&self) -> impl Iterator<Item = &HostMatch> {
         self.won.values().flatten()
     }
 
-    /// Whether the router selects a route that it has met.
+    /// True if the router selects this route, which an earlier change contained.
     pub fn selects(&self, route: &Route) -> bool {
         self.selection.selects(route)
     }
 
     /// The entries of a route that this router alone selects, if it is admitted without remarks.
     pub fn plain_ingress(&self, route: &Route) -> Option<Ingress> {
-        let is_plain = route.wildcard_policy == WildcardPolicy::None && !self.verdicts.contains_key(&route.meta.key);
+        let is_plain = route.wildcard_policy == WildcardPolicy::None && !self.conditions.contains_key(&route.meta.key);
         is_plain.then(|| Ingress::admitted(self.served_host(route), self.identity.clone()))
     }
 
@@ -141,31 +141,31 @@ impl RouterState {
         if !self.selects(route) {
             return None;
         }
-        let verdict = self.verdicts.get(&route.meta.key);
-        let conditions = verdict.map_or(&self.identity.admitted, |verdict| &verdict.conditions);
+        let own = self.conditions.get(&route.meta.key);
+        let conditions = own.map_or(&self.identity.admitted, |own| &own.conditions);
         Some(self.identity.entry(&self.host_of(route), route.wildcard_policy, Arc::clone(conditions)))
     }
 
     /// The status entry of a route without a valid version; `None` if the router does not select it.
-    pub fn refused_entry(
+    pub fn rejected_entry(
         &self,
         key: &ObjectKey,
-        refused: &RejectedManifest,
+        rejected: &RejectedManifest,
         resources: &Resources,
     ) -> Option<IngressEntry> {
-        let is_selected = self.selection.may_select(key, refused, resources);
-        let conditions = || Arc::new([invalid_manifest(refused)]);
-        is_selected.then(|| self.identity.entry(&refused.host(), refused.wildcard_policy(), conditions()))
+        let is_selected = self.selection.may_select(key, rejected, resources);
+        let conditions = || Arc::new([invalid_manifest(rejected)]);
+        is_selected.then(|| self.identity.entry(&rejected.host(), rejected.wildcard_policy(), conditions()))
     }
 
-    /// Whom a route lost to, if it did.
+    /// The conflict that a route lost, if any.
     pub fn conflict(&self, route: &Route) -> Option<Conflict> {
-        let verdict = self.verdicts.get(&route.meta.key)?;
-        let condition = verdict.conditions.first()?;
+        let own = self.conditions.get(&route.meta.key)?;
+        let condition = own.conditions.first()?;
         Some(Conflict {
             router: self.router.name.clone(),
             host: self.host_of(route).to_string(),
-            winner: verdict.winner.clone()?,
+            winner: own.winner.clone()?,
             reason: condition.reason.clone(),
             message: condition.message.clone(),
         })
@@ -175,7 +175,7 @@ impl RouterState {
         effective_host(route, &self.router.policy.domain)
     }
 
-    /// The same, shared with the table where that has it.
+    /// The same; shares the text with the table if the host is there.
     fn served_host(&self, route: &Route) -> Arc<str> {
         let host = self.host_of(route);
         match self.table().routes.get(&route.meta.key.route_id()).map(|route| &route.host) {
@@ -184,37 +184,37 @@ impl RouterState {
         }
     }
 
-    /// Follows changed routes, namespaces and claims of other APIs, and decides anew every group that these affect. Adds
-    /// the routes whose status may differ to `touched`. `None` if there is nothing to decide.
-    pub fn follow(
+    /// Applies changed routes, namespaces and claims of other APIs, and admits the routes of every group that these
+    /// affect again. Adds the routes whose status may differ to `affected`. `None` if no group is affected.
+    pub fn apply_changes(
         &mut self,
         changes: RouteChanges<'_>,
-        foreign: OtherApiClaims,
+        other_claims: OtherApiClaims,
         resources: &Resources,
-        touched: &mut Vec<ObjectKey>,
-    ) -> Option<Decided> {
+        affected: &mut Vec<ObjectKey>,
+    ) -> Option<AdmissionChanges> {
         self.is_new = false;
-        let selected = self.selection.follow(changes, resources, touched);
+        let selected = self.selection.apply_changes(changes, resources, affected);
         let regrouped = self.count_wildcards(&selected);
-        let (mut dirty, mut gone) = (Vec::new(), Vec::new());
+        let (mut dirty_groups, mut removed) = (Vec::new(), Vec::new());
         for old in selected.iter().filter_map(|change| change.old) {
-            dirty.push(self.leave(old, &regrouped));
-            gone.push(old.meta.key.route_id());
+            dirty_groups.push(self.remove_from_group(old, &regrouped));
+            removed.push(old.meta.key.route_id());
         }
         for domain in &regrouped {
-            self.regroup(domain, &mut dirty);
+            self.regroup(domain, &mut dirty_groups);
         }
-        let mut joining: Vec<GroupEntry> =
-            selected.iter().filter_map(|change| change.new).map(|route| self.member(route.clone())).collect();
-        joining.sort_unstable();
-        dirty.extend(joining.iter().map(|member| member.group.clone()));
-        self.members.extend(joining.into_iter().map(|member| (member, ())));
-        let older = std::mem::replace(&mut self.foreign, foreign);
-        let contested = self.foreign.changed_since(&older).filter_map(|host| self.group_of_host(host));
-        dirty.extend(contested.filter(|group| has_routes(&self.members, group)));
-        dirty.sort_unstable();
-        dirty.dedup();
-        if dirty.is_empty() { None } else { Some(self.decide(dirty, gone, resources, touched)) }
+        let mut added: Vec<GroupEntry> =
+            selected.iter().filter_map(|change| change.new).map(|route| self.group_entry(route.clone())).collect();
+        added.sort_unstable();
+        dirty_groups.extend(added.iter().map(|entry| entry.group.clone()));
+        self.groups.extend(added.into_iter().map(|entry| (entry, ())));
+        let older = std::mem::replace(&mut self.other_claims, other_claims);
+        let contested = self.other_claims.changed_since(&older).filter_map(|host| self.group_of_host(host));
+        dirty_groups.extend(contested.filter(|group| has_routes(&self.groups, group)));
+        dirty_groups.sort_unstable();
+        dirty_groups.dedup();
+        if dirty_groups.is_empty() { None } else { Some(self.decide(dirty_groups, removed, resources, affected)) }
     }
 
     /// Counts selected wildcard routes. Returns the domains that got their first or lost their last one.
@@ -245,7 +245,7 @@ impl RouterState {
         if self.wildcards.contains_key(domain) { format!("*.{domain}").into() } else { host }
     }
 
-    /// The group whose routes may ask for a host that another API claims; `None` if no route can.
+    /// The group whose routes may claim a host that another API claims; `None` if no route can.
     fn group_of_host(&self, host: &HostMatch) -> Option<Arc<str>> {
         let grouped = |domain: &str| self.wildcards.contains_key(domain).then(|| format!("*.{domain}").into());
         match host {
@@ -255,57 +255,58 @@ impl RouterState {
         }
     }
 
-    fn member(&self, route: Arc<Route>) -> GroupEntry {
+    fn group_entry(&self, route: Arc<Route>) -> GroupEntry {
         GroupEntry { group: self.group_of(&route), route }
     }
 
-    /// Takes a route out of its group, which is returned. `regrouped` domains have it under the key that they had
-    /// before.
-    fn leave(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>) -> Arc<str> {
-        self.verdicts.remove(&route.meta.key);
+    /// Removes a route from its group, and returns the group. Routes of `regrouped` domains are still in the group that
+    /// they had before.
+    fn remove_from_group(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>) -> Arc<str> {
+        self.conditions.remove(&route.meta.key);
         let host = self.host_of(route);
         let domain = domain_of(&host);
         let was_by_domain = self.wildcards.contains_key(domain) != regrouped.contains(domain);
         let group = if was_by_domain { format!("*.{domain}").into() } else { host };
-        let member = GroupEntry { group, route: route.clone() };
-        self.members.remove(&member);
-        member.group
+        let entry = GroupEntry { group, route: route.clone() };
+        self.groups.remove(&entry);
+        entry.group
     }
 
     /// Moves the routes of a domain to the groups they now belong to.
-    fn regroup(&mut self, domain: &str, dirty: &mut Vec<Arc<str>>) {
-        let is_moving = |member: &&GroupEntry| domain_of(&member.group) == domain;
+    fn regroup(&mut self, domain: &str, dirty_groups: &mut Vec<Arc<str>>) {
+        let is_moving = |entry: &&GroupEntry| domain_of(&entry.group) == domain;
         let moving: Vec<GroupEntry> =
-            self.members.entries().map(|(member, ())| member).filter(is_moving).cloned().collect();
-        for member in moving {
-            self.members.remove(&member);
-            dirty.push(member.group);
-            let member = self.member(member.route);
-            dirty.push(member.group.clone());
-            self.members.insert(member, ());
+            self.groups.entries().map(|(entry, ())| entry).filter(is_moving).cloned().collect();
+        for entry in moving {
+            self.groups.remove(&entry);
+            dirty_groups.push(entry.group);
+            let entry = self.group_entry(entry.route);
+            dirty_groups.push(entry.group.clone());
+            self.groups.insert(entry, ());
         }
     }
 
-    /// Decides groups anew. Their previous hosts leave the table, and so do the routes that are `gone`.
+    /// Admits the routes of groups again. Their previous hosts are removed from the table, and so are the `removed`
+    /// routes.
     fn decide(
         &mut self,
-        dirty: Vec<Arc<str>>,
-        gone: Vec<RouteId>,
+        dirty_groups: Vec<Arc<str>>,
+        removed: Vec<RouteId>,
         resources: &Resources,
-        touched: &mut Vec<ObjectKey>,
-    ) -> Decided {
-        let mut changed = ChangedRoutes { gone, ..ChangedRoutes::default() };
+        affected: &mut Vec<ObjectKey>,
+    ) -> AdmissionChanges {
+        let mut changed = ChangedRoutes { removed, ..ChangedRoutes::default() };
         let mut won = BTreeMap::new();
         if !self.table().routes.is_empty() {
-            let deciding = dirty.iter().flat_map(|group| routes_of(&self.members, group));
-            changed.gone.extend(deciding.map(|route| route.meta.key.route_id()));
+            let deciding = dirty_groups.iter().flat_map(|group| routes_of(&self.groups, group));
+            changed.removed.extend(deciding.map(|route| route.meta.key.route_id()));
         }
-        for group in dirty {
-            let members = routes_of(&self.members, &group);
-            let admission = admit(&self.router.policy, &members, &resources.secrets, &self.foreign);
+        for group in dirty_groups {
+            let routes = routes_of(&self.groups, &group);
+            let admission = admit(&self.router.policy, &routes, &resources.secrets, &self.other_claims);
             let Admission { decisions, won: won_now } = admission;
             for host in self.won.remove(&group).into_iter().flatten() {
-                // Another group may have it by now.
+                // A route of another group may own it now.
                 won.entry(host).or_insert(None);
             }
             if !won_now.is_empty() {
@@ -329,21 +330,21 @@ impl RouterState {
                 .collect();
             for decision in decisions {
                 let key = decision.route.meta.key.clone();
-                touched.push(key.clone());
+                affected.push(key.clone());
                 let shadow = shadows.get(&key.route_id());
                 match RouteConditions::of(decision, shadow) {
-                    Some(verdict) => drop(self.verdicts.insert(key, Box::new(verdict))),
-                    None => drop(self.verdicts.remove(&key)),
+                    Some(conditions) => drop(self.conditions.insert(key, Box::new(conditions))),
+                    None => drop(self.conditions.remove(&key)),
                 }
             }
             changed.hosts.extend(virtual_hosts);
             changed.routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
         }
-        Decided { table: changed, won }
+        AdmissionChanges { table: changed, won }
     }
 }
 
-/// The table of a router that serves nothing.
+/// The table of a router without hosts and routes.
 fn empty_table(id: u32, router: &PlannedRouter) -> RouterTable {
     RouterTable {
         name: router.name.clone(),

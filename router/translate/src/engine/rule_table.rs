@@ -1,4 +1,4 @@
-//! The host rules of one router as the engine keeps them: updated by the hosts that differ.
+//! Host rules of one router, updated by the hosts that differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use router_table::table::{ResolvedRoute, VirtualHost};
 use crate::engine::assembly::HostRulesTable;
 use crate::engine::reuse::{Reuse, routes_of};
 
-/// See the module.
+/// Hosts and routes of the APIs other than Routes on one router.
 #[derive(Debug, Default)]
 pub struct RuleTable {
     table: HostRulesTable,
-    /// For routes of several hosts, how many hosts beyond the first have it.
-    further: HashMap<RouteId, usize>,
+    /// For routes of several hosts, the number of hosts beyond the first.
+    extra_hosts: HashMap<RouteId, usize>,
 }
 
-/// How the use of a route differs.
+/// Change in the use of a route.
 #[derive(Default)]
 struct Use {
-    /// How many hosts have it now that did not, less those that no longer do.
+    /// Number of hosts that use it now and did not before, less those that no longer do.
     hosts: isize,
     /// Its newest version.
     route: Option<Arc<ResolvedRoute>>,
@@ -32,13 +32,13 @@ impl RuleTable {
         &self.table
     }
 
-    /// Whether there are neither hosts nor domains.
+    /// True if there are neither hosts nor domains.
     pub fn is_empty(&self) -> bool {
         self.table.hosts.is_empty() && self.table.domains.is_empty()
     }
 
     /// Sets the delegated domains.
-    pub fn delegate(&mut self, domains: BTreeSet<Hostname>) {
+    pub fn set_domains(&mut self, domains: BTreeSet<Hostname>) {
         if *self.table.domains != domains {
             self.table.domains = Arc::new(domains);
         }
@@ -47,12 +47,12 @@ impl RuleTable {
     /// Sets and removes (`None`) hosts. Hosts and routes that are equal to the earlier ones keep their `Arc`.
     pub fn update(&mut self, changes: BTreeMap<HostMatch, Option<VirtualHost>>) {
         let before = self.table.routes.clone();
-        let mut kept = Reuse::new(&before);
+        let mut reuse = Reuse::new(&before);
         let mut uses: BTreeMap<RouteId, Use> = BTreeMap::new();
         let mut set = Vec::new();
         for (at, host) in changes {
             let old = self.table.hosts.get(&at).cloned();
-            let new = host.map(|host| kept.host(host, old.as_ref()));
+            let new = host.map(|host| reuse.host(host, old.as_ref()));
             if let (Some(old), Some(new)) = (&old, &new)
                 && Arc::ptr_eq(old, new)
             {
@@ -79,21 +79,21 @@ impl RuleTable {
         let mut set = Vec::new();
         for (id, Use { hosts, route }) in uses {
             let known = self.table.routes.get(&id);
-            let before = known.map_or(0, |_| 1 + self.further.get(&id).copied().unwrap_or_default());
+            let before = known.map_or(0, |_| 1 + self.extra_hosts.get(&id).copied().unwrap_or_default());
             match before.saturating_add_signed(hosts) {
                 0 => drop(self.table.routes.remove(&id)),
                 after => {
                     if after == 1 {
-                        self.further.remove(&id);
+                        self.extra_hosts.remove(&id);
                     } else {
-                        self.further.insert(id.clone(), after - 1);
+                        self.extra_hosts.insert(id.clone(), after - 1);
                     }
                     let differs = |route: &Arc<ResolvedRoute>| known.is_none_or(|known| !Arc::ptr_eq(known, route));
                     set.extend(route.filter(differs).map(|route| (id, route)));
                     continue;
                 }
             }
-            self.further.remove(&id);
+            self.extra_hosts.remove(&id);
         }
         self.table.routes.extend(set);
     }

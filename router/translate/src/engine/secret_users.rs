@@ -1,4 +1,4 @@
-//! Routes by the Secret that their certificate is read from (`spec.tls.externalCertificate`).
+//! Index of Routes by the Secret of their certificate (`spec.tls.externalCertificate`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::openshift::claims::material::secret_of;
 pub struct SecretUsers(BTreeMap<ObjectKey, BTreeSet<Arc<str>>>);
 
 impl SecretUsers {
-    /// Follows changed Routes.
-    pub fn follow(&mut self, changes: &[RouteRevision<'_>]) {
+    /// Applies changed Routes.
+    pub fn update(&mut self, changes: &[RouteRevision<'_>]) {
         for route in changes.iter().filter_map(|change| change.old) {
             let Some(secret) = secret_of(route) else { continue };
             let Some(users) = self.0.get_mut(&secret) else { continue };

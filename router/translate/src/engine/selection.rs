@@ -10,46 +10,48 @@ use router_model::selector::LabelSelector;
 
 use crate::engine::route_revision::{RouteChanges, RouteRevision};
 
-/// The selectors of a router, and what they have selected so far.
+/// The selectors of a router, and the namespaces that they select.
 #[derive(Debug)]
-pub struct Selection {
+pub struct RouteSelection {
     routes: LabelSelector,
     namespaces: LabelSelector,
-    /// Whether a namespace is selected, for the namespaces of all routes so far; empty if all namespaces are.
+    /// Whether a namespace is selected, for the namespaces of all routes so far; empty if the router selects all
+    /// namespaces.
     known: HashMap<Arc<str>, bool>,
 }
 
-impl Selection {
-    /// A router with these selectors, and no routes yet.
+impl RouteSelection {
+    /// A router with these selectors, without routes.
     pub fn new(routes: LabelSelector, namespaces: LabelSelector) -> Self {
-        Selection { routes, namespaces, known: HashMap::new() }
+        RouteSelection { routes, namespaces, known: HashMap::new() }
     }
 
-    /// Whether it selects a route that [`Selection::follow`] has met.
+    /// True if it selects this route, which an earlier change contained.
     pub fn selects(&self, route: &Route) -> bool {
         self.routes.matches(&route.meta.labels)
             && (self.namespaces.is_empty() || self.known.get(&route.meta.key.namespace).copied().unwrap_or_default())
     }
 
-    /// Whether it selects a route without a valid version. If the route's labels are invalid, every router may be meant.
-    pub fn may_select(&self, key: &ObjectKey, refused: &RejectedManifest, resources: &Resources) -> bool {
+    /// True if it may select a route without a valid version. If the labels are invalid, any router may select the
+    /// route.
+    pub fn may_select(&self, key: &ObjectKey, rejected: &RejectedManifest, resources: &Resources) -> bool {
         let of_route = |labels| self.routes.matches(&labels);
-        (self.routes.is_empty() || refused.labels().is_none_or(of_route))
+        (self.routes.is_empty() || rejected.labels().is_none_or(of_route))
             && (self.namespaces.is_empty() || self.namespaces.matches(&resources.namespace_labels(&key.namespace)))
     }
 
-    /// Follows changed routes and namespaces. Returns the changes of routes that it selects or selected; a route counts as
-    /// removed once it is no longer selected. Adds the routes of namespaces that it selects from now on, or no longer, to
-    /// `touched`.
-    pub fn follow<'r>(
+    /// Applies changed routes and namespaces. Returns the changes of routes that it selects or selected; a route counts
+    /// as removed once it is no longer selected. Adds the routes of namespaces that it now selects, or no longer
+    /// selects, to `affected`.
+    pub fn apply_changes<'r>(
         &mut self,
         changes: RouteChanges<'r>,
         resources: &'r Resources,
-        touched: &mut Vec<ObjectKey>,
+        affected: &mut Vec<ObjectKey>,
     ) -> Vec<RouteRevision<'r>> {
-        // A route was selected by the labels that its namespace had.
+        // Before the namespaces are updated: the old version was selected by the labels that its namespace had.
         let old: Vec<_> = changes.routes.iter().map(|change| change.old.filter(|route| self.selects(route))).collect();
-        let moved = self.follow_namespaces(changes, resources);
+        let moved = self.update_namespaces(changes, resources);
         let new = changes.routes.iter().map(|change| change.new.filter(|route| self.selects(route)));
         let mut selected: Vec<RouteRevision<'r>> =
             old.into_iter().zip(new).map(|(old, new)| RouteRevision { old, new }).collect();
@@ -60,7 +62,7 @@ impl Selection {
                 let routes = resources.routes.of_namespace(namespace).filter(|(key, _)| !changed.contains(key));
                 let routes = routes.filter_map(|(_, versions)| versions.accepted.as_ref());
                 for route in routes.filter(|route| self.routes.matches(&route.meta.labels)) {
-                    touched.push(route.meta.key.clone());
+                    affected.push(route.meta.key.clone());
                     let (old, new) = if *is_selected { (None, Some(route)) } else { (Some(route), None) };
                     selected.push(RouteRevision { old, new });
                 }
@@ -70,9 +72,9 @@ impl Selection {
         selected
     }
 
-    /// Follows the labels of namespaces that it has met, and meets those of new routes. Returns the namespaces that it
-    /// selects from now on (true) or no longer.
-    fn follow_namespaces(&mut self, changes: RouteChanges<'_>, resources: &Resources) -> Vec<(Arc<str>, bool)> {
+    /// Updates known namespaces by their labels, and adds those of new routes. Returns the namespaces that it now
+    /// selects (true), or no longer selects.
+    fn update_namespaces(&mut self, changes: RouteChanges<'_>, resources: &Resources) -> Vec<(Arc<str>, bool)> {
         if self.namespaces.is_empty() {
             return Vec::new();
         }

@@ -1,5 +1,5 @@
-//! Statuses of objects of other kinds than Route and IngressController: those that APIs return, with what there is to say
-//! of rejected versions. Costs what differs.
+//! Statuses of objects of other kinds than Route and IngressController: the translators' statuses, combined with
+//! conditions of rejected versions. The cost is proportional to the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use router_model::persistent::OrderedMap;
 use crate::engine::rejected_manifests;
 use crate::status::object_status::ObjectStatus;
 
-/// See the module.
+/// Statuses by object.
 #[derive(Debug, Default)]
-pub struct Statuses {
+pub struct ObjectStatuses {
     all: OrderedMap<ObjectRef, Arc<ObjectStatus>>,
     /// Objects whose newest version is rejected, with the status that the API returns for the last valid one.
-    refused: BTreeMap<ObjectRef, Option<Arc<ObjectStatus>>>,
+    rejected: BTreeMap<ObjectRef, Option<Arc<ObjectStatus>>>,
 }
 
-impl Statuses {
+impl ObjectStatuses {
     /// All statuses.
     pub fn all(&self) -> &OrderedMap<ObjectRef, Arc<ObjectStatus>> {
         &self.all
     }
 
-    /// Sets and removes (`None`) statuses, and follows rejected versions.
+    /// Sets and removes (`None`) statuses, and applies changes of rejected versions.
     pub fn update(
         &mut self,
         changes: impl IntoIterator<Item = (ObjectRef, Option<ObjectStatus>)>,
@@ -33,16 +33,16 @@ impl Statuses {
         last: &Resources,
     ) {
         let mut combined: BTreeSet<ObjectRef> = BTreeSet::new();
-        for (object, is_refused) in rejected_manifests::changes(resources, last) {
-            match (is_refused, self.refused.contains_key(&object)) {
+        for (object, is_rejected) in rejected_manifests::changes(resources, last) {
+            match (is_rejected, self.rejected.contains_key(&object)) {
                 (true, true) => {
                     combined.insert(object);
                 }
                 (true, false) => {
-                    self.refused.insert(object.clone(), self.all.get(&object).cloned());
+                    self.rejected.insert(object.clone(), self.all.get(&object).cloned());
                     combined.insert(object);
                 }
-                (false, true) => match self.refused.remove(&object).flatten() {
+                (false, true) => match self.rejected.remove(&object).flatten() {
                     Some(of_api) => self.all.insert(object, of_api),
                     None => drop(self.all.remove(&object)),
                 },
@@ -51,7 +51,7 @@ impl Statuses {
         }
         let mut set = Vec::new();
         for (object, status) in changes {
-            if let Some(of_api) = self.refused.get_mut(&object) {
+            if let Some(of_api) = self.rejected.get_mut(&object) {
                 *of_api = status.map(Arc::new);
                 combined.insert(object);
                 continue;
@@ -65,13 +65,13 @@ impl Statuses {
             }
         }
         self.all.extend(set);
-        // Whether a rejected Gateway or route is ours is read from these.
+        // These decide whether a rejected Gateway or route is ours.
         let gateways_differ = resources.gateways.changes_since(&last.gateways).next().is_some()
             || resources.gateway_classes.changes_since(&last.gateway_classes).next().is_some();
         let combined: Vec<ObjectRef> =
-            if gateways_differ { self.refused.keys().cloned().collect() } else { combined.into_iter().collect() };
+            if gateways_differ { self.rejected.keys().cloned().collect() } else { combined.into_iter().collect() };
         for object in combined {
-            let of_api = self.refused.get(&object).and_then(Option::as_deref).cloned();
+            let of_api = self.rejected.get(&object).and_then(Option::as_deref).cloned();
             match rejected_manifests::status(resources, &object, of_api) {
                 Some(status) if self.all.get(&object).is_some_and(|before| **before == status) => {}
                 Some(status) => self.all.insert(object, Arc::new(status)),

@@ -1,4 +1,4 @@
-//! Changes, their cost, and what they leave behind.
+//! Changes: their result, the part of the table that they rebuild, and removal.
 
 mod batch;
 mod contests;
@@ -16,7 +16,7 @@ use self::worlds::named;
 use super::*;
 
 #[test]
-fn the_last_objects_of_an_api_leave_nothing_behind() {
+fn removing_the_last_objects_of_an_api_removes_everything() {
     let spec = json!({ "parentRefs": [{ "name": "g0" }], "hostnames": ["a.x.test"],
         "rules": [{ "backendRefs": [{ "name": "web", "port": 8080 }] }] });
     let route = named("gateway.networking.k8s.io/v1", "HTTPRoute", ("red", "h"), 0, spec);
@@ -32,7 +32,7 @@ fn the_last_objects_of_an_api_leave_nothing_behind() {
 }
 
 #[test]
-fn a_change_leaves_the_rest_of_the_table_as_it_is() {
+fn a_change_does_not_change_the_rest_of_the_table() {
     let mut resources = Resources::default();
     for i in 0..100 {
         resources.insert(&good(route(&format!("shop/r{i:03}"), i, json!({ "host": format!("h{i}.test") }))));
@@ -55,7 +55,7 @@ fn a_change_leaves_the_rest_of_the_table_as_it_is() {
 }
 
 #[test]
-fn new_endpoints_reach_the_routes_that_use_them_and_make_none_anew() {
+fn new_endpoints_reach_the_routes_that_use_them_and_rebuild_none() {
     const GATEWAY: &str = "gateway.networking.k8s.io/v1";
     let mut resources = base();
     let backend = json!({ "name": "api", "port": 8080 });
@@ -71,14 +71,15 @@ fn new_endpoints_reach_the_routes_that_use_them_and_make_none_anew() {
         resources.insert(&good(object));
     }
     let mut engine = Engine::new(Settings::default());
-    let (before, told) = engine.apply(&resources);
+    let (before, first_report) = engine.apply(&resources);
     resources.insert(&good(slice("red/api", &["10.0.0.9"], 8080)));
     resources.insert(&good(slice("red/foreign", &["10.0.0.8"], 8080)));
     let (after, report) = engine.apply(&resources);
 
     assert!(after.routers.iter().zip(&before.routers).all(|(after, before)| Arc::ptr_eq(after, before)));
     assert_eq!(
-        report.others.changes_since(&told.others).count() + report.routes.changes_since(&told.routes).count(),
+        report.others.changes_since(&first_report.others).count()
+            + report.routes.changes_since(&first_report.routes).count(),
         0
     );
     let mut rebound: Vec<String> = after.rebound_since(&before).iter().map(|user| user.route.id.to_string()).collect();
@@ -94,17 +95,17 @@ fn new_endpoints_reach_the_routes_that_use_them_and_make_none_anew() {
     assert_eq!(of(&before), ["api []", "api []", "web [10.0.0.1:8080]"]);
     assert_eq!(of(&after), ["api [10.0.0.9:8080]", "api [10.0.0.9:8080]", "web [10.0.0.1:8080]"]);
 
-    // What a slice says of its protocol decides whether the rule may send anything there at all.
+    // The protocol of a slice decides whether the rule can be served.
     let mut other = slice("red/api", &["10.0.0.9"], 8080);
     other["ports"][0]["appProtocol"] = json!("kafka.example/plain");
     resources.insert(&good(other));
-    let (refused, report) = engine.apply(&resources);
-    assert_eq!(report.others.changes_since(&told.others).count(), 1);
+    let (rejected, report) = engine.apply(&resources);
+    assert_eq!(report.others.changes_since(&first_report.others).count(), 1);
     let is_named_by_h = |table: &RoutingTable| {
         let mut users = table.endpoints.lists().flat_map(|(key, _)| table.endpoints.users_of(key));
         users.any(|user| *user.route.id.name == *"h")
     };
-    assert!(is_named_by_h(&after) && !is_named_by_h(&refused));
+    assert!(is_named_by_h(&after) && !is_named_by_h(&rejected));
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn the_status_of_an_admitted_route_has_its_wildcard_policy() {
 }
 
 #[test]
-fn a_loser_knows_its_winner_until_that_goes() {
+fn a_conflict_names_the_winner_until_it_is_removed() {
     let mut resources = Resources::default();
     let wildcards = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
     resources.insert(&good(controller("default", wildcards)));
@@ -153,7 +154,7 @@ fn a_loser_knows_its_winner_until_that_goes() {
 }
 
 #[test]
-fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
+fn an_object_of_each_kind_alone_is_translated_and_removed_without_a_trace() {
     const GATEWAY: &str = "gateway.networking.k8s.io/v1";
     let class = json!({ "apiVersion": GATEWAY, "kind": "GatewayClass", "metadata": { "name": "sluice" },
         "spec": { "controllerName": "sluice.dev/gateway-controller" } });
@@ -193,26 +194,26 @@ fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
 }
 
 #[test]
-fn members_are_in_order_of_group_and_route() {
+fn entries_are_in_order_of_group_and_route() {
     use groups::{GroupEntry, has_routes, routes_of};
-    let member = |group: &str, id: &str, age| {
+    let entry = |group: &str, id: &str, age| {
         let router_api::object::Object::Route(route) = good(route(id, age, json!({}))) else { panic!("a Route") };
         GroupEntry { group: group.into(), route }
     };
-    let all = [member("a", "b/b", 0), member("b", "a/b", 2), member("b", "a/c", 1), member("d", "a/a", 0)];
+    let all = [entry("a", "b/b", 0), entry("b", "a/b", 2), entry("b", "a/c", 1), entry("d", "a/a", 0)];
     for (i, one) in all.iter().enumerate() {
         for (k, other) in all.iter().enumerate() {
             assert_eq!((one.cmp(other), one == other), (i.cmp(&k), i == k), "{one:?} {other:?}");
             assert_eq!(one.partial_cmp(other), Some(i.cmp(&k)));
         }
     }
-    let members: router_model::persistent::OrderedMap<GroupEntry, ()> =
-        all.into_iter().map(|member| (member, ())).collect();
+    let groups: router_model::persistent::OrderedMap<GroupEntry, ()> =
+        all.into_iter().map(|entry| (entry, ())).collect();
     let names =
-        |group: &str| routes_of(&members, group).iter().map(|route| route.meta.key.to_string()).collect::<Vec<_>>();
+        |group: &str| routes_of(&groups, group).iter().map(|route| route.meta.key.to_string()).collect::<Vec<_>>();
     assert_eq!([names("a"), names("b"), names("c")], [vec!["b/b"], vec!["a/c", "a/b"], vec![]], "the oldest first");
     assert_eq!(
-        ["", "a", "b", "c", "d", "e"].map(|group| has_routes(&members, group)),
+        ["", "a", "b", "c", "d", "e"].map(|group| has_routes(&groups, group)),
         [false, true, true, false, true, false]
     );
 }

@@ -47,7 +47,7 @@ fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &WeightedService) -
     missing((facts.table, facts.resources), || Cow::Owned(slices_of(facts.resources)), service)
 }
 
-/// Why a service has no usable endpoint; `None` if it has one, or cannot have any.
+/// Why a service has no usable endpoint; `None` if it has one, or has no key.
 pub fn missing<'s>(
     (table, resources): (&RoutingTable, &'s Resources),
     slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,

@@ -1,4 +1,4 @@
-//! The kernel's decision and map entries; filled in by an agent that runs the kernel data path.
+//! Decision of the kernel and its map entries; filled in by an agent that runs the kernel data path.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,7 @@ use crate::explain::outcome::QueryOutcome;
 use crate::explain::query::Query;
 use crate::explain::settings::RouteSetting;
 
-/// The decisions about one query, in the order in which traffic meets them.
+/// The decisions about one query, in the order in which the data path makes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -26,7 +26,7 @@ pub struct Explanation {
     pub verdict: String,
     /// What to change if it is not served.
     pub fix: Option<String>,
-    /// Possible outcomes, for programs: several if the router balances, or if the query leaves something open.
+    /// Possible outcomes, for programs: several if the router balances, or if the query does not decide a case.
     pub outcome: Vec<QueryOutcome>,
 }
 
@@ -86,7 +86,7 @@ pub enum ExplanationStep {
     DataPath(KernelDecision),
 }
 
-/// A candidate for a decision.
+/// A candidate for a decision, chosen or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Its name.
@@ -112,7 +112,7 @@ pub struct Owner {
     /// `creationTimestamp`; an object without one is younger than all that have one.
     pub created: Option<Timestamp>,
     /// Its conditions on the router: type, status, reason, message.
-    pub conditions: Vec<Fact>,
+    pub conditions: Vec<OwnerCondition>,
 }
 
 impl Owner {
@@ -125,7 +125,7 @@ impl Owner {
 /// A condition of a status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fact {
+pub struct OwnerCondition {
     /// `type`.
     pub r#type: String,
     /// `True` or `False`.

@@ -8,8 +8,8 @@ use super::outcome::{QueryContext, QueryOutcome};
 use crate::explain::explanation::{ClientAdmission, Explanation, ExplanationStep};
 use crate::explain::facts::Facts;
 
-/// Adds the allow-list step, if there is a list. Returns `false`, with the verdict set, if it rejects the client of the
-/// query or every client.
+/// Adds the allow-list step, if there is a list. Returns false, with the verdict set, if the list rejects the client of
+/// the query, or every client.
 pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
     let from = context.request.client();
     if route.allow.is_none() && from.is_none() {
@@ -19,7 +19,7 @@ pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRout
         let by = route.allow.iter().flatten().find(|network| network.contains(&address));
         ClientAdmission { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
     });
-    let refused = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
+    let rejected = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
     let answer = QueryOutcome::from(context.refused(403, Flag::SourceNotAllowed));
     let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
     out.steps.push(ExplanationStep::Filter { allow, client });
@@ -30,7 +30,7 @@ pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRout
         out.outcome.push(answer);
         return false;
     }
-    let Some(address) = refused else {
+    let Some(address) = rejected else {
         if from.is_none() {
             out.outcome.push(answer.when("the client's address is not in the allow-list"));
         }

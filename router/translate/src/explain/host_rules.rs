@@ -12,7 +12,7 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy};
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
-use super::owners::{object, objects_conditions};
+use super::owners::{object, object_conditions};
 use super::request::QueryRequest;
 use crate::contour::ROUTER;
 use crate::contour::status::PARTLY;
@@ -27,13 +27,13 @@ use crate::warning::Unserved;
 const MAX_RULES: usize = 32;
 
 /// Maximum number of near misses that are named.
-const MAX_CLOSE: usize = 3;
+const MAX_NEAR_MISSES: usize = 3;
 
 /// Contour's kinds.
-const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
+const CONTOUR_KINDS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
-/// Whether host rules serve the query, and why. No wider host is tried in any case.
-pub fn judge(host_rules: &HostRules, request: &QueryRequest<'_>) -> String {
+/// How host rules match the query, or why they do not. No wider host is tried in either case.
+pub fn describe_match(host_rules: &HostRules, request: &QueryRequest<'_>) -> String {
     let query = request.query;
     if host_rules.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
@@ -113,7 +113,9 @@ pub fn paths(host_rules: &HostRules, request: &QueryRequest<'_>, taken: Option<&
             (true, ..) => "the first rule that takes the request".to_owned(),
             (false, _, false) => "gets requests that it matches".to_owned(),
             (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
-            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, request)),
+            (false, false, _) if covers && !is_decided => {
+                format!("would take it {}", missing_conditions(rule, request))
+            }
             (false, false, _) if covers => "takes the path too, but an earlier one has it".to_owned(),
             _ => format!("does not take {shown}"),
         };
@@ -134,9 +136,10 @@ pub fn paths(host_rules: &HostRules, request: &QueryRequest<'_>, taken: Option<&
     Some(ExplanationStep::Path { candidates: shown.collect() })
 }
 
-/// The method and header fields that a request lacks for a rule that matches its path, in curl's syntax.
-fn lacking(rule: &Rule, request: &QueryRequest<'_>) -> String {
-    // Two fields of one name would be joined into a value that matches neither.
+/// The method, header fields and query parameters that a request lacks for a rule that matches its path, in curl's
+/// syntax.
+fn missing_conditions(rule: &Rule, request: &QueryRequest<'_>) -> String {
+    // Two fields of one name would be joined into one value, which matches neither condition.
     let instead = |name: &str| match request.header(name) {
         Some(other) => format!(" instead of '{name}: {}'", String::from_utf8_lossy(&other)),
         None => String::new(),
@@ -168,8 +171,8 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
         ValueMatcher::Regex(regex) => format!("~{}", regex.as_str()),
     };
     parts.extend(method.as_ref().map(|method| format!("method {method}")));
-    parts.extend(headers.iter().map(|(name, wanted)| format!("header {name}{}", value(wanted))));
-    parts.extend(query.iter().map(|(name, wanted)| format!("query {name}{}", value(wanted))));
+    parts.extend(headers.iter().map(|(name, expected)| format!("header {name}{}", value(expected))));
+    parts.extend(query.iter().map(|(name, expected)| format!("query {name}{}", value(expected))));
     parts.join(", ")
 }
 
@@ -212,7 +215,7 @@ fn change(path: &PathChange, prefix: &str) -> String {
     }
 }
 
-/// Settings of a rule beside its destination.
+/// Settings of a rule, without its destination.
 pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<RouteSetting> {
     let Some(policy) = &route.rule else { return Vec::new() };
     let RulePolicy {
@@ -230,7 +233,8 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<RouteSetting
         retry,
     } = &**policy;
     let mut list = Vec::new();
-    let mut add = |what: &str, value: String| list.push(RouteSetting { what: what.to_owned(), value, asked: true });
+    let mut add =
+        |what: &str, value: String| list.push(RouteSetting { what: what.to_owned(), value, non_default: true });
     for (what, modifiers) in [("request headers", request_headers), ("response headers", response_headers)] {
         if !modifiers.is_empty() {
             add(what, modifiers.iter().map(modifier).collect::<Vec<_>>().join(", "));
@@ -263,12 +267,12 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<RouteSetting
         }
     }
     if let Some(retry) = retry {
-        add("tried again", again(retry));
+        add("tried again", retry_text(retry));
     }
     list
 }
 
-fn again(retry: &Retry) -> String {
+fn retry_text(retry: &Retry) -> String {
     let Retry { count, statuses, unanswered, unreachable, backoff: _ } = retry;
     let statuses = statuses.iter().map(|range| match (range.start(), range.end()) {
         (start, end) if start == end => start.to_string(),
@@ -289,7 +293,7 @@ fn modifier(modifier: &HeaderModifier) -> String {
 }
 
 /// Verdict and fix for a query that host rules do not serve.
-pub fn closed(
+pub fn explain_closed(
     host: &VirtualHost,
     host_rules: &HostRules,
     request: &QueryRequest<'_>,
@@ -304,17 +308,17 @@ pub fn closed(
         return;
     }
     let listener = listener(host_rules, query);
-    let is_contours = CONTOURS.contains(&host_rules.owner.kind);
+    let is_contour = CONTOUR_KINDS.contains(&host_rules.owner.kind);
     let rules = rules(host_rules, query);
     let Some(rules) = rules else {
         let (answer, what, fix) = match query.protocol {
-            QueryProtocol::Http if is_contours => {
+            QueryProtocol::Http if is_contour => {
                 (answer, " on https only", "ask over https, or write spec.routes beside the tcpproxy")
             }
             QueryProtocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
             QueryProtocol::Https => {
                 let answer = if query.path.is_some() { answer } else { "the default certificate, and 404" };
-                if is_contours {
+                if is_contour {
                     (answer, " on http only", "ask over http, or write spec.virtualhost.tls")
                 } else {
                     let fix = "ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks";
@@ -327,12 +331,12 @@ pub fn closed(
         return;
     };
     let path = compared(rules, query);
-    // An invalid Contour object keeps its host; if several roots have one name, none gets it.
+    // An invalid Contour object keeps its host; a name that several roots claim is granted to none.
     let is_lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
     let is_exact = matches!(host.host, HostMatch::Exact(_));
     let invalid = losers.iter().find(|Loser { route, winner, .. }| match winner {
-        None => is_contours && route.kind == host_rules.owner.kind.name(),
-        Some(winner) => !is_exact && CONTOURS.iter().any(|kind| route.kind == kind.name()) && is_lost(winner),
+        None => is_contour && route.kind == host_rules.owner.kind.name(),
+        Some(winner) => !is_exact && CONTOUR_KINDS.iter().any(|kind| route.kind == kind.name()) && is_lost(winner),
     });
     let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
     let invalid = invalid.map(|Loser { route, winner, why, .. }| (name_of(route), winner.as_ref().map(name_of), why));
@@ -343,12 +347,13 @@ pub fn closed(
     } else {
         format!("{answer}: {listener} has {}, and no rule takes {path}", host.host)
     };
-    let close = rules.iter().filter(|rule| rule.takes_path(request)).take(MAX_CLOSE);
-    let close: Vec<String> =
-        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, request))).collect();
+    let close = rules.iter().filter(|rule| rule.takes_path(request)).take(MAX_NEAR_MISSES);
+    let close: Vec<String> = close
+        .map(|rule| format!("{} takes it {}", rule.route.id.object(), missing_conditions(rule, request)))
+        .collect();
     out.fix = Some(match invalid.filter(|_| close.is_empty()) {
         Some((name, Some(other), _)) => format!("give {name} another host, or remove {other}"),
-        // The verdict is that of the object as a whole.
+        // The verdict applies to the entire object.
         Some((name, None, _)) if rules.is_empty() => {
             format!("correct {name}: as its status says; `sluice validate` shows the place")
         }
@@ -359,29 +364,29 @@ pub fn closed(
 }
 
 /// Verdict and fix for a connection to a listener's host that no TLSRoute serves.
-pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
+pub fn explain_unrouted(route: &ResolvedRoute, out: &mut Explanation) {
     let gateway = route.id.object();
     out.verdict = format!("the connection is reset: {gateway} has {}, and no TLSRoute is attached for it", route.host);
     out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
 }
 
-/// Gateway API and Contour objects that claim the host and do not have it everywhere: claims of exactly this host
-/// first, those of every host last.
+/// Gateway API and Contour objects that claim the host and do not own it on every listener: claims on exactly this host
+/// first, those on every host last.
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     let routers = &facts.table.routers;
-    let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
-    let is_contours = contours.is_some_and(|contours| contours.name == router.name);
+    let contour_router = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
+    let is_contour_router = contour_router.is_some_and(|contour| contour.name == router.name);
     let owned = router.candidates(host).next().and_then(|host| host.rules.as_ref());
     for (who, status) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
-        let is_of_contour = CONTOURS.contains(&who.kind);
-        if is_of_contour && !is_contours {
+        let is_of_contour = CONTOUR_KINDS.contains(&who.kind);
+        if is_of_contour && !is_contour_router {
             continue;
         }
-        // A row lists all hosts of an object, but the problem may concern another one of them.
+        // A row lists all hosts of an object, but the problem may concern another host.
         let has_host = || owned.is_some_and(|host_rules| has_part(host_rules, who));
         let is_whole = |row: &ParentStatus| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
@@ -392,7 +397,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             let Some(closeness) = closeness.max() else { continue };
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
             let loser = Loser {
-                route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
+                route: object(facts, who, object_conditions(facts, who, Some(&row.parent))),
                 winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
                 why: format!("{parent}{}: {}", row.reason, row.message),
                 fix: None,
@@ -425,7 +430,7 @@ pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
-    object(facts, who, objects_conditions(facts, who, None))
+    object(facts, who, object_conditions(facts, who, None))
 }
 
 /// True if a host, as a row writes it, covers the name.

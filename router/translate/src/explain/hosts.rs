@@ -27,10 +27,10 @@ const MAX_SUGGESTIONS: usize = 3;
 pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> Option<&'f RouterTable> {
     let routers = &facts.table.routers;
     let serves = |router: &RouterTable| query.hostname().is_some_and(|host| router.candidates(&host).next().is_some());
-    let having = || routers.iter().filter(|router| port_of(router, query.protocol).is_some());
+    let listening = || routers.iter().filter(|router| port_of(router, query.protocol).is_some());
     let taken = match query.port {
         Some(port) => routers.iter().find(|router| port_of(router, query.protocol) == Some(port)),
-        None => having().find(|router| serves(router)).or_else(|| having().next()),
+        None => listening().find(|router| serves(router)).or_else(|| listening().next()),
     };
     let mut candidates: Vec<Candidate> = routers
         .iter()
@@ -106,7 +106,7 @@ pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Explanati
         .map(|(what, entry)| {
             let (fits, why) = match entry {
                 None => (false, "no admitted route has it".to_owned()),
-                Some(entry) => judge(router, entry, request),
+                Some(entry) => match_host(router, entry, request),
             };
             let taken = fits && !is_decided;
             let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
@@ -117,13 +117,13 @@ pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Explanati
     ExplanationStep::Host { candidates }
 }
 
-/// Whether a host has a route for the query, and why.
-fn judge(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
+/// True if a host has a route for the query; and the reason.
+fn match_host(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
     let query = request.query;
     if let Some(host_rules) =
         host.rules.as_ref().filter(|_| query.protocol == QueryProtocol::Http || host.passthrough.is_none())
     {
-        return (true, host_rules::judge(host_rules, request));
+        return (true, host_rules::describe_match(host_rules, request));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
@@ -222,10 +222,10 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         }
         let conflicts = facts.report.conflicts.get(key);
         let conflict = conflicts.and_then(|all| all.iter().find(|conflict| conflict.router == router.name));
-        let refused = entry.conditions.iter().find(|condition| condition.kind == "Admitted" && !condition.holds);
-        let why = match (conflict, refused) {
+        let rejected = entry.conditions.iter().find(|condition| condition.kind == "Admitted" && !condition.holds);
+        let why = match (conflict, rejected) {
             (Some(conflict), _) => format!("{}: {}", conflict.reason, conflict.message),
-            (None, Some(refused)) => format!("{}: {}", refused.reason, refused.message),
+            (None, Some(rejected)) => format!("{}: {}", rejected.reason, rejected.message),
             (None, None) => continue,
         };
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
@@ -283,7 +283,7 @@ pub fn not_served(
                     format!("{answer}: {name} claims it and is rejected ({}); {owner}{since} has it", loser.why);
                 out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
             }
-            // If several roots of Contour claim a name, none gets it.
+            // A name that several roots of Contour claim is granted to none.
             _ => {
                 out.verdict = format!("{answer}: {name} claims it and is not served: {}", loser.why);
                 let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };

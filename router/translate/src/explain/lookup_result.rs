@@ -1,4 +1,4 @@
-//! The table's result for a request or a server name.
+//! Result of looking up a request or a server name in the table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub enum LookupResult<'t> {
     Passthrough(&'t Arc<ResolvedRoute>),
     /// TLS is terminated, and the content forwarded as TCP.
     Tcp(&'t Arc<ResolvedRoute>),
-    /// Only for a server name: TLS is terminated here. `false`: no route asks for it.
+    /// Only for a server name: TLS is terminated here. `false`: no route terminates TLS for it.
     Handshake(bool),
     /// A decision on a request.
     Request(RequestDecision<'t>),

@@ -16,7 +16,7 @@ pub struct QueryOutcome {
     /// The outcome.
     #[serde(flatten)]
     pub kind: OutcomeKind,
-    /// The case in which it applies, if the query leaves that open; `None`: any other case, or whenever it is chosen.
+    /// The case in which it applies, if the query does not decide it; `None`: any other case, or whenever it is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct QueryContext<'a> {
 }
 
 impl QueryContext<'_> {
-    /// An error by the router, with the status of the operator's error page if there is one; a stream is closed.
+    /// A local error response, with the status of the operator's error page if there is one; a stream is closed.
     pub fn refused(&self, status: u16, flag: Flag) -> OutcomeKind {
         if self.is_stream {
             return OutcomeKind::close(flag);
@@ -129,17 +129,17 @@ impl QueryContext<'_> {
         let shares = || route.cluster.services.iter().filter(|service| service.weight > 0);
         let is_verified = |service: &&WeightedService| self.facts.trust.missing(route, service).is_none();
         let mut all: Vec<QueryOutcome> = Vec::new();
-        let is_well = |service: &WeightedService, endpoint: &Endpoint| {
+        let is_healthy = |service: &WeightedService, endpoint: &Endpoint| {
             self.facts.live.and_then(|live| live.trouble(route, service, endpoint)).is_none()
         };
         let known = &self.facts.table.endpoints;
-        let well = endpoints(known, shares().filter(is_verified), is_well);
-        let has_well = well.is_some();
+        let healthy = endpoints(known, shares().filter(is_verified), is_healthy);
+        let has_healthy = healthy.is_some();
         // Unhealthy endpoints are tried if no other is left.
         all.extend(
-            well.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(QueryOutcome::from),
+            healthy.or_else(|| endpoints(known, shares().filter(is_verified), |_, _| true)).map(QueryOutcome::from),
         );
-        if !all.is_empty() && !has_well {
+        if !all.is_empty() && !has_healthy {
             let down = QueryOutcome::from(self.refused(503, Flag::BackendsDown));
             all.push(down.when("none of them connects at once: all have failed lately"));
         }
@@ -159,9 +159,9 @@ impl QueryContext<'_> {
         if all.is_empty() {
             all.push(self.refused(NO_ENDPOINTS, Flag::NoEndpoints).into());
         }
-        let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
+        let cookie_only = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
         all.extend(
-            endpoints(known, kept, |_, _| true)
+            endpoints(known, cookie_only, |_, _| true)
                 .map(|kind| QueryOutcome::from(kind).when("its cookie names one of them")),
         );
         self.limited(route, &mut all);
@@ -171,14 +171,14 @@ impl QueryContext<'_> {
     /// Adds outcomes of rate limits and connection limits.
     fn limited(&self, route: &ResolvedRoute, all: &mut Vec<QueryOutcome>) {
         let limits = route.policy.source_limits;
-        let most = [
+        let maximums = [
             limits.concurrent.map(|most| format!("{most} connections at once")),
             limits.connections.map(|most| format!("{most} connections in 3 s")),
             limits.requests.filter(|_| !self.is_stream).map(|most| format!("{most} requests in 10 s")),
         ];
-        let most: Vec<String> = most.into_iter().flatten().collect();
-        if !most.is_empty() {
-            let when = format!("the client's address has more than {}", most.join(", or "));
+        let maximums: Vec<String> = maximums.into_iter().flatten().collect();
+        if !maximums.is_empty() {
+            let when = format!("the client's address has more than {}", maximums.join(", or "));
             all.push(QueryOutcome::from(self.refused(429, Flag::RateLimited)).when(when));
         }
         if let Some(most) = route.policy.endpoint_connections {

@@ -165,17 +165,17 @@ impl Query {
     /// # Errors
     /// The field is invalid, or the query is a server name.
     pub fn with_header(mut self, line: &str) -> Result<Self, QueryError> {
-        let wrong = || QueryError::Header(line.to_owned());
+        let invalid = || QueryError::Header(line.to_owned());
         let (name, value) = match (line.split_once(':'), line.strip_suffix(';')) {
             (Some((name, value)), _) => (name, Some(value.trim_matches([' ', '\t'])).filter(|value| !value.is_empty())),
             (None, Some(name)) => (name, Some("")),
-            (None, None) => return Err(wrong()),
+            (None, None) => return Err(invalid()),
         };
         let is_text = |value: &str| value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f));
         let name = name.to_ascii_lowercase();
         let is_host = |value: &str| Query::parse(&format!("http://{value}")).is_ok_and(|host| host.path() == "/");
         if !is_token(&name) || !value.is_none_or(is_text) || (name == HOST && !value.is_none_or(is_host)) {
-            return Err(wrong());
+            return Err(invalid());
         }
         if self.path.is_none() {
             return Err(QueryError::NoRequest(self.host));
@@ -192,7 +192,7 @@ impl Query {
         Query { from: Some(client.to_canonical()), ..self }
     }
 
-    /// The path as a request has it.
+    /// The path as in a request.
     pub fn path(&self) -> &str {
         self.path.as_deref().unwrap_or("/")
     }

@@ -1,4 +1,4 @@
-//! Follows a query from the router on, as traffic would, and records each decision.
+//! Traces a query through a router's table, as a request would go, and records each decision.
 
 use router_model::kind::Kind;
 use router_table::decide::{RequestDecision, decide, method_is_routed, target_is_valid};
@@ -26,7 +26,8 @@ use crate::status::object_status::faults;
 /// gRPC status if no route serves a call.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
-fn found<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> LookupResult<'t> {
+/// The table's result for a request.
+fn look_up<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> LookupResult<'t> {
     let query = request.query;
     if query.protocol == QueryProtocol::Https {
         match router.match_sni(request.sni.as_ref()) {
@@ -51,9 +52,9 @@ fn found<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> LookupResul
 }
 
 /// Explains a query on a router.
-pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
+pub fn trace(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
     let request = &QueryRequest::of(query);
-    let found = found(router, request);
+    let found = look_up(router, request);
     let is_stream = matches!(found, LookupResult::Passthrough(_) | LookupResult::Tcp(_));
     let context = QueryContext { router, request, facts, is_stream };
     out.steps.push(hosts::candidates(router, request));
@@ -64,7 +65,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
         out.steps.push(host_rules::rule(host_rules, rule, request.query));
     }
     if let Some(route) = found.route().filter(|route| route.id.kind == Kind::Gateway) {
-        host_rules::unrouted(route, out);
+        host_rules::explain_unrouted(route, out);
         out.outcome.push(OutcomeKind::close(Flag::NoEndpoints).into());
     } else if let Some(route) = found.route() {
         out.steps.push(ExplanationStep::Route(owner_of(facts, Some(router), &route.id.object())));
@@ -206,7 +207,7 @@ fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers
         LookupResult::Handshake(is_requested) => {
             out.outcome.push(OutcomeKind::Handshake.into());
             match host_rules().filter(|_| !is_requested) {
-                Some((host, host_rules)) => host_rules::closed(host, host_rules, request, losers, out),
+                Some((host, host_rules)) => host_rules::explain_closed(host, host_rules, request, losers, out),
                 None if *is_requested => {
                     out.served = true;
                     out.verdict =
@@ -241,7 +242,9 @@ fn explain_unserved(context: &QueryContext<'_>, found: &LookupResult<'_>, losers
                     );
                     out.fix = Some(format!("ask for https://{}", request.name()));
                 }
-                (Flag::NoRule, Some((host, host_rules))) => host_rules::closed(host, host_rules, request, losers, out),
+                (Flag::NoRule, Some((host, host_rules))) => {
+                    host_rules::explain_closed(host, host_rules, request, losers, out)
+                }
                 _ => {}
             }
         }
@@ -270,19 +273,21 @@ fn handshake(context: &QueryContext<'_>, found: &LookupResult<'_>, out: &mut Exp
         return;
     }
     let Some(auth) = auth else { return };
-    let without = if auth.required {
+    let without_certificate = if auth.required {
         Some(OutcomeKind::close(Flag::ClientHandshake))
     } else if !auth.subjects.is_empty() && !matches!(found, LookupResult::Handshake(_)) {
         Some(context.refused(403, Flag::ClientCertificate))
     } else {
         None
     };
-    let Some(without) = without else { return };
+    let Some(without_certificate) = without_certificate else { return };
     if out.served {
         out.verdict.push_str(", for clients that show a certificate");
     }
-    out.outcome
-        .push(QueryOutcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
+    out.outcome.push(
+        QueryOutcome::from(without_certificate)
+            .when("the client shows no certificate that the router's clientTLS takes"),
+    );
 }
 
 /// The redirect of a Route to https.

@@ -9,7 +9,7 @@ use router_table::lookup::{Request, joined};
 
 use crate::explain::query::{Query, QueryProtocol};
 
-/// What a client would send for a query.
+/// The request that a client would send for a query.
 pub struct QueryRequest<'q> {
     /// The query.
     pub query: &'q Query,
@@ -32,7 +32,7 @@ impl<'q> QueryRequest<'q> {
         QueryRequest { query, authority, host, sni: query.hostname() }
     }
 
-    /// The connection of the request. If the router asks for a client certificate, the client has a valid one.
+    /// The connection of the request. If the router requests a client certificate, the client has a valid one.
     pub fn via(&self) -> Via<'_> {
         let tls = || ViaTls { sni: self.sni.as_ref(), has_same_client_policy: true, admitted: true, is_newest: true };
         Via { client: self.client(), tls: (self.query.protocol == QueryProtocol::Https).then(tls) }

@@ -13,17 +13,18 @@ use serde::{Deserialize, Serialize};
 /// A setting of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteSetting {
-    /// Its subject.
+    /// Name of the setting.
     pub what: String,
     /// Its value.
     pub value: String,
     /// True if it differs from the default: that of a route without annotations, on a router without settings.
-    pub asked: bool,
+    #[serde(rename = "asked")]
+    pub non_default: bool,
 }
 
 /// Settings of a route on a router, most important first. Features that are off by default appear only if enabled.
 pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRoute) -> Vec<RouteSetting> {
-    let mut list = List(Vec::new());
+    let mut list = SettingList(Vec::new());
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     list.add("balance", balance(endpoints, route), route.policy.balance.is_some());
     if is_passthrough {
@@ -53,26 +54,27 @@ pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRou
     list.0
 }
 
-struct List(Vec<RouteSetting>);
+struct SettingList(Vec<RouteSetting>);
 
-impl List {
-    fn add(&mut self, what: &str, value: impl Into<String>, asked: bool) {
-        self.0.push(RouteSetting { what: what.to_owned(), value: value.into(), asked });
+impl SettingList {
+    fn add(&mut self, what: &str, value: impl Into<String>, non_default: bool) {
+        self.0.push(RouteSetting { what: what.to_owned(), value: value.into(), non_default });
     }
 }
 
 fn balance(endpoints: &Endpoints, route: &ResolvedRoute) -> String {
     let services = &route.cluster.services;
     let own = services.iter().filter_map(|service| Some((service, service.policy.as_ref()?.balance?)));
-    let own: Vec<String> = own.map(|(service, own)| format!("{} in {}", word(own, route), service.service)).collect();
+    let own: Vec<String> =
+        own.map(|(service, own)| format!("{} in {}", balance_name(own, route), service.service)).collect();
     let all = match route.policy.balance {
-        Some(balance) => word(balance, route),
-        None => default(endpoints, route).to_owned(),
+        Some(balance) => balance_name(balance, route),
+        None => default_balance(endpoints, route).to_owned(),
     };
     if own.is_empty() { all } else { format!("{all} between services, {}", own.join(", ")) }
 }
 
-fn word(balance: Balance, route: &ResolvedRoute) -> String {
+fn balance_name(balance: Balance, route: &ResolvedRoute) -> String {
     match balance {
         Balance::RoundRobin => "roundrobin".to_owned(),
         Balance::LeastConnections => "leastconn".to_owned(),
@@ -93,16 +95,17 @@ fn word(balance: Balance, route: &ResolvedRoute) -> String {
     }
 }
 
-fn default(endpoints: &Endpoints, route: &ResolvedRoute) -> &'static str {
+/// The balance of a route without one.
+fn default_balance(endpoints: &Endpoints, route: &ResolvedRoute) -> &'static str {
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     let is_active =
         |service: &&router_table::table::WeightedService| service.weight > 0 && !endpoints.of(service).is_empty();
-    let is_in_turn = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
-    if is_in_turn { "roundrobin" } else { "random" }
+    let takes_turns = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
+    if takes_turns { "roundrobin" } else { "random" }
 }
 
 /// Settings of routes whose requests are parsed.
-fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut SettingList) {
     let RouteKind::Http { path, tls } = &route.kind else { return };
     let policy = &route.policy;
     let affinity = &policy.affinity;
@@ -117,13 +120,13 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
         HashedPart::Cookie(name) => Some(name),
         _ => None,
     });
-    let (value, asked) = match &affinity.cookie {
+    let (value, non_default) = match &affinity.cookie {
         _ if let Some(name) = hashed => (format!("by cookie {name}"), true),
         _ if affinity.disabled => ("none".to_owned(), true),
         Some(name) => (format!("by cookie {name}{same_site}"), true),
         None => (format!("by cookie{same_site}"), affinity.same_site != SameSite::default()),
     };
-    list.add("affinity", value, asked);
+    list.add("affinity", value, non_default);
     let timeout = policy.server_timeout.unwrap_or(router.policy.timeouts.server);
     list.add("endpoint timeout", time(timeout), timeout != Timeouts::default().server);
     let forwarded = match route.forwarded {
@@ -152,8 +155,8 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     }
 }
 
-/// For a rule: shown only if its path is not in the form in which paths are compared.
-fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+/// The form in which paths of Routes are compared, if it is not the default; rules have their own form.
+fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut SettingList) {
     match router.policy.path_form {
         PathForm::Normal { merge_slashes } if !route.is_of_rule() => {
             let slashes = if merge_slashes { "" } else { ", slashes kept" };
@@ -163,7 +166,7 @@ fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     }
 }
 
-fn limits(route: &ResolvedRoute, list: &mut List) {
+fn limits(route: &ResolvedRoute, list: &mut SettingList) {
     let limits = &route.policy.source_limits;
     let parts: Vec<String> = [
         limits.concurrent.map(|most| format!("{most} connections at once")),

@@ -1,4 +1,4 @@
-//! Whole explanations as text: operators rely on each line.
+//! Explanations as text, line by line.
 
 use router_api::resources::Resources;
 use router_table::live_state::Trust;
@@ -49,7 +49,7 @@ fn shop() -> Vec<Value> {
 }
 
 #[test]
-fn a_served_url_tells_every_decision() {
+fn a_served_url_shows_every_decision() {
     expect(
         &shop(),
         "https://Shop.test/cart/1?q=2",
@@ -84,7 +84,7 @@ served: Route shop/cart gets it, on 2 endpoints
 }
 
 #[test]
-fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
+fn a_rejected_route_shows_the_reason_and_the_winner() {
     let objects = [
         route("shop/old", 1, json!({ "host": "shop.test", "path": "/cart" })),
         route("thief/new", 2, json!({ "host": "shop.test", "path": "/pay" })),
@@ -108,7 +108,7 @@ fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
 }
 
 #[test]
-fn a_refused_wildcard_names_the_policy() {
+fn a_rejected_wildcard_shows_the_policy() {
     let objects = [route("a/wild", 1, json!({ "host": "www.wild.test", "wildcardPolicy": "Subdomain" }))];
     let explanation = explained(&objects, "http://any.wild.test/");
     assert_eq!(
@@ -119,7 +119,7 @@ fn a_refused_wildcard_names_the_policy() {
 }
 
 #[test]
-fn a_denied_name_below_a_wildcard_is_said_to_be_denied() {
+fn a_denied_name_below_a_wildcard_is_explained() {
     let mut settings = Settings::default();
     settings.domains.denied = vec!["www.wild.test".to_owned()];
     let admission = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
@@ -258,7 +258,7 @@ fn missing_backends_say_what_is_missing() {
 }
 
 #[test]
-fn questions_are_read_or_refused() {
+fn queries_are_parsed_or_rejected() {
     let read = |text: &str| Query::parse(text).map(|query| query.to_string());
     assert_eq!(read("HTTP://A.test.").unwrap(), "http://a.test:80/");
     assert_eq!(read("https://a.test:8443?x").unwrap(), "https://a.test:8443/?x");
@@ -300,14 +300,14 @@ fn settings_are_listed_and_non_default_ones_are_marked() {
     });
     let router = controller("default", json!({ "tuningOptions": { "tunnelTimeout": "2h" } }));
     let objects = [cart, pass, router, slice("shop/web", &["10.0.0.1"], 8080)];
-    let told = |query: &str| {
+    let settings_of = |query: &str| {
         let explanation = explained(&objects, query);
         let settings = explanation.steps.into_iter().find_map(|step| match step {
             ExplanationStep::Settings { settings } => Some(settings),
             _ => None,
         });
         let text = |setting: RouteSetting| {
-            format!("{}{}: {}", if setting.asked { "* " } else { "" }, setting.what, setting.value)
+            format!("{}{}: {}", if setting.non_default { "* " } else { "" }, setting.what, setting.value)
         };
         settings.unwrap().into_iter().map(text).collect::<Vec<_>>()
     };
@@ -324,14 +324,14 @@ fn settings_are_listed_and_non_default_ones_are_marked() {
         "* limit for each endpoint: 50 connections at once",
         "* health check: every 1m",
     ];
-    assert_eq!(told("https://shop.test/cart"), expected);
+    assert_eq!(settings_of("https://shop.test/cart"), expected);
     let expected = [
         "* balance: source",
         "* carried by: the proxy, as the kernel does not keep this balance or these limits",
         "* PROXY header: version 2, to endpoints",
         "* tunnel timeout: 90s",
     ];
-    assert_eq!(told("pass.test"), expected);
+    assert_eq!(settings_of("pass.test"), expected);
 }
 
 const API: &str = "gateway.networking.k8s.io/v1";
@@ -384,7 +384,7 @@ fn delegated() -> Vec<Value> {
 }
 
 #[test]
-fn an_included_rule_shows_the_way_to_it() {
+fn an_included_rule_shows_the_path_to_it() {
     let explanation = explained(&delegated(), "http://www.shop.test/team/cart/1");
     let text = explanation.to_string();
     for part in [
@@ -447,7 +447,7 @@ fn claims_of_the_exact_host_are_named_before_those_of_every_host() {
     let text = explanation.to_string();
     let places = ["shop/very", "shop/close", "shop/any"].map(|name| text.find(&format!("Gateway {name}")));
     assert!(places.is_sorted() && places[0].is_some(), "{places:?} in\n{text}");
-    assert!(!text.contains("shop/bytes"), "a TCP listener wants no host:\n{text}");
+    assert!(!text.contains("shop/bytes"), "a TCP listener claims no host:\n{text}");
 }
 
 #[test]
@@ -490,7 +490,7 @@ fn losers_of_other_kinds_are_named_with_the_winner() {
 }
 
 #[test]
-fn of_two_roots_of_one_host_none_is_said_to_have_it() {
+fn two_roots_of_one_host_are_both_reported_as_invalid() {
     let proxy = |id: &str| {
         let (namespace, name) = id.split_once('/').unwrap();
         json!({
@@ -502,9 +502,9 @@ fn of_two_roots_of_one_host_none_is_said_to_have_it() {
             },
         })
     };
-    let said = explained(&[proxy("a/one"), proxy("b/two")], "http://two.test/");
+    let explanation = explained(&[proxy("a/one"), proxy("b/two")], "http://two.test/");
     assert_eq!(
-        said.verdict,
+        explanation.verdict,
         "503: HTTPProxy a/one claims it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
          HTTPProxies: a/one, b/two"
     );

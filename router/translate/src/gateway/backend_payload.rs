@@ -1,10 +1,10 @@
-//! What a backend receives of a client's connection.
+//! Payload of the connections to backends: the client's own TLS, or decrypted content.
 
-/// What a backend receives of a client's connection.
+/// Payload of a connection to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendPayload {
-    /// The bytes as the client sent them, TLS included (passthrough).
-    AsItCame,
+    /// The client's bytes, TLS included.
+    Passthrough,
     /// The content of terminated TLS, or HTTP requests.
     Content,
 }

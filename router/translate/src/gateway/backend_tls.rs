@@ -1,4 +1,4 @@
-//! BackendTLSPolicy: which Services are reached over TLS, and how their endpoints are verified.
+//! BackendTLSPolicy: TLS to the endpoints of Services, and verification of their certificates.
 //!
 //! A policy for one port of a Service takes precedence over one for the whole Service. If several policies have the
 //! same target, the oldest one is in force (`creationTimestamp`, then namespace and name) and the others are
@@ -18,8 +18,8 @@ use router_table::rule::BackendTls;
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 
-use super::conditions::{Faults, conditions};
-use crate::gateway::claims::seniority;
+use super::conditions::{ReferenceErrors, conditions};
+use crate::gateway::claims::age_order;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 
@@ -35,7 +35,7 @@ type TargetName<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
 /// All policies, resolved.
 #[derive(Debug)]
 pub struct BackendTlsPolicies {
-    /// The oldest first.
+    /// All policies, the oldest first.
     policies: Vec<Arc<BackendTlsPolicy>>,
     /// The policy in force for each target.
     winners: HashMap<PolicyTarget, Arc<BackendTlsPolicy>>,
@@ -59,7 +59,7 @@ impl BackendTlsPolicies {
     /// Resolves the policies among these objects.
     pub fn new(resources: &Resources) -> Self {
         let mut policies: Vec<_> = resources.backend_tls_policies.iter().cloned().collect();
-        policies.sort_by(|one, other| seniority(&one.meta, &other.meta));
+        policies.sort_by(|one, other| age_order(&one.meta, &other.meta));
         let mut winners = HashMap::new();
         for policy in &policies {
             for (service, port) in targets(policy) {
@@ -74,23 +74,23 @@ impl BackendTlsPolicies {
     ///
     /// # Errors
     /// The policy in force is invalid, and why; nothing may be sent to these endpoints.
-    pub fn of(&self, resources: &Resources, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
+    pub fn tls_for(&self, resources: &Resources, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
         if self.winners.is_empty() {
             return None;
         }
         let ports = resources.services.get(service).map(|service| &service.ports);
         let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
-        let of_port = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
-        let policy = of_port.or_else(|| self.winners.get(&(service.clone(), None)))?;
+        let port_policy = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
+        let policy = port_policy.or_else(|| self.winners.get(&(service.clone(), None)))?;
         self.resolved.get(&policy.meta.key).map(|resolved| resolved.tls.clone())
     }
 
-    /// Statuses of the wanted policies, with one ancestor for each Gateway that reaches a targeted Service. A policy without such
-    /// a Gateway gets no status.
+    /// Statuses of the selected policies, with one entry of `status.ancestors` for each Gateway that reaches a targeted
+    /// Service, at most 16. A policy without such a Gateway gets no status.
     pub fn statuses(
         &self,
         resources: &Resources,
-        is_wanted: &dyn Fn(&ObjectKey) -> bool,
+        is_selected: &dyn Fn(&ObjectKey) -> bool,
         gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>,
     ) -> BTreeMap<ObjectRef, ObjectStatus> {
         let status = |policy: &Arc<BackendTlsPolicy>| {
@@ -104,7 +104,7 @@ impl BackendTlsPolicies {
             let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
             Some((object, self.status_of(resources, policy, resolved, &ancestors)))
         };
-        self.policies.iter().filter(|policy| is_wanted(&policy.meta.key)).filter_map(status).collect()
+        self.policies.iter().filter(|policy| is_selected(&policy.meta.key)).filter_map(status).collect()
     }
 
     fn status_of(
@@ -140,7 +140,7 @@ impl BackendTlsPolicies {
         ObjectStatus::new(&json!({ "ancestors": entries }), rows)
     }
 
-    /// Condition `Accepted` for these targets of a policy, and the policies in force for the targets that it lost.
+    /// Condition `Accepted` for these targets of a policy, and the policies in force for its conflicted targets.
     fn accepted(
         &self,
         resources: &Resources,
@@ -148,8 +148,8 @@ impl BackendTlsPolicies {
         resolved: &Resolved,
         targets: &[TargetName<'_>],
     ) -> (Condition, Vec<ObjectRef>) {
-        let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
-        let (mut lost, mut missing, mut kept, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let rejected = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+        let (mut conflicts, mut missing, mut in_force, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &(name, section) in targets {
             let service = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
             let text = section.map_or_else(|| name.to_string(), |port| format!("{name}#{port}"));
@@ -167,24 +167,24 @@ impl BackendTlsPolicies {
             let winner = self.winners.get(&(service, section.cloned())).filter(|it| it.meta.key != policy.meta.key);
             if let Some(winner) = winner {
                 let name = &winner.meta.key.name;
-                lost.push(match winner.meta.seniority(&policy.meta) {
+                conflicts.push(match winner.meta.seniority(&policy.meta) {
                     Seniority::Older => format!("{text} has the older policy {name}"),
                     other => format!("{text} has policy {name}, which {}", other.words()),
                 });
                 winners.push(ObjectRef { kind: Kind::BackendTlsPolicy, key: winner.meta.key.clone() });
             } else {
-                kept.push(text);
+                in_force.push(text);
             }
         }
-        // One condition covers all targets, so the message lists those for which the policy is in force anyway.
-        let besides = match kept.is_empty() {
+        // One condition covers all targets, so the message lists those for which the policy is in force.
+        let still_in_force = match in_force.is_empty() {
             true => String::new(),
-            false => format!("; in force for Service {}", kept.join(", Service ")),
+            false => format!("; in force for Service {}", in_force.join(", Service ")),
         };
-        let condition = if !lost.is_empty() {
-            refused("Conflicted", format!("spec.targetRefs: Service {}{besides}", lost.join(", Service ")))
+        let condition = if !conflicts.is_empty() {
+            rejected("Conflicted", format!("spec.targetRefs: Service {}{still_in_force}", conflicts.join(", Service ")))
         } else if !missing.is_empty() {
-            refused("TargetNotFound", format!("spec.targetRefs: {}{besides}", missing.join("; ")))
+            rejected("TargetNotFound", format!("spec.targetRefs: {}{still_in_force}", missing.join("; ")))
         } else {
             resolved.accepted.clone()
         };
@@ -212,43 +212,45 @@ fn service(policy: &BackendTlsPolicy, target: &ObjectReference) -> ObjectKey {
 }
 
 fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
-    let (roots, faults) = trusted(policy, resources);
-    let references = faults.condition("ResolvedRefs", "ResolvedRefs");
-    let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+    let (roots, errors) = trust_roots(policy, resources);
+    let references = errors.condition("ResolvedRefs", "ResolvedRefs");
+    let rejected = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
     let usable = if !policy.unsupported.is_empty() {
-        Err(refused("Invalid", policy.unsupported.join("; ")))
+        Err(rejected("Invalid", policy.unsupported.join("; ")))
     } else if roots.is_none() && !policy.system_roots {
         let message = "spec.validation.caCertificateRefs: none of them can be used, so requests are answered 5xx";
-        Err(refused("NoValidCACertificate", message.to_owned()))
+        Err(rejected("NoValidCACertificate", message.to_owned()))
     } else {
         let tls = BackendTls::new(&policy.hostname, roots, &policy.names);
-        tls.map_err(|error| refused("Invalid", format!("spec.validation: {error}")))
+        tls.map_err(|error| rejected("Invalid", format!("spec.validation: {error}")))
     };
     let accepted = match &usable {
         Ok(_) => Condition::new("Accepted", true, "Accepted", ""),
-        Err(refusal) => refusal.clone(),
+        Err(rejection) => rejection.clone(),
     };
-    Resolved { tls: usable.map_err(|refusal| refusal.message), accepted, references }
+    Resolved { tls: usable.map_err(|rejection| rejection.message), accepted, references }
 }
 
-/// CA certificates of all valid references, and the faults of the others.
-fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<TrustRoots>, Faults) {
+/// CA certificates of all valid references, and the errors of the others.
+fn trust_roots(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<TrustRoots>, ReferenceErrors) {
     const INVALID: &str = "InvalidCACertificateRef";
-    let (mut stores, mut faults) = (Vec::new(), Faults::default());
+    let (mut stores, mut errors) = (Vec::new(), ReferenceErrors::default());
     for (i, reference) in policy.ca_certificates.iter().enumerate() {
-        let mut fault = |reason, text: String| {
-            faults.add(reason, format!("spec.validation.caCertificateRefs[{i}]: {text}"));
+        let mut add_error = |reason, text: String| {
+            errors.add(reason, format!("spec.validation.caCertificateRefs[{i}]: {text}"));
         };
         if !reference.group.is_empty() || &*reference.kind != Kind::ConfigMap.name() {
-            fault("InvalidKind", format!("{} is not read; write a reference to a ConfigMap", reference.kind));
+            add_error("InvalidKind", format!("{} is not read; write a reference to a ConfigMap", reference.kind));
             continue;
         }
         let name = &reference.name;
         let key = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
         match resources.config_maps.get(&key).map(|map| &map.ca) {
-            None => fault(INVALID, format!("there is no ConfigMap {name}; create it, or write another")),
-            Some(None) => fault(INVALID, format!("ConfigMap {name} has no key {CA_CERTIFICATE}; write the CA there")),
-            Some(Some(Err(problem))) => fault(INVALID, format!("ConfigMap {name}: {CA_CERTIFICATE} {problem}")),
+            None => add_error(INVALID, format!("there is no ConfigMap {name}; create it, or write another")),
+            Some(None) => {
+                add_error(INVALID, format!("ConfigMap {name} has no key {CA_CERTIFICATE}; write the CA there"))
+            }
+            Some(Some(Err(problem))) => add_error(INVALID, format!("ConfigMap {name}: {CA_CERTIFICATE} {problem}")),
             Some(Some(Ok(roots))) => stores.push(roots),
         }
     }
@@ -261,7 +263,7 @@ fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<TrustRoo
             Some(Arc::new(roots).into())
         }
     };
-    (roots, faults)
+    (roots, errors)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What translation reads beside routes: classes, Gateways with their placed listeners, grants and policies. It changes
-//! rarely, and is kept between changes of routes.
+//! Everything that translation reads except routes: classes, Gateways with their listeners, grants and policies. It
+//! changes rarely, and is reused when only routes change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::backend_tls::BackendTlsPolicies;
-use crate::gateway::claims::seniority;
+use crate::gateway::claims::age_order;
 use crate::gateway::class::Classes;
 use crate::gateway::domains::DomainPatterns;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::grants::Grants;
 use crate::gateway::listeners;
-use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::gateway::listeners::ports::{PortKind, Ports};
 use crate::gateway::pattern_map::PatternMap;
 use crate::owned_age::OwnedAge;
@@ -26,21 +26,21 @@ use crate::translator::{Inputs, RouterPorts};
 /// A listener: index of its Gateway, and index in that Gateway.
 pub type ListenerAt = (usize, usize);
 
-/// Hosts by index of the router in [`Base::routers`].
-pub type Scope = BTreeSet<(usize, HostPattern)>;
+/// Hosts, each with its router ([`GatewayBase::router_index`]).
+pub type HostScope = BTreeSet<(usize, HostPattern)>;
 
-/// See the module.
+/// Everything that translation reads except routes; see the module.
 #[derive(Debug)]
-pub struct Base {
+pub struct GatewayBase {
     /// Classes of Sluice's controller.
     pub classes: Classes,
     /// Gateways of accepted classes, the oldest first.
     pub gateways: Vec<GatewayState>,
     /// Index of each Gateway in `gateways`.
     pub by_key: BTreeMap<ObjectKey, usize>,
-    /// Routers created for ports that no configured router has.
-    pub made: Vec<RouterPorts>,
-    /// All routers: the configured ones, then `made`.
+    /// Routers created for listener ports that no configured router serves.
+    pub created_routers: Vec<RouterPorts>,
+    /// All routers: the configured ones, then `created_routers`.
     pub routers: Vec<RouterPorts>,
     /// ReferenceGrants.
     pub grants: Grants,
@@ -50,10 +50,10 @@ pub struct Base {
     pub domains: DomainPatterns,
     /// The listeners of each router's ports, by index of the router in `routers`.
     ports: BTreeMap<(usize, PortKind), PortListeners>,
-    /// Ages of `gateways`.
+    /// Age of each of `gateways`.
     pub ages: Vec<OwnedAge>,
-    /// Place of each listener; see [`Base::place`].
-    places: BTreeMap<ListenerAt, usize>,
+    /// Router of each listener; see [`GatewayBase::router_index`].
+    router_indices: BTreeMap<ListenerAt, usize>,
 }
 
 /// The listeners of a port.
@@ -64,107 +64,109 @@ struct PortListeners {
     gateways: BTreeSet<usize>,
 }
 
-impl Base {
-    /// Decides everything that does not depend on routes.
+impl GatewayBase {
+    /// Evaluates classes, Gateways, listeners, grants and policies.
     pub fn new(inputs: &Inputs<'_>) -> Self {
         let resources = inputs.resources;
         let grants = Grants::new(resources);
         let classes = Classes::new(resources);
         let mut ports = Ports::new(inputs.routers);
         let gateways = gateways(inputs, &classes, &grants, &mut ports);
-        let made: Vec<_> = ports.made().cloned().collect();
-        let routers: Vec<RouterPorts> = inputs.routers.iter().chain(&made).cloned().collect();
+        let created_routers: Vec<_> = ports.created().cloned().collect();
+        let routers: Vec<RouterPorts> = inputs.routers.iter().chain(&created_routers).cloned().collect();
         let indices: HashMap<&RouterName, usize> =
             routers.iter().enumerate().map(|(i, router)| (&router.name, i)).collect();
-        let mut places = BTreeMap::new();
+        let mut router_indices = BTreeMap::new();
         let mut by_port: BTreeMap<_, PortListeners> = BTreeMap::new();
         for (i, state) in gateways.iter().enumerate() {
             for (j, placed) in state.listeners.iter().enumerate() {
                 let index = placed.router.as_ref().and_then(|router| indices.get(router)).copied();
-                places.insert((i, j), index.unwrap_or(routers.len() + places.len()));
+                router_indices.insert((i, j), index.unwrap_or(routers.len() + router_indices.len()));
                 let Some((index, protocol)) = index.zip(placed.protocol) else { continue };
-                let of_port = by_port.entry((index, protocol.side())).or_default();
+                let of_port = by_port.entry((index, protocol.port_kind())).or_default();
                 of_port.by_hostname.or_insert(&placed.listener.hostname, (i, j));
                 of_port.gateways.insert(i);
             }
         }
         let keys = gateways.iter().enumerate().map(|(i, state)| (state.gateway.meta.key.clone(), i));
-        Base {
+        GatewayBase {
             by_key: keys.collect(),
             ages: gateways.iter().map(|state| OwnedAge::of(&state.gateway.meta)).collect(),
             routers,
-            places,
+            router_indices,
             policies: BackendTlsPolicies::new(resources),
             domains: DomainPatterns::new(&inputs.settings.domains),
             classes,
             gateways,
-            made,
+            created_routers,
             grants,
             ports: by_port,
         }
     }
 
     /// A listener.
-    pub fn listener(&self, at: ListenerAt) -> Option<&Placed> {
+    pub fn listener(&self, at: ListenerAt) -> Option<&PlacedListener> {
         self.gateways.get(at.0)?.listeners.get(at.1)
     }
 
     /// All listeners with their Gateways.
-    pub fn listeners(&self) -> impl Iterator<Item = (ListenerAt, &GatewayState, &Placed)> {
+    pub fn listeners(&self) -> impl Iterator<Item = (ListenerAt, &GatewayState, &PlacedListener)> {
         self.gateways
             .iter()
             .enumerate()
             .flat_map(|(i, state)| state.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), state, placed)))
     }
 
-    /// Where a listener is served: the index of its router in `routers`, or, of a listener that is not accepted, a number
-    /// of its own beyond these.
-    pub fn place(&self, at: ListenerAt) -> usize {
-        self.places.get(&at).copied().unwrap_or(usize::MAX)
+    /// Index in `routers` of the router that serves a listener. A listener without a router has a unique number beyond
+    /// these.
+    pub fn router_index(&self, at: ListenerAt) -> usize {
+        self.router_indices.get(&at).copied().unwrap_or(usize::MAX)
     }
 
-    /// The listener with exactly this hostname on a port of the router at a place.
-    pub fn with_hostname(&self, place: usize, side: PortKind, hostname: &HostPattern) -> Option<ListenerAt> {
-        self.ports.get(&(place, side))?.by_hostname.get(hostname).copied()
+    /// The listener with exactly this hostname on a port of the router with this index.
+    pub fn with_hostname(&self, router: usize, port_kind: PortKind, hostname: &HostPattern) -> Option<ListenerAt> {
+        self.ports.get(&(router, port_kind))?.by_hostname.get(hostname).copied()
     }
 
-    /// The listener with the most specific hostname that covers a host, on a port of the router at a place.
-    pub fn covering(&self, place: usize, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
-        self.ports.get(&(place, side))?.by_hostname.covering(host).next().copied()
+    /// The listener with the most specific hostname that covers a host, on a port of the router with this index.
+    pub fn covering(&self, router: usize, port_kind: PortKind, host: &HostPattern) -> Option<ListenerAt> {
+        self.ports.get(&(router, port_kind))?.by_hostname.covering(host).next().copied()
     }
 
-    /// Whether listeners of several Gateways are on a port of the router at a place.
-    pub fn is_shared(&self, place: usize, side: PortKind) -> bool {
-        self.ports.get(&(place, side)).is_some_and(|port| port.gateways.len() > 1)
+    /// Whether listeners of several Gateways are on a port of the router with this index.
+    pub fn is_shared(&self, router: usize, port_kind: PortKind) -> bool {
+        self.ports.get(&(router, port_kind)).is_some_and(|port| port.gateways.len() > 1)
     }
 }
 
 /// Gateways of accepted classes, the oldest first, with their listeners placed on routers.
 fn gateways<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<GatewayState> {
-    let ours = inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
-    let mut ours: Vec<_> = ours.collect();
-    ours.sort_by(|(one, _), (other, _)| seniority(&one.meta, &other.meta));
-    ours.into_iter()
-        .map(|(gateway, is_class_good)| {
-            let refusal = refusal(gateway, is_class_good, inputs);
-            let listeners = listeners::place(gateway, refusal.is_some(), inputs, grants, ports);
-            GatewayState { gateway: Arc::clone(gateway), refusal, listeners }
+    let accepted =
+        inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
+    let mut accepted: Vec<_> = accepted.collect();
+    accepted.sort_by(|(one, _), (other, _)| age_order(&one.meta, &other.meta));
+    accepted
+        .into_iter()
+        .map(|(gateway, is_class_accepted)| {
+            let rejection = rejection(gateway, is_class_accepted, inputs);
+            let listeners = listeners::place(gateway, rejection.is_some(), inputs, grants, ports);
+            GatewayState { gateway: Arc::clone(gateway), rejection, listeners }
         })
         .collect()
 }
 
 /// Condition `Accepted` of a Gateway that is rejected as a whole; `None` if it is accepted.
-fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Option<Condition> {
-    let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
-    if !is_class_good {
-        return refused("Pending", format!("GatewayClass {} is not accepted", gateway.class));
+fn rejection(gateway: &Gateway, is_class_accepted: bool, inputs: &Inputs<'_>) -> Option<Condition> {
+    let rejected = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
+    if !is_class_accepted {
+        return rejected("Pending", format!("GatewayClass {} is not accepted", gateway.class));
     }
     if gateway.has_parameters {
         let message = "spec.infrastructure.parametersRef: no kind of parameters is known; remove the field";
-        return refused("InvalidParameters", message.to_owned());
+        return rejected("InvalidParameters", message.to_owned());
     }
     if !gateway.unsupported.is_empty() {
-        return refused("Invalid", gateway.unsupported.join("; "));
+        return rejected("Invalid", gateway.unsupported.join("; "));
     }
     let is_ours = |(kind, value): &&(Arc<str>, Arc<str>)| {
         let is_own = || value.parse().is_ok_and(|address| inputs.addresses.contains(&address));
@@ -181,5 +183,5 @@ fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Optio
         foreign.join(", "),
         if own.is_empty() { "none that is known".to_owned() } else { own.join(", ") }
     );
-    refused("UnsupportedAddress", message)
+    rejected("UnsupportedAddress", message)
 }

@@ -1,4 +1,4 @@
-//! Attaches routes to listeners, and gives each route its condition `Accepted` for each parent.
+//! Attaches routes to listeners, and decides condition `Accepted` of each route for each of its parents.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -13,10 +13,10 @@ use router_table::host_pattern::{HostPattern, PatternSet};
 
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::edges::gateway_of;
-use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::status::condition::Condition;
 
-/// A route and those of its `parentRefs` that name a Gateway of ours.
+/// A route and those of its `parentRefs` that name a Gateway of Sluice.
 #[derive(Debug)]
 pub struct AttachedRoute {
     /// The route.
@@ -25,7 +25,7 @@ pub struct AttachedRoute {
     pub parents: Vec<GatewayParent>,
 }
 
-/// An entry of a route's `parentRefs` that names a Gateway of ours.
+/// An entry of a route's `parentRefs` that names a Gateway of Sluice.
 #[derive(Debug)]
 pub struct GatewayParent {
     /// Index in `parentRefs`.
@@ -49,27 +49,27 @@ pub struct Attachment {
 
 /// Precedence by age in Gateway API: `creationTimestamp` (an object without one is the youngest), then namespace and
 /// name.
-pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
+pub fn age_order(one: &Meta, other: &Meta) -> Ordering {
     one.created.cmp(&other.created).then_with(|| one.key.cmp(&other.key))
 }
 
 /// Attaches all routes to listeners, the oldest first. If an HTTPRoute and a GRPCRoute have overlapping hosts on one
-/// listener, the older one is accepted.
+/// listener, the older one is accepted. `rejection`: reason and message if a route is rejected for every parent.
 pub fn attach(
     resources: &Resources,
     gateways: &[GatewayState],
     by_key: &BTreeMap<ObjectKey, usize>,
-    refusal: &(dyn Fn(&GatewayRoute) -> Option<(String, String)> + Sync),
+    rejection: &(dyn Fn(&GatewayRoute) -> Option<(String, String)> + Sync),
 ) -> Vec<AttachedRoute> {
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
-    routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
+    routes.sort_by(|one, other| age_order(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
     let candidates = parallel::map_all(&routes, |route| {
-        let refusal = refusal(route);
+        let rejection = rejection(route);
         let parents = route.parents.iter().enumerate().filter_map(|(index, parent)| {
             let gateway = *by_key.get(&gateway_of(route, parent)?)?;
             let state = gateways.get(gateway)?;
-            let found = match &refusal {
+            let found = match &rejection {
                 Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
                 None => attachments(route, parent, state, resources),
             };
@@ -84,7 +84,7 @@ pub fn attach(
         let mut parents = Vec::with_capacity(candidates.len());
         for (index, gateway, state, found) in candidates {
             let found = found.and_then(|attachments| match &mut rivals {
-                Some(rivals) => rivals.keep(route, gateway, state, attachments),
+                Some(rivals) => rivals.retain(route, gateway, state, attachments),
                 None => Ok((attachments, String::new())),
             });
             let (accepted, attachments) = match found {
@@ -110,21 +110,22 @@ fn attachments(
     state: &GatewayState,
     resources: &Resources,
 ) -> Result<Vec<Attachment>, Condition> {
-    let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
-    let is_named = |placed: &&(usize, &Placed)| {
+    let rejected = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
+    let is_named = |placed: &&(usize, &PlacedListener)| {
         let listener = &placed.1.listener;
         parent.section.as_ref().is_none_or(|section| *section == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
     };
     let named: Vec<_> = state.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
     if named.is_empty() {
-        let message = format!("Gateway {} has no listener {}", state.gateway.meta.key, listener_words(parent));
-        return refused("NoMatchingParent", message);
+        let message = format!("Gateway {} has no listener {}", state.gateway.meta.key, listener_text(parent));
+        return rejected("NoMatchingParent", message);
     }
-    let carries = |placed: &Placed| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
-    if route.kind == Kind::TlsRoute && !named.iter().any(|(_, placed)| carries(placed)) {
+    let supports =
+        |placed: &PlacedListener| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
+    if route.kind == Kind::TlsRoute && !named.iter().any(|(_, placed)| supports(placed)) {
         let message = "a TLSRoute needs a listener of protocol TLS; name one in parentRefs".to_owned();
-        return refused("UnsupportedValue", message);
+        return rejected("UnsupportedValue", message);
     }
     let allowed: Vec<_> = named
         .into_iter()
@@ -135,11 +136,14 @@ fn attachments(
             "allowedRoutes of the listeners of Gateway {} admit no {} of namespace {}",
             state.gateway.meta.key, route.kind, route.meta.key.namespace
         );
-        return refused("NotAllowedByListeners", message);
+        return rejected("NotAllowedByListeners", message);
     }
     let attachments: Vec<_> = allowed
         .iter()
-        .map(|(i, placed)| Attachment { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
+        .map(|(i, placed)| Attachment {
+            listener: *i,
+            hosts: intersection(&placed.listener.hostname, &route.hostnames),
+        })
         .filter(|attachment| !attachment.hosts.is_empty())
         .collect();
     if attachments.is_empty() {
@@ -147,7 +151,7 @@ fn attachments(
         let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
         let message =
             format!("hostnames {} do not intersect those of the listeners: {}", own.join(", "), theirs.join(", "));
-        return refused("NoMatchingListenerHostname", message);
+        return rejected("NoMatchingListenerHostname", message);
     }
     let (ready, rest): (Vec<_>, Vec<_>) = attachments
         .into_iter()
@@ -155,17 +159,17 @@ fn attachments(
     if ready.is_empty() {
         let names: Vec<_> = rest.iter().filter_map(|attachment| state.listeners.get(attachment.listener)).collect();
         let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
-        let message = match &state.refusal {
-            Some(refusal) => format!("Gateway {} is not accepted: {}", state.gateway.meta.key, refusal.message),
+        let message = match &state.rejection {
+            Some(rejection) => format!("Gateway {} is not accepted: {}", state.gateway.meta.key, rejection.message),
             None => format!("no listener that takes the route is accepted itself: {}", names.join(", ")),
         };
-        return refused("NoReadyListeners", message);
+        return rejected("NoReadyListeners", message);
     }
     // A route also counts in `attachedRoutes` of listeners that are not accepted.
     Ok(ready.into_iter().chain(rest).collect())
 }
 
-fn listener_words(parent: &ParentRef) -> String {
+fn listener_text(parent: &ParentRef) -> String {
     match (&parent.section, parent.port) {
         (Some(section), Some(port)) => format!("named {section} on port {port}"),
         (Some(section), None) => format!("named {section}"),
@@ -174,8 +178,8 @@ fn listener_words(parent: &ParentRef) -> String {
     }
 }
 
-/// Whether `allowedRoutes.namespaces` of the listener admits the route.
-fn allows(placed: &Placed, route: &GatewayRoute, state: &GatewayState, resources: &Resources) -> bool {
+/// True if `allowedRoutes.namespaces` of the listener admits the route.
+fn allows(placed: &PlacedListener, route: &GatewayRoute, state: &GatewayState, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
         FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
@@ -185,18 +189,18 @@ fn allows(placed: &Placed, route: &GatewayRoute, state: &GatewayState, resources
     }
 }
 
-/// The intersection of a listener's hostname and a route's hostnames, deduplicated, in order; a route without hostnames
-/// has all.
-pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
+/// The intersection of a listener's hostname and a route's hostnames, deduplicated, in order. A route without hostnames
+/// matches every host.
+pub fn intersection(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
     let any = [HostPattern::Any];
     let own = if hostnames.is_empty() { &any[..] } else { hostnames };
-    let mut common: Vec<HostPattern> = Vec::new();
+    let mut hosts: Vec<HostPattern> = Vec::new();
     for host in own.iter().filter_map(|host| host.intersect(listener)) {
-        if !common.contains(&host) {
-            common.push(host);
+        if !hosts.contains(&host) {
+            hosts.push(host);
         }
     }
-    common
+    hosts
 }
 
 /// Hosts of accepted HTTPRoutes and GRPCRoutes, by Gateway and listener.
@@ -206,7 +210,7 @@ struct HostnameConflicts(HashMap<(usize, usize), [PatternSet; 2]>);
 impl HostnameConflicts {
     /// Drops listeners where an earlier route of the other kind has an overlapping host, and returns a note that names
     /// them. Records the hosts on the others.
-    fn keep(
+    fn retain(
         &mut self,
         route: &GatewayRoute,
         gateway: usize,
@@ -231,19 +235,19 @@ impl HostnameConflicts {
         if kept.is_empty() {
             let message = format!(
                 "{} has one of the hostnames on the same listener, which cannot be shared; choose another",
-                first(rival)
+                describe_winner(rival)
             );
             return Err(Condition::new("Accepted", false, "HostnameConflict", message));
         }
         let note = match lost.is_empty() {
             true => String::new(),
-            false => format!("not on {}, where {} has one of the hostnames", lost.join(", "), first(rival)),
+            false => format!("not on {}, where {} has one of the hostnames", lost.join(", "), describe_winner(rival)),
         };
         Ok((kept, note))
     }
 }
 
 /// Describes, for a message, a route of this kind that takes precedence.
-fn first(kind: Kind) -> String {
+fn describe_winner(kind: Kind) -> String {
     format!("{} {kind} of higher precedence", kind.article())
 }

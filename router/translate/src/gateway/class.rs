@@ -1,4 +1,4 @@
-//! GatewayClasses of Sluice, and their statuses.
+//! GatewayClasses of Sluice's controller, and their statuses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,9 +109,9 @@ impl Classes {
 
 /// Condition `SupportedVersion`, from the bundle version of the installed CRDs.
 fn version(resources: &Resources) -> Condition {
-    let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
-    let versions = of_api.filter_map(|definition| definition.bundle_version.as_ref());
-    let mut unknown = versions.filter(|version| !is_understood(version));
+    let definitions = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
+    let versions = definitions.filter_map(|definition| definition.bundle_version.as_ref());
+    let mut unknown = versions.filter(|version| !is_supported_version(version));
     match unknown.next() {
         None => Condition::new("SupportedVersion", true, "SupportedVersion", ""),
         Some(version) => {
@@ -126,7 +126,7 @@ fn version(resources: &Resources) -> Condition {
     }
 }
 
-fn is_understood(version: &BundleVersion) -> bool {
+fn is_supported_version(version: &BundleVersion) -> bool {
     version.minor.is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
 }
 
@@ -135,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_are_in_order() {
+    fn features_are_sorted() {
         assert!(FEATURES.is_sorted());
     }
 
     #[test]
-    fn versions_are_distinguished() {
-        for (version, understood) in [
+    fn supported_versions_are_recognized() {
+        for (version, supported) in [
             ("v1.6.1", true),
             ("v1.0.0", true),
             ("v1.5.0-rc.1", true),
@@ -149,7 +149,7 @@ mod tests {
             ("v0.8.1", false),
             ("", false),
         ] {
-            assert_eq!(is_understood(&BundleVersion::new(version)), understood, "{version}");
+            assert_eq!(is_supported_version(&BundleVersion::new(version)), supported, "{version}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Conditions as the statuses of Gateway API write them.
+//! Conditions in the JSON form of Gateway API statuses.
 
 use std::borrow::Cow;
 
@@ -47,25 +47,25 @@ pub fn condition(condition: &Condition, generation: i64) -> WrittenCondition<'_>
     }
 }
 
-/// Faults of references in the order found. The first reason becomes the condition's; the message lists all.
+/// Errors of references, in the order found. The condition has the reason of the first one; its message lists all.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Vec<(String, String)>);
+pub struct ReferenceErrors(Vec<(String, String)>);
 
-impl Faults {
-    /// Adds a fault; a repeated one is ignored.
+impl ReferenceErrors {
+    /// Adds an error, once.
     pub fn add(&mut self, reason: &str, message: impl Into<String>) {
-        let fault = (reason.to_owned(), message.into());
-        if !self.0.contains(&fault) {
-            self.0.push(fault);
+        let error = (reason.to_owned(), message.into());
+        if !self.0.contains(&error) {
+            self.0.push(error);
         }
     }
 
-    /// Condition `kind`: true with reason `good` if there is no fault.
-    pub fn condition(&self, kind: &'static str, good: &str) -> Condition {
+    /// Condition `kind`: true with reason `reason_if_true` if there is no error.
+    pub fn condition(&self, kind: &'static str, reason_if_true: &str) -> Condition {
         let messages: Vec<&str> = self.0.iter().map(|(_, message)| message.as_str()).collect();
         match self.0.first() {
             Some((reason, _)) => Condition::new(kind, false, reason.clone(), messages.join("; ")),
-            None => Condition::new(kind, true, good, ""),
+            None => Condition::new(kind, true, reason_if_true, ""),
         }
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_no_longer_than_the_api_server_takes() {
+    fn messages_are_truncated_to_the_limit_of_the_api_server() {
         for (text, length) in [("", 0), ("…", 32_767), ("…", 32_768), ("…", 32_769), ("x", 100_000)] {
             let text = text.repeat(length);
             let written = message(&text);

@@ -5,7 +5,7 @@ use router_table::host_pattern::HostPattern;
 
 use crate::domain_lists::DomainLists;
 
-/// The lists as patterns: a domain covers itself and all names below it.
+/// The lists as patterns: a domain covers itself and all its subdomains.
 #[derive(Clone, Debug, Default)]
 pub struct DomainPatterns {
     denied: Vec<HostPattern>,
@@ -18,16 +18,16 @@ impl DomainPatterns {
         DomainPatterns { denied: patterns(&lists.denied), allowed: patterns(&lists.allowed) }
     }
 
-    /// Why a host is not served at all; `None` if at least a part of it is.
-    pub fn fault(&self, host: &HostPattern) -> Option<&'static str> {
+    /// Why no part of a host may be served; `None` if at least one may.
+    pub fn denial(&self, host: &HostPattern) -> Option<&'static str> {
         if self.is_denied(host) {
             return Some("in the list of denied domains");
         }
         self.narrowed(host).is_empty().then_some("not in the list of allowed domains")
     }
 
-    /// The parts of a host that may be served: the host itself, or those allowed domains that it covers. Denied parts
-    /// are closed by the router.
+    /// The parts of a host that may be served: the host itself, or the allowed domains that it covers. Denied
+    /// subdomains of these are not served.
     pub fn narrowed(&self, host: &HostPattern) -> Vec<HostPattern> {
         let allowed = match self.allowed.is_empty() {
             true => vec![host.clone()],

@@ -1,22 +1,22 @@
-//! A Gateway of an accepted class, and the state of its listeners.
+//! A Gateway of an accepted class, with its evaluated listeners.
 
 use std::sync::Arc;
 
 use router_api::gateway_api::types::Gateway;
 use router_model::kind::Kind;
 
-use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::status::condition::Condition;
 
-/// A Gateway of ours with its listeners.
+/// A Gateway of a class of Sluice, with its listeners.
 #[derive(Debug)]
 pub struct GatewayState {
     /// The Gateway.
     pub gateway: Arc<Gateway>,
     /// Condition `Accepted` if the Gateway is rejected as a whole.
-    pub refusal: Option<Condition>,
+    pub rejection: Option<Condition>,
     /// In the order of `spec.listeners`.
-    pub listeners: Vec<Placed>,
+    pub listeners: Vec<PlacedListener>,
 }
 
 impl GatewayState {

@@ -1,4 +1,4 @@
-//! ReferenceGrants: which objects may refer to which in other namespaces.
+//! ReferenceGrants: the references across namespaces that they permit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 
-/// The grants, by the namespace that gives them.
+/// ReferenceGrants by their namespace, which is that of the referenced objects.
 #[derive(Clone, Debug, Default)]
 pub struct Grants(HashMap<Arc<str>, Vec<Arc<ReferenceGrant>>>);
 
-/// The referring object, of Gateway API.
+/// The referring object, of a kind of Gateway API.
 #[derive(Clone, Copy, Debug)]
 pub struct Referrer<'a> {
     kind: Kind,
@@ -21,7 +21,7 @@ pub struct Referrer<'a> {
 
 impl<'a> Referrer<'a> {
     /// The object of this kind and key.
-    pub fn of(kind: Kind, key: &'a ObjectKey) -> Self {
+    pub fn new(kind: Kind, key: &'a ObjectKey) -> Self {
         Referrer { kind, namespace: &key.namespace }
     }
 }
@@ -36,8 +36,8 @@ impl Grants {
         grants
     }
 
-    /// True if an object may refer to another one: always in its own namespace, else if any grant of the other's
-    /// namespace allows it.
+    /// True if an object may refer to another one: always within its namespace, else if a grant in the namespace of the
+    /// referenced object allows it.
     pub fn allows(&self, from: &Referrer<'_>, kind: Kind, to: &ObjectKey) -> bool {
         if *from.namespace == *to.namespace {
             return true;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_names_who_and_what() {
+    fn a_grant_lists_permitted_referrers_and_targets() {
         let grant = |name: &str, from: (&str, &str, &str), to: (&str, &str, Option<&str>)| ReferenceGrant {
             meta: meta("secrets", name),
             from: vec![(from.0.into(), from.1.into(), from.2.into())],
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let key = |text: &str| text.split_once('/').map(|(ns, name)| ObjectKey::new(ns, name)).unwrap();
             let from_key = key(from);
-            let found = grants.allows(&Referrer::of(kind, &from_key), to_kind, &key(to));
+            let found = grants.allows(&Referrer::new(kind, &from_key), to_kind, &key(to));
             assert_eq!(found, allowed, "{kind} {from} → {to_kind} {to}");
         }
     }

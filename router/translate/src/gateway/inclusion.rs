@@ -1,7 +1,7 @@
 //! HTTPRoute inclusion (`docs/inclusion.md`): a rule of a route can be a *slot*, to which child routes attach. The tree
-//! is flattened into effective rules. Their order makes the first match the rule that a walk down the tree would find.
+//! is flattened into effective rules. In their order, the first match is the rule that a walk down the tree would find.
 //!
-//! Routes without slots pass through unchanged, in the API's own order.
+//! Routes without slots are unchanged, in the order that the API defines.
 
 pub(crate) mod edges;
 pub(crate) mod filters;
@@ -17,13 +17,13 @@ pub(crate) mod walk;
 
 use crate::gateway::inclusion::types::{Context, Expanded, RootRoute};
 
-/// Expands the slots of routes that listeners have accepted, down to the last child. The result does not depend on the
-/// order of objects.
+/// Expands the slots of routes attached to listeners, down to the last child. The result does not depend on the order
+/// of objects.
 pub fn expand(context: &Context<'_>, root_routes: &[RootRoute<'_>]) -> Expanded {
     let slots = slots::SlotResolver::new(context.resources);
     let edges = edges::Edges::new(context, &slots);
     let walked = walk::walk(context, &edges, root_routes);
-    let fragments = status::fragments(context, &edges, root_routes, &walked.ways);
+    let fragments = status::fragments(context, &edges, root_routes, &walked.paths);
     Expanded { rules: walked.rules, fragments }
 }
 

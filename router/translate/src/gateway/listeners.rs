@@ -1,10 +1,10 @@
-//! Listeners of all Gateways: their routers, conflicts, and the kinds of routes that they accept.
+//! Evaluates the listeners of Gateways: their routers, conflicts, and the kinds of routes that they accept.
 //!
 //! Gateways share the agent's addresses, so their listeners are merged by port. Indistinct listeners of one Gateway are
-//! all conflicted; between Gateways, the older one keeps its hostname.
+//! all conflicted; among Gateways, the listener of the oldest one is accepted.
 
 mod certificates;
-pub mod evaluated;
+pub mod placed_listener;
 pub(crate) mod ports;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,29 +13,29 @@ use router_api::gateway_api::types::{GROUP, Gateway, Listener};
 use router_model::kind::Kind;
 use router_table::host_pattern::HostPattern;
 
-use super::conditions::Faults;
+use super::conditions::ReferenceErrors;
 use crate::gateway::grants::Grants;
-use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
+use crate::gateway::listeners::placed_listener::{GatewayProtocol, PlacedListener};
 use crate::gateway::listeners::ports::Ports;
 use crate::status::condition::Condition;
 use crate::translator::Inputs;
 
 /// Places the listeners of a Gateway on routers. Call it for older Gateways first. Listeners of a rejected Gateway are
-/// not placed, but their own faults are reported.
+/// not placed, but their errors are reported.
 pub fn place<'r>(
     gateway: &'r Gateway,
-    is_refused: bool,
+    is_rejected: bool,
     inputs: &Inputs<'_>,
     grants: &Grants,
     ports: &mut Ports<'r>,
-) -> Vec<Placed> {
+) -> Vec<PlacedListener> {
     let conflicts = conflicts(&gateway.listeners);
     let mut placed: Vec<_> = gateway
         .listeners
         .iter()
         .zip(conflicts)
         .map(|(listener, conflict)| {
-            let mut placed = alone(gateway, listener, inputs, grants);
+            let mut placed = evaluate(gateway, listener, inputs, grants);
             if let Some((reason, message)) = conflict {
                 placed.conflicted = Condition::new("Conflicted", true, reason, message.clone());
                 if placed.accepted.holds {
@@ -45,9 +45,9 @@ pub fn place<'r>(
             placed
         })
         .collect();
-    for placed in placed.iter_mut().filter(|placed| placed.accepted.holds && !is_refused) {
+    for placed in placed.iter_mut().filter(|placed| placed.accepted.holds && !is_rejected) {
         let Some(protocol) = placed.protocol else { continue };
-        match ports.take(gateway, &placed.listener, protocol.side()) {
+        match ports.reserve(gateway, &placed.listener, protocol.port_kind()) {
             Ok(router) => {
                 placed.tls_fault = ports.tls_fault(&router).filter(|_| protocol.terminates());
                 placed.router = Some(router);
@@ -60,8 +60,8 @@ pub fn place<'r>(
 }
 
 /// Evaluates a listener independently of the others.
-fn alone(gateway: &Gateway, listener: &Listener, inputs: &Inputs<'_>, grants: &Grants) -> Placed {
-    let protocol = GatewayProtocol::of(listener);
+fn evaluate(gateway: &Gateway, listener: &Listener, inputs: &Inputs<'_>, grants: &Grants) -> PlacedListener {
+    let protocol = GatewayProtocol::from_listener(listener);
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
             let message =
@@ -71,13 +71,13 @@ fn alone(gateway: &Gateway, listener: &Listener, inputs: &Inputs<'_>, grants: &G
         (_, false) => Condition::new("Accepted", false, "UnsupportedValue", listener.unsupported.join("; ")),
         (_, true) => Condition::new("Accepted", true, "Accepted", ""),
     };
-    let mut faults = Faults::default();
+    let mut errors = ReferenceErrors::default();
     let certificates = match protocol.is_some_and(GatewayProtocol::terminates) {
-        true => certificates::resolve(gateway, listener, inputs.resources, grants, &mut faults),
+        true => certificates::resolve(gateway, listener, inputs.resources, grants, &mut errors),
         false => Vec::new(),
     };
-    let kinds = kinds(listener, protocol, &mut faults);
-    Placed {
+    let kinds = kinds(listener, protocol, &mut errors);
+    PlacedListener {
         listener: listener.clone(),
         protocol,
         router: None,
@@ -85,14 +85,14 @@ fn alone(gateway: &Gateway, listener: &Listener, inputs: &Inputs<'_>, grants: &G
         certificates,
         accepted,
         conflicted: Condition::new("Conflicted", false, "NoConflicts", ""),
-        resolved: faults.condition("ResolvedRefs", "ResolvedRefs"),
+        resolved: errors.condition("ResolvedRefs", "ResolvedRefs"),
         overlapping: None,
         tls_fault: None,
     }
 }
 
 /// The entries of `allowedRoutes.kinds` that the protocol supports.
-fn kinds(listener: &Listener, protocol: Option<GatewayProtocol>, faults: &mut Faults) -> Vec<Kind> {
+fn kinds(listener: &Listener, protocol: Option<GatewayProtocol>, errors: &mut ReferenceErrors) -> Vec<Kind> {
     let possible = protocol.map_or(&[][..], GatewayProtocol::kinds);
     let Some(allowed) = &listener.allowed.kinds else { return possible.to_vec() };
     let mut kinds = Vec::new();
@@ -100,7 +100,7 @@ fn kinds(listener: &Listener, protocol: Option<GatewayProtocol>, faults: &mut Fa
         match possible.iter().find(|kind| **group == *GROUP && **name == *kind.name()) {
             Some(kind) if !kinds.contains(kind) => kinds.push(*kind),
             Some(_) => {}
-            // An unsupported protocol supports no kind, so there is nothing better to suggest.
+            // An unsupported protocol supports no kind, so a message could not suggest one.
             None if protocol.is_none() => {}
             None => {
                 let names: Vec<_> = possible.iter().map(|kind| kind.name()).collect();
@@ -110,7 +110,7 @@ fn kinds(listener: &Listener, protocol: Option<GatewayProtocol>, faults: &mut Fa
                     qualified(group, name),
                     names.join(" or ")
                 );
-                faults.add("InvalidRouteKinds", message);
+                errors.add("InvalidRouteKinds", message);
             }
         }
     }
@@ -125,11 +125,14 @@ fn qualified(group: &str, name: &str) -> String {
 fn conflicts(listeners: &[Listener]) -> Vec<Option<(&'static str, String)>> {
     let mut by_port: BTreeMap<u16, Vec<(usize, GatewayProtocol)>> = BTreeMap::new();
     for (i, listener) in listeners.iter().enumerate() {
-        by_port.entry(listener.port).or_default().extend(GatewayProtocol::of(listener).map(|protocol| (i, protocol)));
+        by_port
+            .entry(listener.port)
+            .or_default()
+            .extend(GatewayProtocol::from_listener(listener).map(|protocol| (i, protocol)));
     }
     let mut conflicts = vec![None; listeners.len()];
     for (port, group) in by_port {
-        let is_mixed = group.iter().any(|(_, one)| group.iter().any(|(_, other)| one.side() != other.side()));
+        let is_mixed = group.iter().any(|(_, one)| group.iter().any(|(_, other)| one.port_kind() != other.port_kind()));
         let mut by_host: HashMap<&HostPattern, Vec<(usize, GatewayProtocol)>> = HashMap::new();
         for &(i, protocol) in &group {
             by_host.entry(&listeners[i].hostname).or_default().push((i, protocol));

@@ -6,78 +6,79 @@ use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 
-use super::conditions::Faults;
+use super::conditions::ReferenceErrors;
 use super::rules::Resolver;
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::inclusion::slot_validation::problems;
 use crate::status::condition::Condition;
 
-/// Conditions that every row of a route's status has beside `Accepted`.
+/// Conditions in every row of a route's status, besides `Accepted`.
 #[derive(Clone, Debug)]
 pub struct RouteValidity {
     /// `ResolvedRefs`.
     resolved: Condition,
     /// The same for passthrough connections, of a TLSRoute.
     passthrough: Option<Condition>,
-    /// Unsupported values, by index of the rule, if other rules remain.
-    bad: BTreeMap<usize, Vec<String>>,
+    /// Unsupported values by index of the rule; empty if no rule is supported.
+    unsupported: BTreeMap<usize, Vec<String>>,
 }
 
 impl RouteValidity {
     /// Validates a route.
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
-        let (bad, faults) = look(resources, route);
-        let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
+        let (unsupported, errors) = validate(resources, route);
+        let unsupported = if unsupported.len() < route.rules.len() { unsupported } else { BTreeMap::new() };
         let is_tls = route.kind == Kind::TlsRoute;
-        let passthrough = is_tls.then(|| resolver.condition(route, BackendPayload::AsItCame, faults.clone()));
-        RouteValidity { resolved: resolver.condition(route, BackendPayload::Content, faults), passthrough, bad }
+        let passthrough = is_tls.then(|| resolver.condition(route, BackendPayload::Passthrough, errors.clone()));
+        RouteValidity { resolved: resolver.condition(route, BackendPayload::Content, errors), passthrough, unsupported }
     }
 
-    /// Condition `ResolvedRefs` for backends that receive this of a client's connection.
-    pub fn resolved(&self, carried: BackendPayload) -> &Condition {
-        let passthrough = self.passthrough.as_ref().filter(|_| carried == BackendPayload::AsItCame);
+    /// Condition `ResolvedRefs` for backends that receive this payload.
+    pub fn resolved(&self, payload: BackendPayload) -> &Condition {
+        let passthrough = self.passthrough.as_ref().filter(|_| payload == BackendPayload::Passthrough);
         passthrough.unwrap_or(&self.resolved)
     }
 
-    /// Condition `PartiallyInvalid`, if true: for the route's own faults, and for rules dropped in this row alone.
+    /// Condition `PartiallyInvalid`, if true: for the route's own unsupported values, and for rules dropped in this row
+    /// alone.
     pub fn partial(&self, dropped: &BTreeMap<usize, BTreeSet<String>>) -> Option<Condition> {
-        let mut bad = self.bad.clone();
-        for (rule, words) in dropped {
-            bad.entry(*rule).or_default().extend(words.iter().cloned());
+        let mut unsupported = self.unsupported.clone();
+        for (rule, text) in dropped {
+            unsupported.entry(*rule).or_default().extend(text.iter().cloned());
         }
-        (!bad.is_empty()).then(|| {
-            let rules: Vec<_> = bad.keys().map(|rule| format!("{rule}")).collect();
-            let message = format!("Dropped Rule {}: {}", rules.join(", "), words(&bad));
+        (!unsupported.is_empty()).then(|| {
+            let rules: Vec<_> = unsupported.keys().map(|rule| format!("{rule}")).collect();
+            let message = format!("Dropped Rule {}: {}", rules.join(", "), text(&unsupported));
             Condition::new("PartiallyInvalid", true, "UnsupportedValue", message)
         })
     }
 
     /// Reason and message of `Accepted` if no rule of the route is supported.
-    pub fn refusal(resources: &Resources, route: &GatewayRoute) -> Option<(String, String)> {
-        let (bad, _) = look(resources, route);
-        let is_refused = !bad.is_empty() && bad.len() == route.rules.len();
-        is_refused.then(|| ("UnsupportedValue".to_owned(), words(&bad)))
+    pub fn rejection(resources: &Resources, route: &GatewayRoute) -> Option<(String, String)> {
+        let (unsupported, _) = validate(resources, route);
+        let is_rejected = !unsupported.is_empty() && unsupported.len() == route.rules.len();
+        is_rejected.then(|| ("UnsupportedValue".to_owned(), text(&unsupported)))
     }
 }
 
-/// Unsupported values by index of the rule, and faults of references to slots.
-fn look(resources: &Resources, route: &GatewayRoute) -> (BTreeMap<usize, Vec<String>>, Faults) {
-    let mut bad: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+/// Unsupported values by index of the rule, and errors of references to slots.
+fn validate(resources: &Resources, route: &GatewayRoute) -> (BTreeMap<usize, Vec<String>>, ReferenceErrors) {
+    let mut unsupported: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (i, rule) in route.rules.iter().enumerate().filter(|(_, rule)| !rule.unsupported.is_empty()) {
-        bad.insert(i, rule.unsupported.clone());
+        unsupported.insert(i, rule.unsupported.clone());
     }
-    let mut faults = Faults::default();
+    let mut errors = ReferenceErrors::default();
     for (i, problem) in problems(resources, route) {
         let Condition { kind, reason, message, .. } = problem.condition;
         match kind {
-            "Accepted" => bad.entry(i).or_default().push(message),
-            _ => faults.add(&reason, format!("rule {i}: {message}")),
+            "Accepted" => unsupported.entry(i).or_default().push(message),
+            _ => errors.add(&reason, format!("rule {i}: {message}")),
         }
     }
-    (bad, faults)
+    (unsupported, errors)
 }
 
-fn words(bad: &BTreeMap<usize, Vec<String>>) -> String {
-    let rules = bad.iter().map(|(i, words)| format!("rule {i}: {}", words.join("; ")));
+fn text(unsupported: &BTreeMap<usize, Vec<String>>) -> String {
+    let rules = unsupported.iter().map(|(i, text)| format!("rule {i}: {}", text.join("; ")));
     rules.collect::<Vec<_>>().join("; ")
 }

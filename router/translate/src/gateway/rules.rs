@@ -31,61 +31,62 @@ const NO_CHILD: u16 = 404;
 /// Routes and their rules, from the root down.
 type RulePath = Vec<(ObjectRef, usize)>;
 
-/// A way to a route, without the rule at its end, with those of the route's rules that are numbered for it.
-type WayRules = (RulePath, BTreeSet<usize>);
+/// A path to a route, without that route's rule, and the rule at its end, with those of the route's rules that are
+/// numbered for it.
+type PathRules = (RulePath, BTreeSet<usize>);
 
-/// The resolved routes of one router; each effective rule is resolved once, whatever serves it. Connections of a TLSRoute
-/// have a route for each host, numbered in the order of hosts.
+/// The resolved routes of one router. Each effective rule is resolved once, however many hosts it serves. A TLSRoute
+/// has a resolved route for each host, numbered in the order of hosts.
 pub struct Routes<'a, 'r> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
-    /// Keyed by outcome as well: a slot may be empty under one listener and not under another.
-    known: HashMap<(RulePath, RuleOutcome), RuleRoute>,
+    /// The key includes the outcome, as a slot may be empty under one listener and not under another.
+    rule_routes: HashMap<(RulePath, RuleOutcome), RuleRoute>,
     connections: HashMap<ObjectRef, u32>,
-    /// Routes of listeners without TLSRoutes.
-    closing: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
+    /// Routes without endpoints, for listeners without TLSRoutes.
+    closed_routes: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
 }
 
 /// The resolved route of an effective rule.
 struct RuleRoute {
     /// See [`RouteId::part`].
     part: u32,
-    /// The least of the rule's hosts on the router.
+    /// The smallest of the rule's hosts on the router, in the order of [`HostPattern`].
     host: HostPattern,
-    /// Resolved when it is needed.
+    /// Resolved at the first request for it.
     route: OnceLock<Arc<ResolvedRoute>>,
 }
 
 impl<'a, 'r> Routes<'a, 'r> {
-    /// Numbers these rules, which are all that the router has of their routes. So the ids of a route's parts depend on
-    /// that route, and on what it is included by, alone.
+    /// Numbers these rules. They must include all rules of their routes on the router, so that the ids of a route's
+    /// parts depend only on that route and its parents.
     pub fn new<'e>(
         resolver: &'a Resolver<'r>,
         router: &'a RouterPorts,
         rules: impl Iterator<Item = &'e EffectiveRule>,
     ) -> Self {
-        let (known, connections) = (HashMap::new(), HashMap::new());
-        let mut routes = Routes { resolver, router, known, connections, closing: HashMap::new() };
-        let mut ways = HashMap::new();
-        rules.for_each(|rule| routes.number(rule, &mut ways));
+        let (rule_routes, connections) = (HashMap::new(), HashMap::new());
+        let mut routes = Routes { resolver, router, rule_routes, connections, closed_routes: HashMap::new() };
+        let mut paths = HashMap::new();
+        rules.for_each(|rule| routes.number(rule, &mut paths));
         routes
     }
 
-    /// Numbers a rule: its position in the route, offset for each further way to that route. `ways` are those so far; one is
-    /// repeated for a rule with a further outcome.
-    fn number(&mut self, rule: &EffectiveRule, ways: &mut HashMap<ObjectRef, Vec<WayRules>>) {
+    /// Numbers a rule: its position in the route, offset for each further path to that route. `paths` are those so far;
+    /// one is repeated for a rule with a further outcome.
+    fn number(&mut self, rule: &EffectiveRule, paths: &mut HashMap<ObjectRef, Vec<PathRules>>) {
         let (Some((leaf, above)), Some(least)) = (rule.levels.split_last(), rule.hosts().iter().min()) else { return };
-        match self.known.entry((way(rule), rule.outcome)) {
+        match self.rule_routes.entry((rule_path(rule), rule.outcome)) {
             Entry::Occupied(mut known) if *least < known.get().host => known.get_mut().host = least.clone(),
             Entry::Occupied(_) => {}
             Entry::Vacant(new) => {
                 let above = new.key().0.get(..above.len()).unwrap_or_default();
-                let ways = ways.entry(leaf.object()).or_default();
-                let is_free = |(way, rules): &WayRules| way == above && !rules.contains(&leaf.rule);
-                let nth = ways.iter().position(is_free).unwrap_or(ways.len());
-                match ways.get_mut(nth) {
+                let paths = paths.entry(leaf.object()).or_default();
+                let is_free = |(path, rules): &PathRules| path == above && !rules.contains(&leaf.rule);
+                let nth = paths.iter().position(is_free).unwrap_or(paths.len());
+                match paths.get_mut(nth) {
                     Some((_, rules)) => drop(rules.insert(leaf.rule)),
-                    None => ways.push((above.to_vec(), BTreeSet::from([leaf.rule]))),
+                    None => paths.push((above.to_vec(), BTreeSet::from([leaf.rule]))),
                 }
                 let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
                 let part = u32::try_from(part).unwrap_or(u32::MAX);
@@ -96,14 +97,14 @@ impl<'a, 'r> Routes<'a, 'r> {
 
     /// The resolved route for a rule's requests.
     pub fn http(&self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
-        match self.known.get(&(way(rule), rule.outcome)) {
+        match self.rule_routes.get(&(rule_path(rule), rule.outcome)) {
             Some(RuleRoute { part, host, route }) => Arc::clone(route.get_or_init(|| self.resolve(rule, *part, host))),
             None => self.resolve(rule, 0, &HostPattern::Any),
         }
     }
 
     fn resolve(&self, rule: &EffectiveRule, part: u32, host: &HostPattern) -> Arc<ResolvedRoute> {
-        let object = rule.leaf().map_or_else(|| unknown(Kind::HttpRoute), Level::object);
+        let object = rule.leaf().map_or_else(|| placeholder(Kind::HttpRoute), Level::object);
         let (cluster, policy) = self.policy(rule);
         let traffic = &self.router.traffic;
         Arc::new(ResolvedRoute {
@@ -125,27 +126,27 @@ impl<'a, 'r> Routes<'a, 'r> {
     }
 
     /// The resolved route for the connections of a host. BackendTLSPolicies do not apply to passthrough connections,
-    /// which carry the client's own TLS.
-    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: BackendPayload) -> Arc<ResolvedRoute> {
+    /// which contain the client's own TLS.
+    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, payload: BackendPayload) -> Arc<ResolvedRoute> {
         let cluster = match (rule.outcome, rule.leaf()) {
-            (RuleOutcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
+            (RuleOutcome::Serve, Some(leaf)) => self.cluster(leaf, payload),
             _ => Cluster::default(),
         };
-        let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
+        let object = rule.leaf().map(Level::object).unwrap_or_else(|| placeholder(Kind::TlsRoute));
         let next = self.connections.entry(object.clone()).or_default();
         let part = std::mem::replace(next, next.saturating_add(1));
         self.connection(id(&object, part), host, cluster)
     }
 
-    /// A route without endpoints, for all hosts that a listener has and no route: their connections are closed.
-    pub fn no_tcp(&mut self, gateway: &ObjectRef, listener: usize, hostname: &HostPattern) -> Arc<ResolvedRoute> {
+    /// A route without endpoints, for the hosts of a listener that no route serves: their connections are closed.
+    pub fn closed_tcp(&mut self, gateway: &ObjectRef, listener: usize, hostname: &HostPattern) -> Arc<ResolvedRoute> {
         let key = (gateway.clone(), listener);
-        if let Some(known) = self.closing.get(&key) {
+        if let Some(known) = self.closed_routes.get(&key) {
             return Arc::clone(known);
         }
         let part = u32::try_from(listener).unwrap_or(u32::MAX);
         let route = self.connection(id(gateway, part), hostname, Cluster::default());
-        self.closing.insert(key, Arc::clone(&route));
+        self.closed_routes.insert(key, Arc::clone(&route));
         route
     }
 
@@ -170,13 +171,13 @@ impl<'a, 'r> Routes<'a, 'r> {
     }
 
     /// The rule's backends of non-zero weight.
-    fn cluster(&self, leaf: &Level, carried: BackendPayload) -> Cluster {
+    fn cluster(&self, leaf: &Level, payload: BackendPayload) -> Cluster {
         let backends = leaf.rule().map_or(&[][..], |rule| &rule.backends);
         let shares = backends.iter().filter(|backend| backend.weight > 0);
-        Cluster { services: shares.map(|backend| self.service(&leaf.route, backend, carried)).collect() }
+        Cluster { services: shares.map(|backend| self.service(&leaf.route, backend, payload)).collect() }
     }
 
-    fn service(&self, route: &GatewayRoute, backend: &BackendRef, carried: BackendPayload) -> WeightedService {
+    fn service(&self, route: &GatewayRoute, backend: &BackendRef, payload: BackendPayload) -> WeightedService {
         let own = &route.meta.key.namespace;
         let mut policy = BackendPolicy {
             namespace: backend.object.namespace.clone().filter(|namespace| namespace != own),
@@ -192,8 +193,8 @@ impl<'a, 'r> Routes<'a, 'r> {
             }
         }
         let mut key = None;
-        match self.resolver.backend(route, &backend.object, backend.port, carried) {
-            Ok(found) if carried == BackendPayload::AsItCame => key = Some(found.key),
+        match self.resolver.backend(route, &backend.object, backend.port, payload) {
+            Ok(found) if payload == BackendPayload::Passthrough => key = Some(found.key),
             Ok(found) if !found.fails => (key, policy.tls) = (Some(found.key), found.tls),
             _ => policy.failure = Some(FAILED),
         }
@@ -285,7 +286,7 @@ impl Level {
     }
 }
 
-fn way(rule: &EffectiveRule) -> RulePath {
+fn rule_path(rule: &EffectiveRule) -> RulePath {
     rule.levels.iter().map(|level| (level.object(), level.rule)).collect()
 }
 
@@ -295,7 +296,7 @@ fn id(object: &ObjectRef, part: u32) -> RouteId {
 }
 
 /// Placeholder route of a rule without levels, which cannot occur.
-fn unknown(kind: Kind) -> ObjectRef {
+fn placeholder(kind: Kind) -> ObjectRef {
     ObjectRef { kind, key: ObjectKey::new("", "") }
 }
 
@@ -316,7 +317,7 @@ fn path_change(path: &PathModifier) -> PathChange {
     }
 }
 
-/// The policy of all rules: no session affinity.
+/// The policy of all rules: session affinity disabled.
 fn without_affinity() -> Arc<RoutePolicy> {
     static POLICY: LazyLock<Arc<RoutePolicy>> = LazyLock::new(|| {
         Arc::new(RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() })

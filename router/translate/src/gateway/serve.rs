@@ -1,6 +1,6 @@
-//! Virtual hosts of Gateways. On each port, the listener with the most specific hostname serves a host; requests that
-//! match none of its rules get 404, even if a listener with a wider hostname has a match. So each host lists all rules
-//! that can serve it, in order.
+//! Builds the virtual hosts of Gateways. On each port, the listener with the most specific hostname serves a host;
+//! requests that match none of its rules get 404, even if a listener with a wider hostname has a match. So each host
+//! lists all rules that can serve it, in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -18,11 +18,11 @@ use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::ResolvedRoute;
 
 use super::rules::{Resolver, Routes};
-use crate::gateway::base::{Base, ListenerAt, Scope};
+use crate::gateway::base::{GatewayBase, HostScope, ListenerAt};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
 use crate::gateway::inclusion::types::{EffectiveRule, RootRoute};
-use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
+use crate::gateway::listeners::placed_listener::{GatewayProtocol, PlacedListener};
 use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
@@ -34,18 +34,19 @@ pub struct GatewayHosts {
     pub built: BTreeMap<(RouterName, HostMatch), Built>,
     /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
-    base: Arc<Base>,
-    /// The oldest route that claims a host, and its listener, by place, port and host: only of ports that Gateways share.
+    base: Arc<GatewayBase>,
+    /// The oldest route that claims a host, and its listener, by router, port and host: only of ports that Gateways
+    /// share.
     claims: HashMap<(usize, PortKind), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
 }
 
-/// A virtual host, as Gateways define it.
+/// A virtual host of Gateway API.
 #[derive(Debug)]
 pub struct Built {
     /// Age of the oldest object that claims the host; that object owns the host rules.
     pub age: OwnedAge,
     /// Rules for clear text and terminated TLS.
-    pub site: HostRules,
+    pub host_rules: HostRules,
     /// Route of passthrough connections.
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
@@ -62,13 +63,13 @@ pub struct AttachedRules<'m> {
 }
 
 impl GatewayHosts {
-    /// Builds the virtual hosts of all routers, or those in `scope` alone. `attached_rules` must have all rules of every
-    /// pattern that covers a host of the scope.
+    /// Builds the virtual hosts of all routers, or only those in `scope`. `attached_rules` must contain all rules of
+    /// every pattern that covers a host of the scope.
     pub fn new(
-        base: &Arc<Base>,
+        base: &Arc<GatewayBase>,
         attached_rules: &[AttachedRules<'_>],
         resolver: &Resolver<'_>,
-        scope: Option<&Scope>,
+        scope: Option<&HostScope>,
     ) -> GatewayHosts {
         let (built, notes, claims) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
         let mut hosts = GatewayHosts { built, notes, base: Arc::clone(base), claims };
@@ -79,70 +80,72 @@ impl GatewayHosts {
             by_router.entry(router).or_default().entry(one.at).or_default().push(*one);
         }
         for (i, router) in base.routers.iter().enumerate() {
-            let wanted: Option<BTreeSet<&HostPattern>> =
-                scope.map(|scope| scope.iter().filter(|(place, _)| *place == i).map(|(_, host)| host).collect());
-            if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+            let selected: Option<BTreeSet<&HostPattern>> = scope.map(|scope| {
+                scope.iter().filter(|(router_index, _)| *router_index == i).map(|(_, host)| host).collect()
+            });
+            if selected.as_ref().is_some_and(BTreeSet::is_empty) {
                 continue;
             }
             let mut attached = by_router.remove(&router.name).unwrap_or_default();
-            let of_router = attached_rules
+            let router_rules = attached_rules
                 .iter()
                 .filter(|one| base.listener(one.at).is_some_and(|placed| placed.router.as_ref() == Some(&router.name)));
-            let mut routes = Routes::new(resolver, router, of_router.flat_map(|one| one.rules));
-            let listeners: Vec<ListenerAt> = match &wanted {
+            let mut routes = Routes::new(resolver, router, router_rules.flat_map(|one| one.rules));
+            let listeners: Vec<ListenerAt> = match &selected {
                 None => {
                     let all = base.listeners().filter(|(.., placed)| placed.router.as_ref() == Some(&router.name));
                     all.map(|(at, ..)| at).collect()
                 }
-                Some(wanted) => {
-                    let hostnames: BTreeSet<HostPattern> = wanted.iter().flat_map(|host| host.and_wider()).collect();
-                    let of_side = |side| hostnames.iter().filter_map(move |name| base.with_hostname(i, side, name));
-                    of_side(PortKind::Cleartext).chain(of_side(PortKind::Tls)).collect()
+                Some(selected) => {
+                    let hostnames: BTreeSet<HostPattern> = selected.iter().flat_map(|host| host.and_wider()).collect();
+                    let listeners_of =
+                        |port_kind| hostnames.iter().filter_map(move |name| base.with_hostname(i, port_kind, name));
+                    listeners_of(PortKind::Cleartext).chain(listeners_of(PortKind::Tls)).collect()
                 }
             };
             for at in listeners {
                 attached.entry(at).or_default();
             }
-            let servings: BTreeMap<ListenerAt, Serving<'_>> = attached
+            let served_listeners: BTreeMap<ListenerAt, ServedListener<'_>> = attached
                 .iter()
                 .filter_map(|(at, rules)| {
                     let state = base.gateways.get(at.0)?;
-                    Some((*at, Serving::new(*at, state, state.listeners.get(at.1)?, rules, router)?))
+                    Some((*at, ServedListener::new(*at, state, state.listeners.get(at.1)?, rules, router)?))
                 })
                 .collect();
-            hosts.build((i, router), servings, &mut routes, wanted.as_ref());
+            hosts.build((i, router), served_listeners, &mut routes, selected.as_ref());
         }
         hosts
     }
 
     /// Records the hosts that a route claims on its listener.
     fn claim(&mut self, one: &AttachedRules<'_>) {
-        let place = self.base.place(one.at);
-        let side = self.base.listener(one.at).and_then(|placed| placed.protocol).map(GatewayProtocol::side);
-        let Some(side) = side.filter(|side| self.base.is_shared(place, *side)) else { return };
-        let of_port = self.claims.entry((place, side)).or_default();
-        let mut note = |hosts: &[HostPattern], meta: &Meta| {
+        let router = self.base.router_index(one.at);
+        let port_kind = self.base.listener(one.at).and_then(|placed| placed.protocol).map(GatewayProtocol::port_kind);
+        let Some(port_kind) = port_kind.filter(|port_kind| self.base.is_shared(router, *port_kind)) else { return };
+        let port_claims = self.claims.entry((router, port_kind)).or_default();
+        let mut record = |hosts: &[HostPattern], meta: &Meta| {
             let age = OwnedAge::of(meta);
             for host in hosts.iter().filter(|host| **host != HostPattern::Any) {
-                match of_port.get(host) {
+                match port_claims.get(host) {
                     Some((known, _)) if *known <= age => {}
-                    _ => drop(of_port.insert(host.clone(), (age.clone(), one.at))),
+                    _ => drop(port_claims.insert(host.clone(), (age.clone(), one.at))),
                 }
             }
         };
-        note(one.root_route.hosts, &one.root_route.route.meta);
+        record(one.root_route.hosts, &one.root_route.route.meta);
         for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
-            note(&leaf.hosts, &leaf.route.meta);
+            record(&leaf.hosts, &leaf.route.meta);
         }
     }
 
-    /// The listener that serves a host on a port: the one with the most specific hostname. Exception: a Gateway does
-    /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
-    /// created.
-    pub fn closest(&self, place: usize, side: PortKind, host: &HostPattern) -> Option<ListenerAt> {
-        let closest = self.base.covering(place, side, host)?;
-        let claim = self.claims.get(&(place, side)).and_then(|claims| claims.get(host));
-        let is_older = |age: &OwnedAge| self.base.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
+    /// The listener that serves a host on a port: the one with the most specific hostname. Exception: if a route of
+    /// another Gateway claims exactly this host and is older than the Gateway of that listener, the route's listener
+    /// serves.
+    pub fn closest(&self, place: usize, port_kind: PortKind, host: &HostPattern) -> Option<ListenerAt> {
+        let closest = self.base.covering(place, port_kind, host)?;
+        let claim = self.claims.get(&(place, port_kind)).and_then(|claims| claims.get(host));
+        let is_older = |age: &OwnedAge| self.base.ages.get(closest.0).is_some_and(|own| age.was_created_before(own));
         let older = claim.filter(|(age, at)| at.0 != closest.0 && is_older(age));
         Some(older.map_or(closest, |(_, at)| *at))
     }
@@ -150,75 +153,77 @@ impl GatewayHosts {
     fn build(
         &mut self,
         (place, router): (usize, &RouterPorts),
-        servings: BTreeMap<ListenerAt, Serving<'_>>,
+        served_listeners: BTreeMap<ListenerAt, ServedListener<'_>>,
         routes: &mut Routes<'_, '_>,
-        wanted: Option<&BTreeSet<&HostPattern>>,
+        selected: Option<&BTreeSet<&HostPattern>>,
     ) {
         let base = Arc::clone(&self.base);
         // A listener does not serve a route's host that another listener serves.
-        let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
-            self.closest(place, serving.protocol.side(), host) == Some(*at)
+        let is_served = |at: &ListenerAt, served: &ServedListener<'_>, host: &HostPattern| {
+            self.closest(place, served.protocol.port_kind(), host) == Some(*at)
         };
-        let claimed_hosts: BTreeSet<HostPattern> = servings
+        let claimed_hosts: BTreeSet<HostPattern> = served_listeners
             .iter()
-            .flat_map(|(at, serving)| {
-                let own = serving.claimants.keys().filter(|host| is_served(at, serving, host));
+            .flat_map(|(at, served)| {
+                let own = served.claimants.keys().filter(|host| is_served(at, served, host));
                 own.flat_map(|host| base.domains.narrowed(host))
             })
-            .filter(|host| wanted.is_none_or(|wanted| wanted.contains(host)))
+            .filter(|host| selected.is_none_or(|selected| selected.contains(host)))
             .collect();
         let claimed_hosts: Vec<HostPattern> = claimed_hosts.into_iter().collect();
         let served = parallel::map_all(&claimed_hosts, |host| {
-            let sides = [PortKind::Cleartext, PortKind::Tls].into_iter();
-            let servings = sides.filter_map(|side| servings.get(&self.closest(place, side, host)?));
-            servings.map(|serving| (serving, serving.rules(host, routes))).collect::<Vec<_>>()
+            let port_kinds = [PortKind::Cleartext, PortKind::Tls].into_iter();
+            let listeners =
+                port_kinds.filter_map(|port_kind| served_listeners.get(&self.closest(place, port_kind, host)?));
+            listeners.map(|served| (served, served.rules(host, routes))).collect::<Vec<_>>()
         });
         // Hosts with equal rules share one list.
         let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::new();
         for (host, served) in claimed_hosts.into_iter().zip(served) {
-            let of_sides = || served.iter().map(|(serving, _)| serving);
-            let oldest =
-                of_sides().filter_map(|serving| serving.claimants.get(&host).copied()).min_by_key(|one| one.0.age());
+            let host_listeners = || served.iter().map(|(listener, _)| listener);
+            let oldest = host_listeners()
+                .filter_map(|listener| listener.claimants.get(&host).copied())
+                .min_by_key(|one| one.0.age());
             // No object claims exactly the allowed part of a wider host.
-            let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
-            let (mut site, mut passthrough) = (None::<HostRules>, None);
-            for (serving, rules) in served {
+            let owner = oldest.or_else(|| host_listeners().find_map(|served| served.owner_of(&host)));
+            let (mut host_rules, mut passthrough) = (None::<HostRules>, None);
+            for (served, rules) in served {
                 let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
                 let rules = Arc::clone(lists.entry(same).or_insert_with(|| rules.into()));
-                let site = site.get_or_insert_with(|| HostRules {
-                    owner: serving.gateway.clone(),
-                    listener: Arc::clone(&serving.name),
+                let host_rules = host_rules.get_or_insert_with(|| HostRules {
+                    owner: served.gateway.clone(),
+                    listener: Arc::clone(&served.name),
                     cleartext_listener: None,
                     cleartext: None,
                     tls: None,
                 });
                 // Names the listener in the 421 message for TLS clients of another listener's host.
-                site.listener = Arc::clone(&serving.name);
-                match serving.protocol {
+                host_rules.listener = Arc::clone(&served.name);
+                match served.protocol {
                     GatewayProtocol::Http => {
-                        site.cleartext_listener = Some(Arc::clone(&serving.name));
-                        site.cleartext = Some(rules);
+                        host_rules.cleartext_listener = Some(Arc::clone(&served.name));
+                        host_rules.cleartext = Some(rules);
                     }
-                    GatewayProtocol::Https => site.tls = serving.tls(&host, rules, None),
+                    GatewayProtocol::Https => host_rules.tls = served.tls(&host, rules, None),
                     GatewayProtocol::TlsTerminate => {
-                        let tcp = serving.connections(&host, routes, &mut self.notes);
-                        site.tls = serving.tls(&host, rules, Some(tcp));
+                        let tcp = served.tcp_route(&host, routes, &mut self.notes);
+                        host_rules.tls = served.tls(&host, rules, Some(tcp));
                     }
                     GatewayProtocol::TlsPassthrough => {
-                        passthrough = Some(serving.connections(&host, routes, &mut self.notes));
+                        passthrough = Some(served.tcp_route(&host, routes, &mut self.notes));
                     }
                 }
             }
-            let (Some(mut site), Some((meta, kind))) = (site, owner) else { continue };
-            site.owner = ObjectRef { kind, key: meta.key.clone() };
+            let (Some(mut host_rules), Some((meta, kind))) = (host_rules, owner) else { continue };
+            host_rules.owner = ObjectRef { kind, key: meta.key.clone() };
             let age = OwnedAge::of(meta);
-            self.built.insert((router.name.clone(), host.to_match()), Built { age, site, passthrough });
+            self.built.insert((router.name.clone(), host.to_match()), Built { age, host_rules, passthrough });
         }
     }
 }
 
 /// One listener with its attached rules.
-struct Serving<'m> {
+struct ServedListener<'m> {
     at: ListenerAt,
     /// E.g. `Gateway shop/public#web`.
     name: Arc<str>,
@@ -230,23 +235,23 @@ struct Serving<'m> {
     precedence: Precedence<'m>,
     /// The oldest object that claims each host.
     claimants: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
-    /// Rules made so far, by number of the alternative.
-    made: Vec<OnceLock<Arc<Rule>>>,
+    /// Rules built so far, by number of the alternative.
+    built_rules: Vec<OnceLock<Arc<Rule>>>,
 }
 
-impl<'m> Serving<'m> {
+impl<'m> ServedListener<'m> {
     fn new(
         at: ListenerAt,
         state: &'m GatewayState,
-        placed: &'m Placed,
+        placed: &'m PlacedListener,
         attached_rules: &[AttachedRules<'m>],
         router: &RouterPorts,
     ) -> Option<Self> {
         let mut claimants: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
         let mut claim = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
-            let holder = claimants.entry(host).or_insert((meta, kind));
-            if meta.age() < holder.0.age() {
-                *holder = (meta, kind);
+            let owner = claimants.entry(host).or_insert((meta, kind));
+            if meta.age() < owner.0.age() {
+                *owner = (meta, kind);
             }
         };
         claim(&placed.listener.hostname, &state.gateway.meta, Kind::Gateway);
@@ -260,7 +265,7 @@ impl<'m> Serving<'m> {
             }
         }
         let precedence = Precedence::new(attached_rules.iter().flat_map(|one| one.rules));
-        Some(Serving {
+        Some(ServedListener {
             at,
             hostname: &placed.listener.hostname,
             name: state.parent(&placed.listener.name).into(),
@@ -268,14 +273,14 @@ impl<'m> Serving<'m> {
             protocol: placed.protocol?,
             certificates: &placed.certificates,
             path_form: state.gateway.paths.unwrap_or(router.traffic.paths).usual(),
-            made: (0..precedence.alternatives()).map(|_| OnceLock::new()).collect(),
+            built_rules: (0..precedence.alternatives()).map(|_| OnceLock::new()).collect(),
             precedence,
             claimants,
         })
     }
 
     /// The owner of the narrowest host that covers this one.
-    fn holder(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
+    fn owner_of(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
         host.and_wider().iter().find_map(|wider| self.claimants.get(wider)).copied()
     }
 
@@ -285,9 +290,9 @@ impl<'m> Serving<'m> {
         if !matches!(self.protocol, GatewayProtocol::Http | GatewayProtocol::Https) {
             return rules;
         }
-        for (i, rule, alternative) in self.precedence.serving(host) {
-            let Some(made) = self.made.get(i) else { continue };
-            let made = made.get_or_init(|| {
+        for (i, rule, alternative) in self.precedence.rules_for(host) {
+            let Some(built) = self.built_rules.get(i) else { continue };
+            let built = built.get_or_init(|| {
                 Arc::new(Rule {
                     matcher: alternative.matcher.clone(),
                     path_form: self.path_form,
@@ -296,16 +301,16 @@ impl<'m> Serving<'m> {
                     origin: format!("{} ▸ {}", self.name, rule.origin()).into(),
                 })
             });
-            rules.push(Arc::clone(made));
+            rules.push(Arc::clone(built));
             // Rules after one that matches every request are unreachable.
-            if takes_all(&alternative.matcher) {
+            if matches_all(&alternative.matcher) {
                 break;
             }
         }
         rules
     }
 
-    /// TLS settings of a host; `None` without a certificate.
+    /// TLS settings of a host; `None` if the listener has no certificate.
     fn tls(
         &self,
         host: &HostPattern,
@@ -331,17 +336,17 @@ impl<'m> Serving<'m> {
         })
     }
 
-    /// The route of a host's connections: the first TLSRoute, or one without endpoints. Other TLSRoutes of exactly this
-    /// host get a note.
-    fn connections(
+    /// The route of a host's connections: that of the first TLSRoute, or one without endpoints. Other TLSRoutes of
+    /// exactly this host get a note.
+    fn tcp_route(
         &self,
         host: &HostPattern,
         routes: &mut Routes<'_, '_>,
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
-        let serving = self.precedence.serving(host);
-        let Some(((_, first, _), rest)) = serving.split_first() else {
-            return routes.no_tcp(&self.gateway, self.at.1, self.hostname);
+        let rules = self.precedence.rules_for(host);
+        let Some(((_, first, _), rest)) = rules.split_first() else {
+            return routes.closed_tcp(&self.gateway, self.at.1, self.hostname);
         };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
         for (_, rule, _) in rest.iter().filter(|(_, rule, _)| rule.hosts().contains(host)) {
@@ -351,11 +356,11 @@ impl<'m> Serving<'m> {
                 notes.entry(object).or_default().insert(note);
             }
         }
-        routes.tcp(first, host, self.protocol.carried())
+        routes.tcp(first, host, self.protocol.payload())
     }
 }
 
-fn takes_all(matcher: &RequestMatcher) -> bool {
-    let takes_all_paths = matches!(&matcher.path, PathMatcher::Prefix(prefix) if **prefix == *"/");
-    takes_all_paths && matcher.method.is_none() && matcher.headers.is_empty() && matcher.query.is_empty()
+fn matches_all(matcher: &RequestMatcher) -> bool {
+    let matches_all_paths = matches!(&matcher.path, PathMatcher::Prefix(prefix) if **prefix == *"/");
+    matches_all_paths && matcher.method.is_none() && matcher.headers.is_empty() && matcher.query.is_empty()
 }

@@ -1,4 +1,4 @@
-//! Gateway API objects that this agent does not serve, and that [`crate::gateway::status`] therefore leaves out.
+//! Finds Gateway API objects that this agent does not serve, so that [`crate::gateway::status`] omits them.
 
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
@@ -7,7 +7,7 @@ use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
-use crate::gateway::claims::common;
+use crate::gateway::claims::intersection;
 use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
@@ -15,10 +15,10 @@ use crate::warning::Unserved;
 /// Why an object is not served, and what to change.
 type WhyUnserved = (String, String);
 
-/// Classes and Gateways of other controllers; routes attached to these or to nothing.
+/// Classes and Gateways of other controllers; routes attached only to these, or to no Gateway.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = Vec::new();
-    for class in resources.gateway_classes.iter().filter(|class| !is_ours(class)) {
+    for class in resources.gateway_classes.iter().filter(|class| !is_of_sluice(class)) {
         all.push(Unserved {
             object: ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() },
             path: FieldPath::of(&["spec", "controllerName"]),
@@ -28,7 +28,7 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
         });
     }
     for gateway in resources.gateways.iter() {
-        if let Some((why, advice)) = of_gateway(resources, gateway) {
+        if let Some((why, advice)) = gateway_reason(resources, gateway) {
             let object = ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
             let path = FieldPath::of(&["spec", "gatewayClassName"]);
             all.push(Unserved { object, path, hosts: Vec::new(), why, advice });
@@ -38,35 +38,35 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     for route in http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter()) {
         let has_status = report.others.get(&route.object()).is_some_and(|status| !status.rows.is_empty());
         let parents = FieldPath::of(&["spec", "parentRefs"]);
-        let of_route = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
+        let unserved = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
         if route.parents.is_empty() && !has_status {
-            let advice = format!("write spec.parentRefs with the name of a Gateway{}", ours(resources));
+            let advice = format!("write spec.parentRefs with the name of a Gateway{}", gateway_advice(resources));
             let reason = ("it is attached to nothing: it has no parentRefs".to_owned(), advice);
-            all.push(of_route(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
+            all.push(unserved(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
         }
         for (i, parent) in route.parents.iter().enumerate() {
             let gateway = gateway_of(route, parent).and_then(|key| resources.gateways.get(&key));
-            let reason = of_parent(resources, route, parent, has_status);
+            let reason = parent_reason(resources, route, parent, has_status);
             let hosts = || hosts(route, gateway.map(|gateway| &**gateway), Some(parent));
-            all.extend(reason.map(|reason| of_route(parents.index(i), hosts(), reason)));
+            all.extend(reason.map(|reason| unserved(parents.index(i), hosts(), reason)));
         }
     }
     all
 }
 
-fn is_ours(class: &GatewayClass) -> bool {
+fn is_of_sluice(class: &GatewayClass) -> bool {
     *class.controller == *CONTROLLER_NAME
 }
 
-/// Why a Gateway is not served; `None` if its class is ours.
-fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<WhyUnserved> {
+/// Why a Gateway is not served; `None` if its class is Sluice's.
+fn gateway_reason(resources: &Resources, gateway: &Gateway) -> Option<WhyUnserved> {
     let name = &gateway.class;
     let other = || {
-        let own = resources.gateway_classes.iter().find(|class| is_ours(class));
+        let own = resources.gateway_classes.iter().find(|class| is_of_sluice(class));
         own.map(|own| format!("write {}", own.meta.key.name))
     };
     match resources.gateway_classes.iter().find(|class| class.meta.key.name == *name) {
-        Some(class) if is_ours(class) => None,
+        Some(class) if is_of_sluice(class) => None,
         Some(class) => {
             let advice = || format!("name a GatewayClass of controller {CONTROLLER_NAME}");
             let why = format!("GatewayClass {name} is of controller {}, not of Sluice", class.controller);
@@ -79,22 +79,29 @@ fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<WhyUnserved> {
     }
 }
 
-/// Why a `parentRefs` entry serves nothing, if no status says so. A parent of another controller is no fault of a route
-/// that has another parent here.
-fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, has_status: bool) -> Option<WhyUnserved> {
+/// Why a route does not attach to a `parentRefs` entry, if no status reports it. A parent of another controller is not
+/// reported for a route that has another parent here.
+fn parent_reason(
+    resources: &Resources,
+    route: &GatewayRoute,
+    parent: &ParentRef,
+    has_status: bool,
+) -> Option<WhyUnserved> {
     if let Some(key) = gateway_of(route, parent) {
         return match resources.gateways.get(&key) {
             Some(gateway) => {
-                let (why, _) = of_gateway(resources, gateway).filter(|_| !has_status)?;
-                let advice =
-                    format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
+                let (why, _) = gateway_reason(resources, gateway).filter(|_| !has_status)?;
+                let advice = format!(
+                    "correct spec.gatewayClassName of the Gateway, or name another{}",
+                    gateway_advice(resources)
+                );
                 Some((format!("its parent Gateway {key} is not served: {why}"), advice))
             }
             None if resources.gateways.versions_of(&key).is_some() => {
                 Some((format!("its parent Gateway {key} is rejected"), "correct the Gateway".to_owned()))
             }
             None => {
-                let advice = format!("create it, or name another{}", ours(resources));
+                let advice = format!("create it, or name another{}", gateway_advice(resources));
                 Some((format!("there is no Gateway {key}"), advice))
             }
         };
@@ -103,7 +110,7 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, ha
         return None;
     }
     match parent_of(route, parent) {
-        // `inclusion::warnings` reports parents that do not exist.
+        // `slot_validation::warnings` reports parents that do not exist.
         Some(above) => resources
             .gateway_route(&above)
             .map(|_| (format!("its parent {above} is not served itself"), format!("look at {above} first"))),
@@ -111,25 +118,26 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, ha
             let object = &parent.object;
             let group = if object.group.is_empty() { "core" } else { &*object.group };
             let why = format!("its parent {} {} of group {group} serves nothing here", object.kind, object.name);
-            Some((why, format!("name a Gateway of group {GROUP}{}", ours(resources))))
+            Some((why, format!("name a Gateway of group {GROUP}{}", gateway_advice(resources))))
         }
     }
 }
 
-/// Advice that names a Gateway of ours, if there is one.
-fn ours(resources: &Resources) -> String {
-    let mut ours = resources.gateways.iter().filter(|gateway| of_gateway(resources, gateway).is_none());
-    ours.next().map(|gateway| format!(", such as {}", gateway.meta.key)).unwrap_or_default()
+/// Advice that names a Gateway of Sluice's classes, if there is one.
+fn gateway_advice(resources: &Resources) -> String {
+    let mut served = resources.gateways.iter().filter(|gateway| gateway_reason(resources, gateway).is_none());
+    served.next().map(|gateway| format!(", such as {}", gateway.meta.key)).unwrap_or_default()
 }
 
-/// Hosts that a route claims; if it names a listener, those that the listener also has.
+/// Hosts that a route claims, intersected with the hostnames of the listeners that `parent` names.
 fn hosts(route: &GatewayRoute, gateway: Option<&Gateway>, parent: Option<&ParentRef>) -> Vec<String> {
     let section = parent.and_then(|parent| parent.section.as_ref());
     let listeners = gateway.into_iter().flat_map(|gateway| &gateway.listeners);
     let named = listeners.filter(|listener| section.is_none_or(|section| *section == listener.name));
-    let mut hosts: Vec<HostPattern> = named.flat_map(|listener| common(&listener.hostname, &route.hostnames)).collect();
+    let mut hosts: Vec<HostPattern> =
+        named.flat_map(|listener| intersection(&listener.hostname, &route.hostnames)).collect();
     if hosts.is_empty() {
-        hosts = common(&HostPattern::Any, &route.hostnames);
+        hosts = intersection(&HostPattern::Any, &route.hostnames);
     }
     let mut texts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     texts.sort();

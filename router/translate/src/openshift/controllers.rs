@@ -15,7 +15,7 @@ use router_table::policy::RouterPolicy;
 
 use crate::openshift::claims::AdmissionPolicy;
 use crate::settings::Settings;
-use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
+use crate::status::condition::{Condition, invalid_manifest, last_accepted_serves};
 use crate::status::controller::ControllerStatus;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
@@ -108,9 +108,9 @@ pub fn plan(resources: &Resources, settings: &Settings) -> RouterPlan {
     for (key, versions) in resources.ingress_controllers.versions() {
         let Some(refused) = &versions.rejected else { continue };
         match plan.statuses.get_mut(key) {
-            Some(status) => status.conditions.push(last_good_serves(refused)),
+            Some(status) => status.conditions.push(last_accepted_serves(refused)),
             None => {
-                let status = ControllerStatus::refused(invalid_manifest(refused));
+                let status = ControllerStatus::rejected(invalid_manifest(refused));
                 plan.statuses.insert(key.clone(), status);
             }
         }

@@ -44,12 +44,12 @@ impl Condition {
 }
 
 /// The condition of an object whose newest version is rejected and that has no accepted version.
-pub fn invalid_manifest(refused: &RejectedManifest) -> Condition {
-    Condition::new("Admitted", false, RejectReason::InvalidManifest.as_str(), refused.problem.clone())
+pub fn invalid_manifest(rejected: &RejectedManifest) -> Condition {
+    Condition::new("Admitted", false, RejectReason::InvalidManifest.as_str(), rejected.problem.clone())
 }
 
 /// The condition of an object whose newest version is rejected while an earlier one is in force.
-pub fn last_good_serves(refused: &RejectedManifest) -> Condition {
-    let message = format!("{}; the last good version goes on serving", refused.problem);
+pub fn last_accepted_serves(rejected: &RejectedManifest) -> Condition {
+    let message = format!("{}; the last good version goes on serving", rejected.problem);
     Condition::new("ManifestValid", false, "InvalidManifest", message)
 }

@@ -38,7 +38,7 @@ impl ControllerStatus {
     }
 
     /// The status of a controller without an accepted version.
-    pub fn refused(condition: Condition) -> Self {
+    pub fn rejected(condition: Condition) -> Self {
         ControllerStatus {
             domain: String::new(),
             ports: None,

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn between_routes_the_words_are_openshifts() {
+    fn between_routes_the_wording_is_openshifts() {
         let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
         let reader = object(Kind::Route, "shop", "own");
         for (winner, held, words) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_compared_only_where_it_was() {
+    fn only_the_compared_object_is_named_as_younger() {
         let (winner, loser) = (object(Kind::HttpRoute, "secret", "web"), object(Kind::HttpProxy, "shop", "root"));
         let lost = conflict("h.test", winner, loser.clone(), WinningClaim::Host(Seniority::Older));
         let own = "an HTTPRoute in another namespace holds h.test and is older than root";
@@ -168,11 +168,11 @@ mod tests {
         };
         let (near, far) = (object(Kind::Route, "shop", "near"), object(Kind::Route, "secret", "far"));
         let all = [lost("b.test", &near), lost("c.test", &far), lost("a.test", &near)];
-        let told = [
+        let expected = [
             "Route near already exposes a.test, b.test and is older",
             "a Route in another namespace holds c.test and is older than own",
         ];
-        assert_eq!(messages(&all, &reader), told);
+        assert_eq!(messages(&all, &reader), expected);
         assert_eq!(messages(&[], &reader), Vec::<String>::new());
     }
 
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_foreign_object_is_named_but_its_kind(kinds in [kind(), kind(), kind()], held in held(), own in any::<bool>()) {
+        fn only_the_kind_of_a_foreign_object_is_named(kinds in [kind(), kind(), kind()], held in held(), own in any::<bool>()) {
             let winner = object(kinds[0], "winners-namespace", "winners-name");
             let reader = object(kinds[1], "readers", "reader");
             let loser = if own { reader.clone() } else { object(kinds[2], "losers-namespace", "losers-name") };

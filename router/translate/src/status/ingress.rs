@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::status::condition::Condition;
 
-/// What all entries of a router have in common.
+/// Members that all entries of a router share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RouterIdentity {
     /// `routerName`.

@@ -153,7 +153,7 @@ fn own_part_of(name: &str, value: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn others_keep_what_they_wrote_and_we_say_what_is_ours(ours in ours(), current in current()) {
+    fn entries_of_others_do_not_change_and_ours_are_replaced(ours in ours(), current in current()) {
         let merged = merge(&ours, &OWNED, Some(&current), None, NOW);
         for list in LISTS.into_iter().chain(["conditions"]) {
             prop_assert_eq!(others(&merged, list), others(&current, list), "{}", list);
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_merged_again_is_not_written_again(ours in ours(), current in current()) {
+    fn a_second_merge_changes_nothing(ours in ours(), current in current()) {
         let first = merge(&ours, &OWNED, Some(&current), None, NOW);
         // A folder's manifest does not change; a cluster's object has the status that was written.
         for current in [&current, &first] {
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn a_time_moves_where_the_status_flips(one in ours(), other in ours(), current in current()) {
+    fn a_time_changes_only_with_its_status(one in ours(), other in ours(), current in current()) {
         let first = merge(&one, &OWNED, Some(&current), None, NOW);
         let second = merge(&other, &OWNED, Some(&current), Some(&first), LATER);
         let (before, after) = (transitions(&first), transitions(&second));

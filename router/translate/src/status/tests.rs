@@ -1,4 +1,4 @@
-//! Merging: times, other routers' entries, what counts as a change.
+//! Merging of statuses: times, entries of other controllers, and equality.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn merge_other(current: &Value, written: Option<&Value>, status: &Value, day: u8
 }
 
 #[test]
-fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
+fn an_entry_has_the_apis_form_and_entries_of_other_routers_stay() {
     let foreign = json!({ "host": "x", "routerName": "theirs", "conditions": [{ "type": "Admitted", "status": "True" }], "extra": 1 });
     let previous = json!({ "ingress": [foreign] });
     let merged = merge_route(Some(&previous), &[entry("ours", "h.test", true)], 1);
@@ -72,7 +72,7 @@ fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
 }
 
 #[test]
-fn conditions_that_others_put_into_our_entry_stay() {
+fn conditions_of_others_in_our_entry_stay() {
     let mut before = merge_route(None, &[entry("ours", "h.test", true)], 1);
     let theirs = json!({ "type": "CertificateReady", "status": "True" });
     let outdated = json!({ "type": "UnservableInFutureVersions", "status": "True" });
@@ -94,7 +94,7 @@ fn the_time_moves_only_when_the_status_flips() {
 }
 
 #[test]
-fn entries_of_our_routers_that_are_gone_are_removed() {
+fn entries_of_our_removed_routers_are_removed() {
     let both = [entry("gone", "a.test", true), entry("ours", "b.test", true)];
     let before = merge_route(None, &both, 1);
     let after = merge_route(Some(&before), &both[1..], 2);
@@ -107,7 +107,7 @@ fn entries_of_our_routers_that_are_gone_are_removed() {
 
 #[test]
 fn conditions_of_others_stay_in_a_controllers_status() {
-    let mut report = ControllerStatus::refused(Condition::new("Admitted", false, "InvalidManifest", "x"));
+    let mut report = ControllerStatus::rejected(Condition::new("Admitted", false, "InvalidManifest", "x"));
     let dns = json!({ "type": "DNSReady", "status": "True" });
     let stale = json!({ "type": "Degraded", "status": "True", "message": "old" });
     let previous = json!({ "conditions": [dns, stale], "availableReplicas": 2 });
@@ -134,7 +134,7 @@ fn a_plainly_admitted_route_has_the_entry_that_its_router_would_write() {
     assert_eq!(short, Ingress::new(vec![entry("ours", "h.test", true)]));
     assert_ne!(short, Ingress::admitted("other.test".into(), ours.clone()));
     assert_ne!(short, Ingress::admitted("h.test".into(), router("theirs")));
-    assert!(short.same(&Ingress::admitted("h.test".into(), ours)), "decided anew, and nothing to write");
+    assert!(short.same(&Ingress::admitted("h.test".into(), ours)), "an equal entry again: nothing to write");
     assert!(!short.same(&Ingress::admitted("h.test".into(), again)), "another router may differ in anything");
     assert!(!short.is_empty() && Ingress::new(Vec::new()).is_empty());
 }
@@ -155,32 +155,32 @@ fn at(mut condition: serde_json::Value, day: u8) -> serde_json::Value {
 }
 
 #[test]
-fn other_controllers_rows_are_put_back_untouched_and_stale_ones_of_ours_go() {
+fn rows_of_other_controllers_do_not_change_and_stale_ones_of_ours_are_removed() {
     use router_api::gateway_api::types::CONTROLLER_NAME;
     let foreign = parent("a", OTHER, vec![json!({ "type": "Accepted", "status": "Whatever" })]);
     let current = json!({ "parents": [parent("gone", CONTROLLER_NAME, vec![]), foreign] });
-    let told = json!({ "parents": [parent("a", CONTROLLER_NAME, vec![accepted("True")])] });
-    let first = merge_other(&current, None, &told, 1);
+    let new = json!({ "parents": [parent("a", CONTROLLER_NAME, vec![accepted("True")])] });
+    let first = merge_other(&current, None, &new, 1);
     let ours = parent("a", CONTROLLER_NAME, vec![at(accepted("True"), 1)]);
     assert_eq!(first, json!({ "parents": [foreign, ours] }));
-    assert_eq!(merge_other(&current, Some(&first), &told, 2), first);
+    assert_eq!(merge_other(&current, Some(&first), &new, 2), first);
     assert_eq!(merge_other(&current, Some(&first), &json!({}), 2), json!({ "parents": [foreign] }));
 }
 
 #[test]
-fn times_are_kept_wherever_conditions_stand_and_foreign_conditions_stay() {
+fn times_of_nested_conditions_are_kept_and_foreign_conditions_stay() {
     let listener =
         |name: &str, status: &str| json!({ "name": name, "attachedRoutes": 1, "conditions": [accepted(status)] });
-    let told = |status: &str| {
+    let new = |status: &str| {
         json!({ "conditions": [accepted("True")], "addresses": [{ "type": "IPAddress", "value": "192.0.2.1" }],
             "listeners": [listener("web", "True"), listener("tls", status)] })
     };
     let theirs = json!({ "type": "example.com/Ready", "status": "True" });
     let stale = json!({ "type": "Programmed", "status": "True" });
     let current = json!({ "conditions": [stale, theirs], "custom": 7 });
-    let first = merge_other(&current, None, &told("True"), 1);
+    let first = merge_other(&current, None, &new("True"), 1);
     assert_eq!(
-        merge_other(&current, Some(&first), &told("False"), 2),
+        merge_other(&current, Some(&first), &new("False"), 2),
         json!({
             "conditions": [theirs, at(accepted("True"), 1)],
             "custom": 7,
@@ -194,7 +194,7 @@ fn times_are_kept_wherever_conditions_stand_and_foreign_conditions_stay() {
 }
 
 #[test]
-fn entries_are_the_same_where_they_are_one_thing_and_equal_where_they_say_the_same() {
+fn entries_have_identity_and_equality() {
     let identity = || {
         Arc::new(RouterIdentity {
             name: RouterName("default".into()),

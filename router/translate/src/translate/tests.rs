@@ -40,7 +40,7 @@ fn host(name: &str) -> Hostname {
 }
 
 #[test]
-fn a_path_that_no_normal_one_is_under_is_named_where_paths_are_put_in_normal_form() {
+fn a_path_that_matches_no_normal_form_is_reported_if_paths_are_normalised() {
     let mut normal = controller("normal", json!({ "domain": "a.test" }));
     normal["metadata"]["annotations"] = json!({ "router.sluice.dev/normalize-path": "true" });
     let other = controller(
@@ -142,7 +142,7 @@ fn the_most_specific_host_with_tls_wins_and_passthrough_has_no_path() {
 }
 
 #[test]
-fn clear_text_is_answered_by_policy() {
+fn clear_text_is_served_by_policy() {
     let tls = |policy: &str| json!({ "termination": "edge", "insecureEdgeTerminationPolicy": policy });
     let translation = translated([
         route("a/none", 1, json!({ "host": "none.test", "tls": tls("None") })),
@@ -156,12 +156,12 @@ fn clear_text_is_answered_by_policy() {
         ),
     ]);
     let router = &translation.table.routers[0];
-    let ask = |name: &str| router.match_cleartext_request(&host(name), "/x");
-    assert!(matches!(ask("none.test"), RequestMatch::NoRoute));
+    let match_host = |name: &str| router.match_cleartext_request(&host(name), "/x");
+    assert!(matches!(match_host("none.test"), RequestMatch::NoRoute));
     assert!(router.hosts.exact[&host("none.test")].cleartext.is_empty());
-    assert!(matches!(ask("allow.test"), RequestMatch::Forward(_)));
-    assert!(matches!(ask("redirect.test"), RequestMatch::RedirectToHttps(_)));
-    assert!(matches!(ask("pass.test"), RequestMatch::RedirectToHttps(_)));
+    assert!(matches!(match_host("allow.test"), RequestMatch::Forward(_)));
+    assert!(matches!(match_host("redirect.test"), RequestMatch::RedirectToHttps(_)));
+    assert!(matches!(match_host("pass.test"), RequestMatch::RedirectToHttps(_)));
 }
 
 #[test]
@@ -184,13 +184,13 @@ fn an_empty_path_and_a_slash_are_two_claims_and_the_older_serves() {
 }
 
 #[test]
-fn a_refused_version_leaves_the_last_good_one_serving() {
+fn a_rejected_version_leaves_the_last_accepted_one_serving() {
     let mut resources = resources([route("a/r", 1, json!({ "host": "h.test" }))]);
     let key = ObjectKey::new("a", "r");
-    let last_good = resources.routes.versions_of(&key).unwrap().accepted.clone();
+    let last_accepted = resources.routes.versions_of(&key).unwrap().accepted.clone();
     let newer = route("a/r", 1, json!({ "host": "UPPER.test" }));
     let problem = refused(newer.clone(), "r.yaml:9: spec.host: Invalid value");
-    resources.routes.insert(key.clone(), Versions { accepted: last_good, rejected: Some(problem.clone()) });
+    resources.routes.insert(key.clone(), Versions { accepted: last_accepted, rejected: Some(problem.clone()) });
     let translation = translate(&resources, &Settings::default());
     assert_eq!(translation.table.routers[0].routes.len(), 1);
     let entry = &translation.report.routes[&key].to_vec()[0];
@@ -228,7 +228,7 @@ fn a_route_without_an_accepted_version_is_reported_by_the_routers_that_select_it
         router("shop", 8380, json!({ "domain": "shop.test", "namespaceSelector": by_name("shop") })),
         router("blog", 8480, json!({ "domain": "blog.test", "namespaceSelector": by_name("blog") })),
     ];
-    let told = |labels: Value| -> Vec<(String, &str)> {
+    let entries_for = |labels: Value| -> Vec<(String, &str)> {
         let mut object = route("shop/cart", 1, json!({ "host": "UPPER.test", "wildcardPolicy": "Subdomain" }));
         object["metadata"]["labels"] = labels;
         let mut resources = resources(routers.clone());
@@ -240,14 +240,14 @@ fn a_route_without_an_accepted_version_is_reported_by_the_routers_that_select_it
         entries.into_iter().map(|entry| (entry.router_name.to_string(), entry.wildcard_policy)).collect()
     };
     let subdomain = |names: &[&str]| -> Vec<_> { names.iter().map(|name| ((*name).to_owned(), "Subdomain")).collect() };
-    assert_eq!(told(json!({ "shard": "blue" })), subdomain(&["all", "blue", "shop"]));
-    assert_eq!(told(Value::Null), subdomain(&["all", "shop"]));
-    // An invalid controller may have any shard.
-    assert_eq!(told(json!({ "shard": 1 })), subdomain(&["all", "blue", "red", "shop"]));
+    assert_eq!(entries_for(json!({ "shard": "blue" })), subdomain(&["all", "blue", "shop"]));
+    assert_eq!(entries_for(Value::Null), subdomain(&["all", "shop"]));
+    // Invalid labels may be those of any shard.
+    assert_eq!(entries_for(json!({ "shard": 1 })), subdomain(&["all", "blue", "red", "shop"]));
 }
 
 #[test]
-fn an_allowlist_without_a_valid_address_admits_no_client_and_says_so() {
+fn an_allowlist_without_a_valid_address_admits_no_client_and_is_reported() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
     let translation = translated([object]);
@@ -256,7 +256,7 @@ fn an_allowlist_without_a_valid_address_admits_no_client_and_says_so() {
     assert!(verdict(&translation, "a/r").starts_with("NobodyAllowed: "));
 }
 
-/// Everything that a client or a reader of statuses can observe of a translation.
+/// Hosts, routes and statuses of a translation as text.
 fn fingerprint(translation: &Translation) -> String {
     let mut text = String::new();
     for router in &translation.table.routers {
@@ -279,7 +279,7 @@ fn fingerprint(translation: &Translation) -> String {
 }
 
 /// Routes of three namespaces that contest few hosts and paths.
-fn contenders() -> impl Strategy<Value = Vec<Value>> {
+fn conflicting_routes() -> impl Strategy<Value = Vec<Value>> {
     let one = (0..3usize, 0..5u32, 0..4usize, 0..4usize, 0..4usize, any::<bool>());
     prop::collection::vec(one, 1..14).prop_map(|specs| {
         specs
@@ -321,7 +321,7 @@ fn policies() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn order_of_arrival_changes_nothing(policy in policies(), routes in contenders(), seed in any::<u64>()) {
+    fn order_of_arrival_changes_nothing(policy in policies(), routes in conflicting_routes(), seed in any::<u64>()) {
         let mut shuffled = routes.clone();
         let len = shuffled.len();
         for i in 0..len {
@@ -333,22 +333,22 @@ proptest! {
     }
 
     #[test]
-    fn a_removed_route_was_never_there(policy in policies(), routes in contenders(), pick in any::<prop::sample::Index>()) {
-        let gone = good(routes[pick.index(routes.len())].clone());
+    fn a_removed_route_leaves_no_trace(policy in policies(), routes in conflicting_routes(), pick in any::<prop::sample::Index>()) {
+        let removed = good(routes[pick.index(routes.len())].clone());
         let without: Vec<Value> = routes
             .iter()
-            .filter(|value| value["metadata"]["name"].as_str() != Some(&*gone.key().name))
+            .filter(|value| value["metadata"]["name"].as_str() != Some(&*removed.key().name))
             .cloned()
             .collect();
         let mut resources = resources(routes.into_iter().chain([policy.clone()]));
         translate(&resources, &Settings::default());
-        resources.routes.remove(gone.key());
+        resources.routes.remove(removed.key());
         let after = translate(&resources, &Settings::default());
         prop_assert_eq!(fingerprint(&after), fingerprint(&translated(without.into_iter().chain([policy]))));
     }
 
     #[test]
-    fn no_two_admitted_routes_own_one_host_and_path(policy in policies(), routes in contenders()) {
+    fn no_two_admitted_routes_own_one_host_and_path(policy in policies(), routes in conflicting_routes()) {
         let translation = translated(routes.into_iter().chain([policy]));
         let mut owners = BTreeMap::new();
         for route in translation.table.routers[0].routes.values() {
@@ -363,7 +363,7 @@ proptest! {
 
     #[test]
     fn a_route_changes_nothing_for_unrelated_hosts(
-        policy in policies(), routes in contenders(), newcomer in contenders(), age in 0..5u32,
+        policy in policies(), routes in conflicting_routes(), newcomer in conflicting_routes(), age in 0..5u32,
     ) {
         // Hosts of another domain, which neither exact claims nor wildcards can overlap.
         let elsewhere = newcomer.into_iter().map(|mut value| {

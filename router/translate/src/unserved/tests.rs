@@ -80,8 +80,8 @@ fn objects_of_another_controllers_class_are_reported_down_to_their_routes() {
 
 #[test]
 fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
-    let there = || [class("sluice", "sluice.dev/gateway-controller"), gateway("good", "sluice")];
-    let mut objects = there().to_vec();
+    let served = || [class("sluice", "sluice.dev/gateway-controller"), gateway("good", "sluice")];
+    let mut objects = served().to_vec();
     objects.extend([gateway("public", "typo"), http_route("web", json!([{ "name": "public" }]))]);
     expect(
         objects,
@@ -94,7 +94,7 @@ fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
          served: its parent Gateway a/public is not served: there is no GatewayClass typo",
         "correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
     );
-    let mut objects = there().to_vec();
+    let mut objects = served().to_vec();
     objects.push(http_route("web", json!([{ "name": "public", "namespace": "b" }])));
     expect(
         objects,
@@ -126,7 +126,7 @@ fn a_route_without_a_serving_parent_is_reported() {
 }
 
 #[test]
-fn one_gateway_of_ours_is_enough_unless_another_is_not_there() {
+fn one_gateway_of_ours_is_enough_unless_another_is_missing() {
     let objects = vec![
         class("sluice", "sluice.dev/gateway-controller"),
         class("nginx", "example.com/nginx"),
@@ -189,7 +189,7 @@ fn a_route_that_no_router_selects_is_reported_with_the_selector() {
 }
 
 #[test]
-fn a_port_of_an_unserved_gateway_names_the_objects_that_claim_the_host() {
+fn a_query_on_a_port_of_an_unserved_gateway_shows_the_objects_that_claim_the_host() {
     let mut gateway = gateway("public", "gone");
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     let resources = resources([gateway, http_route("web", json!([{ "name": "public" }]))]);

@@ -111,7 +111,7 @@ fn explained(world: &World, engine: &mut Engine, resources: &Resources, query: &
     let mut explanation = explain(facts(world, &table, &report, resources), query);
     for step in &mut explanation.steps {
         if let ObjectStatus::Settings { settings } = step {
-            settings.retain(|setting| setting.asked);
+            settings.retain(|setting| setting.non_default);
         }
     }
     format!("explain {explanation}").lines().map(str::to_owned).collect()

@@ -1,8 +1,8 @@
-//! GatewayClasses and Gateways.
+//! Statuses of GatewayClasses and Gateways.
 
 use serde_json::{Value, json};
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
 const HTTP: &str = "
 kind: Gateway
@@ -26,7 +26,7 @@ fn generations(status: &Value) -> Vec<i64> {
 
 /// GatewayClassObservedGenerationBump, GatewayObservedGenerationBump, HTTPRouteObservedGenerationBump.
 #[test]
-fn conditions_are_about_the_generation_that_was_seen() {
+fn conditions_have_the_observed_generation() {
     let manifests = |generation: u32| {
         format!(
             "
@@ -49,10 +49,10 @@ spec:
         )
     };
     for generation in [1, 2] {
-        let world = World::new(&manifests(generation));
+        let scenario = Scenario::new(&manifests(generation));
         for (object, conditions) in [("GatewayClass bumped", 2), ("Gateway infra/web", 3 + 4), ("HTTPRoute infra/r", 2)]
         {
-            let seen = generations(&world.status(object));
+            let seen = generations(&scenario.status(object));
             assert_eq!(seen, vec![i64::from(generation); conditions], "{object}");
         }
     }
@@ -69,34 +69,34 @@ fn a_class_reports_unsupported_definitions() {
         let annotations = format!(
             "gateway.networking.k8s.io/bundle-version: {version}, kubectl.kubernetes.io/last-applied-configuration: x"
         );
-        World::new(&definition("gateways.gateway.networking.k8s.io", &annotations))
+        Scenario::new(&definition("gateways.gateway.networking.k8s.io", &annotations))
     };
-    let supported = |world: &World| world.condition("GatewayClass sluice", "SupportedVersion");
+    let supported = |scenario: &Scenario| scenario.condition("GatewayClass sluice", "SupportedVersion");
     assert_eq!(supported(&version("v1.6.1")), "True/SupportedVersion");
-    let world = version("v1.7.0");
-    assert_eq!(supported(&world), "False/UnsupportedVersion");
-    let conditions = world.status("GatewayClass sluice")["conditions"].clone();
+    let scenario = version("v1.7.0");
+    assert_eq!(supported(&scenario), "False/UnsupportedVersion");
+    let conditions = scenario.status("GatewayClass sluice")["conditions"].clone();
     let message = conditions.as_array().unwrap().iter().find(|it| it["type"] == "SupportedVersion").unwrap();
-    let told = "the installed definitions are of version \"v1.7.0\"; v1.0 to v1.6 are understood";
-    assert_eq!(message["message"], told);
+    let expected = "the installed definitions are of version \"v1.7.0\"; v1.0 to v1.6 are understood";
+    assert_eq!(message["message"], expected);
     // Definitions of other groups do not concern this API.
     let other = definition("things.example.com", "gateway.networking.k8s.io/bundle-version: v9.0.0");
-    assert_eq!(supported(&World::new(&other)), "True/SupportedVersion");
+    assert_eq!(supported(&Scenario::new(&other)), "True/SupportedVersion");
 }
 
 #[test]
-fn a_class_of_ours_is_accepted_and_lists_its_features() {
-    let world = World::new(
+fn a_class_of_sluice_is_accepted_and_lists_its_features() {
+    let scenario = Scenario::new(
         "
 kind: GatewayClass
 metadata: {name: foreign}
 spec: {controllerName: example.com/other}
 ",
     );
-    assert_eq!(world.condition("GatewayClass sluice", "Accepted"), "True/Accepted");
-    assert_eq!(world.condition("GatewayClass sluice", "SupportedVersion"), "True/SupportedVersion");
-    assert_eq!(world.status("GatewayClass foreign"), Value::Null);
-    let status = world.status("GatewayClass sluice");
+    assert_eq!(scenario.condition("GatewayClass sluice", "Accepted"), "True/Accepted");
+    assert_eq!(scenario.condition("GatewayClass sluice", "SupportedVersion"), "True/SupportedVersion");
+    assert_eq!(scenario.status("GatewayClass foreign"), Value::Null);
+    let status = scenario.status("GatewayClass sluice");
     let features: Vec<&str> = status["supportedFeatures"]
         .as_array()
         .unwrap()
@@ -111,8 +111,8 @@ spec: {controllerName: example.com/other}
 
 /// GatewayInvalidParametersRef.
 #[test]
-fn parameters_are_refused() {
-    let world = World::new(
+fn parameters_are_rejected() {
+    let scenario = Scenario::new(
         "
 kind: GatewayClass
 metadata: {name: tuned}
@@ -136,19 +136,19 @@ metadata: {namespace: infra, name: r}
 spec: {parentRefs: [{name: tuned}, {name: of-tuned}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}
 ",
     );
-    assert_eq!(world.condition("GatewayClass tuned", "Accepted"), "False/InvalidParameters");
-    assert_eq!(world.condition("Gateway infra/of-tuned", "Accepted"), "False/Pending");
-    assert_eq!(world.condition("Gateway infra/tuned", "Accepted"), "False/InvalidParameters");
-    assert_eq!(world.condition("Gateway infra/tuned", "Programmed"), "False/Invalid");
+    assert_eq!(scenario.condition("GatewayClass tuned", "Accepted"), "False/InvalidParameters");
+    assert_eq!(scenario.condition("Gateway infra/of-tuned", "Accepted"), "False/Pending");
+    assert_eq!(scenario.condition("Gateway infra/tuned", "Accepted"), "False/InvalidParameters");
+    assert_eq!(scenario.condition("Gateway infra/tuned", "Programmed"), "False/Invalid");
     assert_eq!(
-        world.parents("HTTPRoute infra/r"),
+        scenario.parents("HTTPRoute infra/r"),
         ["tuned False/NoReadyListeners True/ResolvedRefs", "of-tuned False/NoReadyListeners True/ResolvedRefs"]
     );
-    assert_eq!(world.http(80, &Ask::get("a.test/")), "NoRoute");
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), "NoRoute");
 }
 
 #[test]
-fn a_gateway_has_the_addresses_of_the_router_and_no_others() {
+fn a_gateway_accepts_only_addresses_of_the_router() {
     for (addresses, accepted) in [
         ("[]", "True/Accepted"),
         ("[{type: IPAddress, value: 192.0.2.1}]", "True/Accepted"),
@@ -158,23 +158,23 @@ fn a_gateway_has_the_addresses_of_the_router_and_no_others() {
         ("[{value: 192.0.2.1}, {value: 192.0.2.9}]", "False/UnsupportedAddress"),
         ("[{type: Hostname, value: www.example.com}]", "False/UnsupportedAddress"),
     ] {
-        let world = World::new(&format!("{HTTP}  addresses: {addresses}\n"));
-        assert_eq!(world.condition("Gateway infra/web", "Accepted"), accepted, "{addresses}");
-        let status = world.status("Gateway infra/web");
+        let scenario = Scenario::new(&format!("{HTTP}  addresses: {addresses}\n"));
+        assert_eq!(scenario.condition("Gateway infra/web", "Accepted"), accepted, "{addresses}");
+        let status = scenario.status("Gateway infra/web");
         assert_eq!(status["addresses"], json!([{ "type": "IPAddress", "value": "192.0.2.1" }]));
     }
 }
 
 #[test]
-fn a_gateway_of_another_class_is_left_alone() {
-    let world = World::new(&HTTP.replace("sluice", "other"));
-    assert_eq!(world.status("Gateway infra/web"), Value::Null);
+fn a_gateway_of_another_class_gets_no_status() {
+    let scenario = Scenario::new(&HTTP.replace("sluice", "other"));
+    assert_eq!(scenario.status("Gateway infra/web"), Value::Null);
 }
 
 /// GatewayWithAttachedRoutes.
 #[test]
-fn listeners_count_the_routes_that_are_accepted() {
-    let world = World::new(
+fn listeners_count_accepted_routes() {
+    let scenario = Scenario::new(
         "
 kind: Gateway
 metadata: {namespace: infra, name: two}
@@ -204,27 +204,27 @@ spec: {parentRefs: [{name: two, namespace: infra}], rules: [{backendRefs: [{name
     );
     // The count includes routes with unresolved references, and routes of a listener without a certificate.
     for (listener, count) in [("a", 2), ("b", 1), ("unresolved", 1)] {
-        assert_eq!(world.listener("infra/two", listener)["attachedRoutes"], count, "{listener}");
+        assert_eq!(scenario.listener("infra/two", listener)["attachedRoutes"], count, "{listener}");
     }
-    assert_eq!(world.parents("HTTPRoute infra/on-all"), ["two True/Accepted False/BackendNotFound"]);
-    assert_eq!(world.of_listener("infra/two", "unresolved", "Programmed"), "False/Invalid");
+    assert_eq!(scenario.parents("HTTPRoute infra/on-all"), ["two True/Accepted False/BackendNotFound"]);
+    assert_eq!(scenario.of_listener("infra/two", "unresolved", "Programmed"), "False/Invalid");
 }
 
 /// GatewayModifyListeners.
 #[test]
-fn listeners_come_and_go() {
+fn listeners_are_added_and_removed() {
     let https = "  - {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: tls}]}}\n";
     let pair = || secret("infra/tls", &["*.test"]);
-    let names = |world: &World| {
-        let status = world.status("Gateway infra/web");
+    let names = |scenario: &Scenario| {
+        let status = scenario.status("Gateway infra/web");
         let listeners = status["listeners"].as_array().unwrap().clone();
         listeners.iter().map(|listener| listener["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let both = World::with(&format!("{HTTP}{https}"), [pair()]);
+    let both = Scenario::with(&format!("{HTTP}{https}"), [pair()]);
     assert_eq!(names(&both), ["http", "https"]);
     assert_eq!(both.of_listener("infra/web", "https", "Programmed"), "True/Programmed");
-    assert_eq!(both.https(443, &Ask::get("a.test/")), "404");
-    let one = World::with(HTTP, [pair()]);
+    assert_eq!(both.https(443, &TestRequest::get("a.test/")), "404");
+    let one = Scenario::with(HTTP, [pair()]);
     assert_eq!(names(&one), ["http"]);
     assert_eq!(one.condition("Gateway infra/web", "Programmed"), "True/Programmed");
 }

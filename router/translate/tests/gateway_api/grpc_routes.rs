@@ -1,9 +1,9 @@
-//! GRPCRoutes.
+//! GRPCRoutes: matching, weights, and conflicts with HTTPRoutes.
 
-use crate::world::{Ask, World};
+use crate::scenario::{Scenario, TestRequest};
 
-fn world(listeners: &str, spec: &str) -> World {
-    World::new(&format!(
+fn scenario(listeners: &str, spec: &str) -> Scenario {
+    Scenario::new(&format!(
         "
 kind: Gateway
 metadata: {{namespace: infra, name: g}}
@@ -31,8 +31,8 @@ fn methods_are_matched() {
          {{matches: [{{method: {{service: whole.Service}}}}], backendRefs: [{{name: v3, port: 8080}}]}}, \
          {{matches: [{{method: {{method: Health}}}}], backendRefs: [{{name: v1, port: 8080}}]}}]}}"
     );
-    let world = world(HTTP, &spec);
-    assert_eq!(world.parents("GRPCRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    let scenario = scenario(HTTP, &spec);
+    assert_eq!(scenario.parents("GRPCRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
     for (method, served) in [
         (format!("{ECHO}/Echo"), "v1"),
         (format!("{ECHO}/EchoTwo"), "v2"),
@@ -42,7 +42,7 @@ fn methods_are_matched() {
         ("whole.ServiceTwo/Any".to_owned(), "404"),
         ("any.Service/Health".to_owned(), "v1"),
     ] {
-        assert_eq!(world.http(80, &Ask::grpc(&format!("a.test/{method}"))), served, "{method}");
+        assert_eq!(scenario.http(80, &TestRequest::grpc(&format!("a.test/{method}"))), served, "{method}");
     }
 }
 
@@ -57,9 +57,11 @@ fn headers_are_matched() {
         rule("{name: version, value: two}", "v2"),
         rule("{name: version, value: two}, {name: color, value: orange}", "v3"),
     ];
-    let world = world(HTTP, &format!("{{parentRefs: [{{name: g}}], rules: [{}]}}", rules.join(", ")));
-    let ask = |headers: &[(&str, &str)]| {
-        headers.iter().fold(Ask::grpc("a.test/any.Service/Any"), |ask, (name, value)| ask.with(name, value))
+    let scenario = scenario(HTTP, &format!("{{parentRefs: [{{name: g}}], rules: [{}]}}", rules.join(", ")));
+    let request = |headers: &[(&str, &str)]| {
+        headers
+            .iter()
+            .fold(TestRequest::grpc("a.test/any.Service/Any"), |request, (name, value)| request.with(name, value))
     };
     for (headers, served) in [
         (vec![("version", "one")], "v1"),
@@ -68,7 +70,7 @@ fn headers_are_matched() {
         (vec![("color", "orange")], "404"),
         (vec![], "404"),
     ] {
-        assert_eq!(world.http(80, &ask(&headers)), served, "{headers:?}");
+        assert_eq!(scenario.http(80, &request(&headers)), served, "{headers:?}");
     }
 }
 
@@ -85,26 +87,26 @@ fn the_most_specific_listener_serves() {
     };
     let rest = [route("two", "v2"), route("three", "v3")].concat();
     let spec = "{parentRefs: [{name: g, sectionName: one}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}";
-    let world = world(&listeners.join(", "), &format!("{spec}\n{rest}"));
+    let scenario = scenario(&listeners.join(", "), &format!("{spec}\n{rest}"));
     for (host, served) in
         [("bar.com", "v1"), ("foo.bar.com", "v2"), ("baz.bar.com", "v3"), ("a.b.bar.com", "v3"), ("foo.com", "404")]
     {
-        assert_eq!(world.http(80, &Ask::grpc(&format!("{host}/any.Service/Any"))), served, "{host}");
+        assert_eq!(scenario.http(80, &TestRequest::grpc(&format!("{host}/any.Service/Any"))), served, "{host}");
     }
 }
 
 /// GRPCRouteWeight; endpoints speak HTTP/2.
 #[test]
-fn weights_are_kept() {
-    let world = world(
+fn weights_are_preserved() {
+    let scenario = scenario(
         HTTP,
         "{parentRefs: [{name: g}], rules: [{backendRefs: [{name: v1, port: 8080, weight: 70}, {name: v2, port: 8080, weight: 30}, \
          {name: v3, port: 8080, weight: 0}]}]}",
     );
-    let ask = Ask::grpc("a.test/any.Service/Any");
-    assert_eq!(world.http(80, &ask), "v1×70 v2×30");
-    let route = world.route(80, &ask).unwrap();
-    let mut endpoints = route.cluster.services.iter().flat_map(|service| world.table.endpoints.of(service));
+    let request = TestRequest::grpc("a.test/any.Service/Any");
+    assert_eq!(scenario.http(80, &request), "v1×70 v2×30");
+    let route = scenario.route(80, &request).unwrap();
+    let mut endpoints = route.cluster.services.iter().flat_map(|service| scenario.table.endpoints.of(service));
     assert!(endpoints.all(|endpoint| endpoint.h2c));
 }
 
@@ -133,15 +135,15 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
         ((1, "a.test"), (1, "a.test"), (no, yes)),
     ] {
         let routes = [route("HTTPRoute", "web", http.0, http.1), route("GRPCRoute", "rpc", grpc.0, grpc.1)];
-        let world = World::new(&[gateway, &routes.concat()].concat());
-        let row = |route: &str| world.parents(route)[0].split(' ').nth(1).unwrap().to_owned();
+        let scenario = Scenario::new(&[gateway, &routes.concat()].concat());
+        let row = |route: &str| scenario.parents(route)[0].split(' ').nth(1).unwrap().to_owned();
         let found = (row("HTTPRoute infra/web"), row("GRPCRoute infra/rpc"));
         assert_eq!((&*found.0, &*found.1), accepted, "{http:?} {grpc:?}");
     }
 }
 
 #[test]
-fn a_route_names_the_listeners_where_an_older_one_of_the_other_kind_is() {
+fn a_status_names_listeners_with_an_older_route_of_the_other_kind() {
     let manifests = "
 kind: Gateway
 metadata: {namespace: infra, name: g}
@@ -163,12 +165,12 @@ kind: GRPCRoute
 metadata: {namespace: infra, name: rpc, creationTimestamp: '2024-01-02T00:00:00Z'}
 spec: {parentRefs: [{name: g}], hostnames: [a.test], rules: [{backendRefs: [{name: v1, port: 8080}]}]}
 ";
-    let world = World::new(manifests);
-    let accepted = world.status("GRPCRoute infra/rpc")["parents"][0]["conditions"][0].clone();
+    let scenario = Scenario::new(manifests);
+    let accepted = scenario.status("GRPCRoute infra/rpc")["parents"][0]["conditions"][0].clone();
     assert_eq!((&accepted["type"], &accepted["status"]), (&"Accepted".into(), &"True".into()));
     assert_eq!(
         accepted["message"],
         "not on two, three, where an HTTPRoute of higher precedence has one of the hostnames"
     );
-    assert_eq!(world.http(80, &Ask::grpc("a.test/any.Service/Any")), "v1");
+    assert_eq!(scenario.http(80, &TestRequest::grpc("a.test/any.Service/Any")), "v1");
 }

@@ -1,8 +1,8 @@
 //! The rule of an HTTPRoute that matches a request.
 
-use crate::world::{Ask, World};
+use crate::scenario::{Scenario, TestRequest};
 
-fn world(routes: &[(&str, &str)]) -> World {
+fn scenario(routes: &[(&str, &str)]) -> Scenario {
     let mut manifests = "
 kind: Gateway
 metadata: {namespace: infra, name: g}
@@ -16,34 +16,34 @@ spec:
             "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, {metadata}}}\nspec:\n  parentRefs: [{{name: g}}]\n{spec}\n"
         );
     }
-    World::new(&manifests)
+    Scenario::new(&manifests)
 }
 
-fn check(world: &World, cases: &[(Ask, &str)]) {
-    for (ask, served) in cases {
-        assert_eq!(world.http(80, ask), *served, "{ask:?}");
+fn check(scenario: &Scenario, cases: &[(TestRequest, &str)]) {
+    for (request, served) in cases {
+        assert_eq!(scenario.http(80, request), *served, "{request:?}");
     }
 }
 
 /// HTTPRouteExactPathMatching.
 #[test]
-fn exact_paths_are_exact() {
-    let world = world(&[(
+fn exact_paths_match_exactly() {
+    let scenario = scenario(&[(
         "name: r",
         "  rules:
   - {matches: [{path: {type: Exact, value: /one}}], backendRefs: [{name: v1, port: 8080}]}
   - {matches: [{path: {type: Exact, value: /two}}], backendRefs: [{name: v2, port: 8080}]}",
     )]);
     check(
-        &world,
+        &scenario,
         &[
-            (Ask::get("a.test/one"), "v1"),
-            (Ask::get("a.test/two"), "v2"),
-            (Ask::get("a.test/one?x=y"), "v1"),
-            (Ask::get("a.test/"), "404"),
-            (Ask::get("a.test/one/example"), "404"),
-            (Ask::get("a.test/two/"), "404"),
-            (Ask::get("a.test/Two"), "404"),
+            (TestRequest::get("a.test/one"), "v1"),
+            (TestRequest::get("a.test/two"), "v2"),
+            (TestRequest::get("a.test/one?x=y"), "v1"),
+            (TestRequest::get("a.test/"), "404"),
+            (TestRequest::get("a.test/one/example"), "404"),
+            (TestRequest::get("a.test/two/"), "404"),
+            (TestRequest::get("a.test/Two"), "404"),
         ],
     );
 }
@@ -51,7 +51,7 @@ fn exact_paths_are_exact() {
 /// HTTPRouteMatching.
 #[test]
 fn paths_and_headers() {
-    let world = world(&[(
+    let scenario = scenario(&[(
         "name: r",
         "  rules:
   - matches: [{path: {value: /}}, {headers: [{name: version, value: one}]}]
@@ -60,26 +60,26 @@ fn paths_and_headers() {
     backendRefs: [{name: v2, port: 8080}]",
     )]);
     check(
-        &world,
+        &scenario,
         &[
-            (Ask::get("a.test/"), "v1"),
-            (Ask::get("a.test/example"), "v1"),
-            (Ask::get("a.test/").with("Version", "one"), "v1"),
-            (Ask::get("a.test/v2"), "v2"),
+            (TestRequest::get("a.test/"), "v1"),
+            (TestRequest::get("a.test/example"), "v1"),
+            (TestRequest::get("a.test/").with("Version", "one"), "v1"),
+            (TestRequest::get("a.test/v2"), "v2"),
             // A path element matches as a whole.
-            (Ask::get("a.test/v2/"), "v2"),
-            (Ask::get("a.test/v2/example"), "v2"),
-            (Ask::get("a.test/v2example"), "v1"),
-            (Ask::get("a.test/foo/v2/example"), "v1"),
-            (Ask::get("a.test/").with("Version", "two"), "v2"),
+            (TestRequest::get("a.test/v2/"), "v2"),
+            (TestRequest::get("a.test/v2/example"), "v2"),
+            (TestRequest::get("a.test/v2example"), "v1"),
+            (TestRequest::get("a.test/foo/v2/example"), "v1"),
+            (TestRequest::get("a.test/").with("Version", "two"), "v2"),
         ],
     );
 }
 
 /// HTTPRouteMatchingAcrossRoutes.
 #[test]
-fn rules_of_several_routes_are_one_list() {
-    let world = world(&[
+fn rules_of_several_routes_are_merged() {
+    let scenario = scenario(&[
         (
             "name: part1",
             "  hostnames: [example.com, example.net]
@@ -96,26 +96,26 @@ fn rules_of_several_routes_are_one_list() {
         ),
     ]);
     check(
-        &world,
+        &scenario,
         &[
-            (Ask::get("example.com/"), "v1"),
-            (Ask::get("example.com/example"), "v1"),
-            (Ask::get("example.net/example"), "v1"),
-            (Ask::get("example.com/example").with("version", "one"), "v1"),
-            (Ask::get("example.com/v2"), "v2"),
-            (Ask::get("example.com/v2/example"), "v2"),
-            (Ask::get("example.com/").with("version", "two"), "v2"),
-            (Ask::get("example.net/v2"), "v1"),
-            (Ask::get("example.net/").with("version", "two"), "v1"),
-            (Ask::get("example.org/"), "404"),
+            (TestRequest::get("example.com/"), "v1"),
+            (TestRequest::get("example.com/example"), "v1"),
+            (TestRequest::get("example.net/example"), "v1"),
+            (TestRequest::get("example.com/example").with("version", "one"), "v1"),
+            (TestRequest::get("example.com/v2"), "v2"),
+            (TestRequest::get("example.com/v2/example"), "v2"),
+            (TestRequest::get("example.com/").with("version", "two"), "v2"),
+            (TestRequest::get("example.net/v2"), "v1"),
+            (TestRequest::get("example.net/").with("version", "two"), "v1"),
+            (TestRequest::get("example.org/"), "404"),
         ],
     );
 }
 
 /// HTTPRouteHeaderMatching.
 #[test]
-fn all_headers_of_a_match_must_be_there() {
-    let world = world(&[(
+fn all_headers_of_a_match_must_match() {
+    let scenario = scenario(&[(
         "name: r",
         "  rules:
   - matches: [{headers: [{name: version, value: one}]}]
@@ -131,24 +131,25 @@ fn all_headers_of_a_match_must_be_there() {
   - matches: [{headers: [{name: shade, type: RegularExpression, value: 'dark-[a-z]+'}]}]
     backendRefs: [{name: v3, port: 8080}]",
     )]);
-    let ask =
-        |headers: &[(&str, &str)]| headers.iter().fold(Ask::get("a.test/"), |ask, (name, value)| ask.with(name, value));
+    let request = |headers: &[(&str, &str)]| {
+        headers.iter().fold(TestRequest::get("a.test/"), |request, (name, value)| request.with(name, value))
+    };
     check(
-        &world,
+        &scenario,
         &[
-            (ask(&[("Version", "one")]), "v1"),
-            (ask(&[("Version", "two")]), "v2"),
-            (ask(&[("Version", "two"), ("Color", "orange")]), "v1"),
-            (ask(&[("Color", "orange")]), "404"),
-            (ask(&[("Some-Other-Header", "one")]), "404"),
-            (ask(&[]), "404"),
-            (ask(&[("Color", "blue")]), "v1"),
-            (ask(&[("Color", "green")]), "v1"),
-            (ask(&[("Color", "red")]), "v2"),
-            (ask(&[("Color", "yellow")]), "v2"),
-            (ask(&[("Color", "purple")]), "404"),
-            (ask(&[("Shade", "dark-red")]), "v3"),
-            (ask(&[("Shade", "very-dark-red")]), "404"),
+            (request(&[("Version", "one")]), "v1"),
+            (request(&[("Version", "two")]), "v2"),
+            (request(&[("Version", "two"), ("Color", "orange")]), "v1"),
+            (request(&[("Color", "orange")]), "404"),
+            (request(&[("Some-Other-Header", "one")]), "404"),
+            (request(&[]), "404"),
+            (request(&[("Color", "blue")]), "v1"),
+            (request(&[("Color", "green")]), "v1"),
+            (request(&[("Color", "red")]), "v2"),
+            (request(&[("Color", "yellow")]), "v2"),
+            (request(&[("Color", "purple")]), "404"),
+            (request(&[("Shade", "dark-red")]), "v3"),
+            (request(&[("Shade", "very-dark-red")]), "404"),
         ],
     );
 }
@@ -156,7 +157,7 @@ fn all_headers_of_a_match_must_be_there() {
 /// HTTPRoutePathMatchOrder.
 #[test]
 fn exact_paths_come_before_prefixes_and_longer_prefixes_before_shorter() {
-    let world = world(&[(
+    let scenario = scenario(&[(
         "name: r",
         "  rules:
   - {matches: [{path: {type: PathPrefix, value: /match}}], backendRefs: [{name: v3, port: 8080}]}
@@ -167,17 +168,17 @@ fn exact_paths_come_before_prefixes_and_longer_prefixes_before_shorter() {
   - {matches: [{path: {type: RegularExpression, value: '/match/prefix/[0-9]+'}}], backendRefs: [{name: idle, port: 8080}]}",
     )]);
     check(
-        &world,
+        &scenario,
         &[
-            (Ask::get("a.test/match/exact/one"), "v1"),
-            (Ask::get("a.test/match/exact"), "v2"),
-            (Ask::get("a.test/match"), "v3"),
-            (Ask::get("a.test/match/prefix/one/any"), "v1"),
-            (Ask::get("a.test/match/prefix/any"), "v2"),
-            (Ask::get("a.test/match/any"), "v3"),
+            (TestRequest::get("a.test/match/exact/one"), "v1"),
+            (TestRequest::get("a.test/match/exact"), "v2"),
+            (TestRequest::get("a.test/match"), "v3"),
+            (TestRequest::get("a.test/match/prefix/one/any"), "v1"),
+            (TestRequest::get("a.test/match/prefix/any"), "v2"),
+            (TestRequest::get("a.test/match/any"), "v3"),
             // Regular expressions come between them.
-            (Ask::get("a.test/match/prefix/17"), "idle(idle)"),
-            (Ask::get("a.test/match/prefix/17a"), "v2"),
+            (TestRequest::get("a.test/match/prefix/17"), "idle(idle)"),
+            (TestRequest::get("a.test/match/prefix/17a"), "v2"),
         ],
     );
 }
@@ -185,7 +186,7 @@ fn exact_paths_come_before_prefixes_and_longer_prefixes_before_shorter() {
 /// The API's order of matches beyond paths (HTTPRouteMethodMatching, HTTPRouteQueryParamMatching).
 #[test]
 fn method_then_headers_then_query_then_age_then_name_then_place() {
-    let world = world(&[(
+    let scenario = scenario(&[(
         "name: r",
         "  rules:
   - matches: [{queryParams: [{name: animal, value: whale}, {name: colour, value: blue}]}]
@@ -197,17 +198,20 @@ fn method_then_headers_then_query_then_age_then_name_then_place() {
   - matches: [{path: {value: /deep}}]
     backendRefs: [{name: idle, port: 8080}]",
     )]);
-    let whale = || Ask::get("a.test/?animal=whale&colour=blue");
+    let whale = || TestRequest::get("a.test/?animal=whale&colour=blue");
     check(
-        &world,
+        &scenario,
         &[
             (whale(), "v1"),
-            (Ask::get("a.test/?colour=blue&animal=wh%61le&x"), "v1"),
-            (Ask::get("a.test/?animal=whale"), "404"),
-            (Ask::get("a.test/?animal=dog&animal=whale&colour=blue"), "404"),
+            (TestRequest::get("a.test/?colour=blue&animal=wh%61le&x"), "v1"),
+            (TestRequest::get("a.test/?animal=whale"), "404"),
+            (TestRequest::get("a.test/?animal=dog&animal=whale&colour=blue"), "404"),
             (whale().with("version", "one"), "v2"),
             (whale().with("version", "one").method("POST"), "v3"),
-            (Ask::get("a.test/deep?animal=whale&colour=blue").with("version", "one").method("POST"), "idle(idle)"),
+            (
+                TestRequest::get("a.test/deep?animal=whale&colour=blue").with("version", "one").method("POST"),
+                "idle(idle)",
+            ),
         ],
     );
     let rule =
@@ -219,10 +223,10 @@ fn method_then_headers_then_query_then_age_then_name_then_place() {
     for (routes, served) in
         [(vec![(&*a, &*one), (&*b, &*two), (old, &*three)], "v3"), (vec![(&*b, &*two), (&*a, &*one)], "v1")]
     {
-        check(&self::world(&routes), &[(Ask::get("a.test/"), served)]);
+        check(&self::scenario(&routes), &[(TestRequest::get("a.test/"), served)]);
     }
     let twice = "  rules:\n  - {backendRefs: [{name: v1, port: 8080}]}\n  - {backendRefs: [{name: v2, port: 8080}]}";
-    check(&self::world(&[("name: r", twice)]), &[(Ask::get("a.test/"), "v1")]);
+    check(&self::scenario(&[("name: r", twice)]), &[(TestRequest::get("a.test/"), "v1")]);
 }
 
 /// A more specific hostname comes before everything else; requests that its rules do not match fall through to the
@@ -236,16 +240,16 @@ fn hostnames_come_first() {
     };
     let (wide, deep, exact) =
         (rule("'*.test'", "/a/b/c", "v1"), rule("'*.a.test'", "/a/b", "v2"), rule("x.a.test", "/a", "v3"));
-    let world = world(&[("name: wide", &wide), ("name: deep", &deep), ("name: exact", &exact)]);
+    let scenario = scenario(&[("name: wide", &wide), ("name: deep", &deep), ("name: exact", &exact)]);
     check(
-        &world,
+        &scenario,
         &[
-            (Ask::get("x.a.test/a/b/c"), "v3"),
-            (Ask::get("y.a.test/a/b/c"), "v2"),
-            (Ask::get("z.y.a.test/a/b/c"), "v2"),
-            (Ask::get("b.test/a/b/c"), "v1"),
-            (Ask::get("b.test/a/b"), "404"),
-            (Ask::get("y.a.test/a"), "404"),
+            (TestRequest::get("x.a.test/a/b/c"), "v3"),
+            (TestRequest::get("y.a.test/a/b/c"), "v2"),
+            (TestRequest::get("z.y.a.test/a/b/c"), "v2"),
+            (TestRequest::get("b.test/a/b/c"), "v1"),
+            (TestRequest::get("b.test/a/b"), "404"),
+            (TestRequest::get("y.a.test/a"), "404"),
         ],
     );
 }
@@ -303,11 +307,11 @@ spec:
 {}",
         rules.concat()
     );
-    let world = World::with(&manifests, headless.as_array().unwrap().clone());
-    assert_eq!(world.parents("HTTPRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    let scenario = Scenario::with(&manifests, headless.as_array().unwrap().clone());
+    assert_eq!(scenario.parents("HTTPRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
     for (path, address) in [("first", "10.1.0.1:3000"), ("second", "10.1.0.1:4000"), ("manual", "[2001:db8::1]:3000")] {
-        let route = world.route(80, &Ask::get(&format!("a.test/{path}"))).unwrap();
-        let endpoints = world.table.endpoints.of(&route.cluster.services[0]).iter();
+        let route = scenario.route(80, &TestRequest::get(&format!("a.test/{path}"))).unwrap();
+        let endpoints = scenario.table.endpoints.of(&route.cluster.services[0]).iter();
         let endpoints: Vec<_> = endpoints.map(|endpoint| endpoint.address.to_string()).collect();
         assert_eq!(endpoints, [address], "{path}");
     }

@@ -1,9 +1,9 @@
 //! Backends of HTTPRoutes: references that resolve, grants, and responses for invalid backends.
 
-use crate::world::{Ask, World, verdict};
+use crate::scenario::{Scenario, TestRequest, status_and_reason};
 
-fn world(backends: &str, more: &str) -> World {
-    World::new(&format!(
+fn scenario(backends: &str, more: &str) -> Scenario {
+    Scenario::new(&format!(
         "
 kind: Gateway
 metadata: {{namespace: infra, name: g}}
@@ -20,8 +20,8 @@ spec:
     ))
 }
 
-fn resolved(world: &World) -> String {
-    let rows = world.parents("HTTPRoute infra/r");
+fn resolved(scenario: &Scenario) -> String {
+    let rows = scenario.parents("HTTPRoute infra/r");
     assert!(rows[0].starts_with("g True/Accepted "), "{rows:?}");
     rows[0].rsplit(' ').next().unwrap().to_owned()
 }
@@ -48,9 +48,9 @@ fn unusable_backends_are_reported_and_answered_with_500() {
         // Without endpoints the proxy answers 503.
         ("backendRefs: [{name: idle, port: 8080}]", "True/ResolvedRefs", "idle(idle)"),
     ] {
-        let world = world(backends, "");
-        assert_eq!(resolved(&world), reason, "{backends}");
-        assert_eq!(world.http(80, &Ask::get("a.test/")), served, "{backends}");
+        let scenario = scenario(backends, "");
+        assert_eq!(resolved(&scenario), reason, "{backends}");
+        assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), served, "{backends}");
     }
 }
 
@@ -64,15 +64,15 @@ fn backends_of_other_namespaces_need_a_grant() {
     };
     let routes = "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: infra}";
     let granted = ("True/ResolvedRefs", "web/web");
-    let refused = ("False/RefNotPermitted", "500");
+    let rejected = ("False/RefNotPermitted", "500");
     for (case, grant, (reason, served)) in [
         ("to the Service", grant("web", routes, "{group: '', kind: Service, name: web}"), granted),
         ("to all Services", grant("web", routes, "{group: '', kind: Service}"), granted),
-        ("to another Service", grant("web", routes, "{group: '', kind: Service, name: other}"), refused),
-        ("to another kind", grant("web", routes, "{group: '', kind: Secret}"), refused),
-        ("to another group", grant("web", routes, "{group: example.com, kind: Service}"), refused),
-        ("in another namespace", grant("app", routes, "{group: '', kind: Service}"), refused),
-        ("in the route's namespace", grant("infra", routes, "{group: '', kind: Service}"), refused),
+        ("to another Service", grant("web", routes, "{group: '', kind: Service, name: other}"), rejected),
+        ("to another kind", grant("web", routes, "{group: '', kind: Secret}"), rejected),
+        ("to another group", grant("web", routes, "{group: example.com, kind: Service}"), rejected),
+        ("in another namespace", grant("app", routes, "{group: '', kind: Service}"), rejected),
+        ("in the route's namespace", grant("infra", routes, "{group: '', kind: Service}"), rejected),
         (
             "from another namespace",
             grant(
@@ -80,7 +80,7 @@ fn backends_of_other_namespaces_need_a_grant() {
                 "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: app}",
                 "{group: '', kind: Service}",
             ),
-            refused,
+            rejected,
         ),
         (
             "from another kind",
@@ -89,19 +89,19 @@ fn backends_of_other_namespaces_need_a_grant() {
                 "{group: gateway.networking.k8s.io, kind: Gateway, namespace: infra}",
                 "{group: '', kind: Service}",
             ),
-            refused,
+            rejected,
         ),
     ] {
-        let world = world("backendRefs: [{namespace: web, name: web, port: 8080}]", &grant);
-        assert_eq!(resolved(&world), reason, "{case}");
-        assert_eq!(world.http(80, &Ask::get("a.test/")), served, "{case}");
+        let scenario = scenario("backendRefs: [{namespace: web, name: web, port: 8080}]", &grant);
+        assert_eq!(resolved(&scenario), reason, "{case}");
+        assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), served, "{case}");
     }
 }
 
 /// HTTPRoutePartiallyInvalidViaInvalidReferenceGrant.
 #[test]
-fn a_bad_backend_of_one_rule_leaves_the_other_rules_alone() {
-    let world = World::new(
+fn an_invalid_backend_of_one_rule_does_not_affect_other_rules() {
+    let scenario = Scenario::new(
         "
 kind: Gateway
 metadata: {namespace: infra, name: g}
@@ -116,14 +116,14 @@ spec:
   - {matches: [{path: {value: /}}], backendRefs: [{name: v1, port: 8080}]}
 ",
     );
-    assert_eq!(resolved(&world), "False/RefNotPermitted");
-    assert_eq!(world.http(80, &Ask::get("a.test/v2")), "500");
-    assert_eq!(world.http(80, &Ask::get("a.test/")), "v1");
+    assert_eq!(resolved(&scenario), "False/RefNotPermitted");
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test/v2")), "500");
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), "v1");
 }
 
 /// HTTPRouteWeight.
 #[test]
-fn weights_are_kept_and_bad_backends_fail_in_proportion() {
+fn weights_are_preserved_and_invalid_backends_fail_in_proportion() {
     for (backends, served) in [
         (
             "backendRefs: [{name: v1, port: 8080, weight: 70}, {name: v2, port: 8080, weight: 30}, {name: v3, port: 8080, weight: 0}]",
@@ -140,21 +140,21 @@ fn weights_are_kept_and_bad_backends_fail_in_proportion() {
         ),
         ("backendRefs: [{name: missing, port: 8080}, {namespace: web, name: web, port: 8080}]", "500"),
     ] {
-        assert_eq!(world(backends, "").http(80, &Ask::get("a.test/")), served, "{backends}");
+        assert_eq!(scenario(backends, "").http(80, &TestRequest::get("a.test/")), served, "{backends}");
     }
 }
 
 #[test]
-fn clients_do_not_stay_with_an_endpoint() {
-    let world = world("backendRefs: [{name: v1, port: 8080}]", "");
-    let route = world.route(80, &Ask::get("a.test/")).unwrap();
+fn session_affinity_is_disabled() {
+    let scenario = scenario("backendRefs: [{name: v1, port: 8080}]", "");
+    let route = scenario.route(80, &TestRequest::get("a.test/")).unwrap();
     assert!(route.policy.affinity.disabled);
     assert!(!route.is_left_alone());
     assert_eq!(route.id.to_string(), "HTTPRoute:infra/r:0");
 }
 
 #[test]
-fn tls_with_backends_is_as_policies_say() {
+fn backend_tls_follows_policies() {
     let policy = |validation: &str| {
         format!(
             "---\nkind: BackendTLSPolicy\nmetadata: {{namespace: infra, name: p, generation: 3}}\nspec: {{targetRefs: [{{group: '', \
@@ -162,27 +162,27 @@ fn tls_with_backends_is_as_policies_say() {
         )
     };
     let backends = "backendRefs: [{name: v1, port: 8080}, {name: v2, port: 8080}]";
-    let good = world(backends, &policy("wellKnownCACertificates: System"));
-    let route = good.route(80, &Ask::get("a.test/")).unwrap();
+    let valid = scenario(backends, &policy("wellKnownCACertificates: System"));
+    let route = valid.route(80, &TestRequest::get("a.test/")).unwrap();
     let tls = route.cluster.services[0].policy.as_ref().and_then(|policy| policy.tls.clone()).unwrap();
     assert_eq!((tls.server_name().as_ref(), tls.roots().is_none()), ("in.example.org", true));
     assert!(route.cluster.services[1].policy.is_none());
-    let ancestor = good.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
+    let ancestor = valid.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
     assert_eq!(ancestor["ancestorRef"]["name"], "g");
     assert_eq!(ancestor["conditions"][0]["observedGeneration"], 3);
-    assert_eq!(verdict(&ancestor, "Accepted"), "True/Accepted");
+    assert_eq!(status_and_reason(&ancestor, "Accepted"), "True/Accepted");
 
     // If an endpoint cannot be verified, requests are not sent in clear text instead; the route itself is valid.
-    let bad = world(backends, &policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: missing}]"));
-    assert_eq!(bad.http(80, &Ask::get("a.test/")), "v1×1!500 v2×1");
+    let bad = scenario(backends, &policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: missing}]"));
+    assert_eq!(bad.http(80, &TestRequest::get("a.test/")), "v1×1!500 v2×1");
     assert_eq!(resolved(&bad), "True/ResolvedRefs");
     let ancestor = bad.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
-    assert_eq!(verdict(&ancestor, "Accepted"), "False/NoValidCACertificate");
+    assert_eq!(status_and_reason(&ancestor, "Accepted"), "False/NoValidCACertificate");
 }
 
 /// A BackendTLSPolicy's status lists the Gateways that send its Service requests or copies, and no others.
 #[test]
-fn policies_name_the_gateways_that_reach_their_service() {
+fn policy_statuses_list_the_gateways_that_reach_the_service() {
     let policy = |id: &str| {
         let (namespace, name) = id.split_once('/').unwrap();
         format!(
@@ -190,21 +190,24 @@ fn policies_name_the_gateways_that_reach_their_service() {
              kind: Service, name: {name}}}], validation: {{hostname: in.example.org, wellKnownCACertificates: System}}}}\n"
         )
     };
-    let told = |world: &World, id: &str| {
-        let status = world.status(&format!("BackendTLSPolicy {id}"));
-        status["ancestors"].as_array().map(|ancestors| verdict(&ancestors[0], "Accepted"))
+    let policy_condition = |scenario: &Scenario, id: &str| {
+        let status = scenario.status(&format!("BackendTLSPolicy {id}"));
+        status["ancestors"].as_array().map(|ancestors| status_and_reason(&ancestors[0], "Accepted"))
     };
     let mirror = "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: v2, port: 8080}}}]";
-    let copied = world(&format!("backendRefs: [{{name: v1, port: 8080}}], {mirror}"), &policy("infra/v2"));
-    assert_eq!(told(&copied, "infra/p").as_deref(), Some("True/Accepted"), "a mirror is reached, too");
-    assert_eq!(told(&world("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"), None);
+    let copied = scenario(&format!("backendRefs: [{{name: v1, port: 8080}}], {mirror}"), &policy("infra/v2"));
+    assert_eq!(policy_condition(&copied, "infra/p").as_deref(), Some("True/Accepted"), "a mirror is reached, too");
+    assert_eq!(
+        policy_condition(&scenario("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"),
+        None
+    );
     // An unpermitted reference is not reported to the owner of the Service.
     let foreign = "backendRefs: [{namespace: web, name: web, port: 8080}]";
-    assert_eq!(told(&world(foreign, &policy("web/web")), "web/p"), None);
+    assert_eq!(policy_condition(&scenario(foreign, &policy("web/web")), "web/p"), None);
     let grant = "---\nkind: ReferenceGrant\nmetadata: {namespace: web, name: a}\nspec: {from: [{group: gateway.networking.k8s.io, \
                  kind: HTTPRoute, namespace: infra}], to: [{group: '', kind: Service}]}\n";
-    let granted = world(foreign, &(policy("web/web") + grant));
-    assert_eq!(told(&granted, "web/p").as_deref(), Some("True/Accepted"));
-    let missing = world("backendRefs: [{name: gone, port: 8080}]", &policy("infra/gone"));
-    assert_eq!(told(&missing, "infra/p").as_deref(), Some("False/TargetNotFound"));
+    let granted = scenario(foreign, &(policy("web/web") + grant));
+    assert_eq!(policy_condition(&granted, "web/p").as_deref(), Some("True/Accepted"));
+    let missing = scenario("backendRefs: [{name: gone, port: 8080}]", &policy("infra/gone"));
+    assert_eq!(policy_condition(&missing, "infra/p").as_deref(), Some("False/TargetNotFound"));
 }

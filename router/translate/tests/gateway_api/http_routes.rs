@@ -1,6 +1,6 @@
 //! HTTPRoutes: the listeners that they attach to, and their hosts.
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
 fn route(name: &str, spec: &str) -> String {
     let (namespace, name) = name.split_once('/').unwrap_or(("infra", name));
@@ -18,19 +18,19 @@ spec:
 
 /// HTTPRouteSimpleSameNamespace.
 #[test]
-fn a_route_of_the_same_namespace_serves() {
-    let world = World::new(
+fn a_route_in_the_namespace_of_its_gateway_is_accepted() {
+    let scenario = Scenario::new(
         &[SAME, &route("r", "{parentRefs: [{name: same}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}")].concat(),
     );
-    assert_eq!(world.parents("HTTPRoute infra/r"), ["same True/Accepted True/ResolvedRefs"]);
-    assert_eq!(world.http(80, &Ask::get("any.test/")), "v1");
-    let status = world.status("HTTPRoute infra/r");
+    assert_eq!(scenario.parents("HTTPRoute infra/r"), ["same True/Accepted True/ResolvedRefs"]);
+    assert_eq!(scenario.http(80, &TestRequest::get("any.test/")), "v1");
+    let status = scenario.status("HTTPRoute infra/r");
     assert_eq!(status["parents"][0]["controllerName"], "sluice.dev/gateway-controller");
     assert_eq!(
         status["parents"][0]["parentRef"],
         serde_json::json!({ "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "same" })
     );
-    assert_eq!(world.condition("Gateway infra/same", "Programmed"), "True/Programmed");
+    assert_eq!(scenario.condition("Gateway infra/same", "Programmed"), "True/Programmed");
 }
 
 /// HTTPRouteCrossNamespace, HTTPRouteInvalidCrossNamespaceParentRef.
@@ -53,15 +53,15 @@ fn listeners_limit_the_namespaces_of_their_routes() {
         let gateway = SAME
             .replace("name: same", "name: g")
             .replace("protocol: HTTP", &format!("protocol: HTTP, allowedRoutes: {{namespaces: {{{from}}}}}"));
-        let world = World::new(&[gateway, route("web/r", spec)].concat());
-        assert_eq!(world.parents("HTTPRoute web/r"), [format!("g {accepted} True/ResolvedRefs")], "{from}");
-        assert_eq!(world.http(80, &Ask::get("any.test/")), served, "{from}");
+        let scenario = Scenario::new(&[gateway, route("web/r", spec)].concat());
+        assert_eq!(scenario.parents("HTTPRoute web/r"), [format!("g {accepted} True/ResolvedRefs")], "{from}");
+        assert_eq!(scenario.http(80, &TestRequest::get("any.test/")), served, "{from}");
     }
 }
 
 /// HTTPRouteInvalidParentRefNotMatchingSectionName, and ports of parents (HTTPRouteParentRefPort).
 #[test]
-fn a_parent_is_named_with_its_section_and_port() {
+fn a_parent_is_selected_by_section_and_port() {
     let gateway = "
 kind: Gateway
 metadata: {namespace: infra, name: g}
@@ -81,16 +81,16 @@ spec:
     ] {
         let spec =
             format!("{{parentRefs: [{{name: g{parent}}}], rules: [{{backendRefs: [{{name: v1, port: 8080}}]}}]}}");
-        let world = World::new(&[gateway, &route("r", &spec)].concat());
-        let rows = world.parents("HTTPRoute infra/r");
+        let scenario = Scenario::new(&[gateway, &route("r", &spec)].concat());
+        let rows = scenario.parents("HTTPRoute infra/r");
         assert!(rows.len() == 1 && rows[0].contains(accepted), "{parent}: {rows:?}");
-        assert_eq!(world.http(80, &Ask::get("a.test/")), on_80, "{parent}");
-        assert_eq!(world.http(8080, &Ask::get("a.test/")), on_8080, "{parent}");
+        assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), on_80, "{parent}");
+        assert_eq!(scenario.http(8080, &TestRequest::get("a.test/")), on_8080, "{parent}");
     }
 }
 
 #[test]
-fn parents_that_are_not_ours_get_no_row() {
+fn parents_of_other_controllers_get_no_row() {
     let foreign = "
 kind: Gateway
 metadata: {namespace: infra, name: foreign}
@@ -98,9 +98,9 @@ spec: {gatewayClassName: other, listeners: [{name: http, port: 80, protocol: HTT
 ";
     let spec = "{parentRefs: [{name: foreign}, {name: missing}, {name: same}, {kind: Service, group: '', name: v1}], rules: \
                 [{backendRefs: [{name: v1, port: 8080}]}]}";
-    let world = World::new(&[SAME, "---", foreign, &route("r", spec)].concat());
-    assert_eq!(world.parents("HTTPRoute infra/r"), ["same True/Accepted True/ResolvedRefs"]);
-    assert_eq!(world.http(80, &Ask::get("a.test/")), "v1");
+    let scenario = Scenario::new(&[SAME, "---", foreign, &route("r", spec)].concat());
+    assert_eq!(scenario.parents("HTTPRoute infra/r"), ["same True/Accepted True/ResolvedRefs"]);
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), "v1");
 }
 
 /// HTTPRouteMultipleGateways.
@@ -109,22 +109,22 @@ fn a_route_attaches_to_several_gateways() {
     let other = SAME.replace("name: same", "name: other").replace("port: 80", "port: 8081");
     let spec = "{parentRefs: [{name: same}, {name: other}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}";
     let only = "{parentRefs: [{name: other}], hostnames: [b.test], rules: [{backendRefs: [{name: v2, port: 8080}]}]}";
-    let world = World::new(&[SAME, "---", &other, &route("r", spec), &route("only", only)].concat());
+    let scenario = Scenario::new(&[SAME, "---", &other, &route("r", spec), &route("only", only)].concat());
     assert_eq!(
-        world.parents("HTTPRoute infra/r"),
+        scenario.parents("HTTPRoute infra/r"),
         ["same True/Accepted True/ResolvedRefs", "other True/Accepted True/ResolvedRefs"]
     );
     for (port, host, served) in
         [(80, "a.test", "v1"), (8081, "a.test", "v1"), (80, "b.test", "v1"), (8081, "b.test", "v2")]
     {
-        assert_eq!(world.http(port, &Ask::get(host)), served, "{host}:{port}");
+        assert_eq!(scenario.http(port, &TestRequest::get(host)), served, "{host}:{port}");
     }
 }
 
 /// HTTPRouteHostnameIntersection.
 #[test]
-fn hosts_are_those_of_the_listener_and_of_the_route() {
-    let world = World::new(
+fn hosts_are_the_intersection_of_listener_and_route() {
+    let scenario = Scenario::new(
         &[
             "
 kind: Gateway
@@ -161,9 +161,13 @@ spec:
         .concat(),
     );
     for name in ["exact-on-exact", "exact-on-wide", "wide-on-exact", "wide-on-wide"] {
-        assert_eq!(world.parents(&format!("HTTPRoute infra/{name}")), ["g True/Accepted True/ResolvedRefs"], "{name}");
+        assert_eq!(
+            scenario.parents(&format!("HTTPRoute infra/{name}")),
+            ["g True/Accepted True/ResolvedRefs"],
+            "{name}"
+        );
     }
-    assert_eq!(world.parents("HTTPRoute infra/none"), ["g False/NoMatchingListenerHostname True/ResolvedRefs"]);
+    assert_eq!(scenario.parents("HTTPRoute infra/none"), ["g False/NoMatchingListenerHostname True/ResolvedRefs"]);
     for (url, served) in [
         ("very.specific.com/s1", "v1"),
         ("very.specific.com/s3", "v3"),
@@ -181,14 +185,14 @@ spec:
         ("one.two.anotherwildcard.io/s4", "v1"),
         ("anotherwildcard.io/s4", "404"),
     ] {
-        assert_eq!(world.http(80, &Ask::get(url)), served, "{url}");
+        assert_eq!(scenario.http(80, &TestRequest::get(url)), served, "{url}");
     }
 }
 
 /// HTTPRouteListenerHostnameMatching.
 #[test]
 fn the_most_specific_listener_serves() {
-    let world = World::new(
+    let scenario = Scenario::new(
         &[
             "
 kind: Gateway
@@ -221,14 +225,14 @@ spec:
         ("foo.com", "404"),
         ("no.matching.host", "404"),
     ] {
-        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+        assert_eq!(scenario.http(80, &TestRequest::get(host)), served, "{host}");
     }
 }
 
 /// HTTPRouteHTTPSListener, and hosts of distinct listeners (GatewayHTTPSListenerDetectMisdirectedRequests).
 #[test]
 fn https_listeners_serve_with_their_certificates() {
-    let world = World::with(
+    let scenario = Scenario::with(
         &[
             "
 kind: Gateway
@@ -251,14 +255,14 @@ spec:
         ("b.example.org", "404"),
         ("example.org", "default certificate, 404"),
     ] {
-        assert_eq!(world.https(443, &Ask::get(host)), served, "{host}");
+        assert_eq!(scenario.https(443, &TestRequest::get(host)), served, "{host}");
     }
-    let listener = |host: &str| world.host_rules(443, host).map(|host_rules| host_rules.listener.to_string());
+    let listener = |host: &str| scenario.host_rules(443, host).map(|host_rules| host_rules.listener.to_string());
     assert_eq!(listener("a.example.org").as_deref(), Some("Gateway infra/g#https"));
     assert_eq!(listener("own.example.org").as_deref(), Some("Gateway infra/g#own"));
     // The certificate that covers the name comes first.
     let first = |host: &str| {
-        let tls = world.host_rules(443, host).and_then(|host_rules| host_rules.tls).unwrap();
+        let tls = scenario.host_rules(443, host).and_then(|host_rules| host_rules.tls).unwrap();
         (router_model::certificate::subject::covers(&tls.certificates[0], host), tls.certificates.len())
     };
     assert_eq!(first("second.example.org"), (true, 2));
@@ -266,8 +270,8 @@ spec:
 }
 
 #[test]
-fn one_host_is_served_by_http_and_https_listeners_alike() {
-    let world = World::with(
+fn a_host_is_served_by_http_and_https_listeners() {
+    let scenario = Scenario::with(
         &[
             "
 kind: Gateway
@@ -291,36 +295,36 @@ spec:
         [secret("infra/tls", &["a.test"])],
     );
     // The host of the HTTPS listener also has the rules of the wider HTTP listener.
-    assert_eq!(world.http(80, &Ask::get("a.test")), "v1");
-    assert_eq!(world.https(443, &Ask::get("a.test")), "v2");
-    assert_eq!(world.http(80, &Ask::get("b.test")), "v1");
-    assert_eq!(world.https(443, &Ask::get("b.test")), "default certificate, 404");
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test")), "v1");
+    assert_eq!(scenario.https(443, &TestRequest::get("a.test")), "v2");
+    assert_eq!(scenario.http(80, &TestRequest::get("b.test")), "v1");
+    assert_eq!(scenario.https(443, &TestRequest::get("b.test")), "default certificate, 404");
 }
 
 /// HTTPRoutes with unsupported rules.
 #[test]
-fn rules_that_cannot_be_done_are_refused_and_the_others_serve() {
-    let good = "{matches: [{path: {value: /good}}], backendRefs: [{name: v1, port: 8080}]}";
+fn unsupported_rules_are_dropped_and_the_others_serve() {
+    let valid = "{matches: [{path: {value: /good}}], backendRefs: [{name: v1, port: 8080}]}";
     let bad =
         "{matches: [{path: {value: /bad}}], sessionPersistence: {type: Cookie}, backendRefs: [{name: v2, port: 8080}]}";
-    let world = World::new(
+    let scenario = Scenario::new(
         &[
             SAME,
             &route(
                 "part",
-                &format!("{{parentRefs: [{{name: same}}], hostnames: [part.test], rules: [{good}, {bad}]}}"),
+                &format!("{{parentRefs: [{{name: same}}], hostnames: [part.test], rules: [{valid}, {bad}]}}"),
             ),
             &route("all", &format!("{{parentRefs: [{{name: same}}], hostnames: [all.test], rules: [{bad}]}}")),
         ]
         .concat(),
     );
-    assert_eq!(world.parents("HTTPRoute infra/part"), ["same True/Accepted True/ResolvedRefs"]);
-    let row = &world.status("HTTPRoute infra/part")["parents"][0];
-    assert_eq!(crate::world::verdict(row, "PartiallyInvalid"), "True/UnsupportedValue");
+    assert_eq!(scenario.parents("HTTPRoute infra/part"), ["same True/Accepted True/ResolvedRefs"]);
+    let row = &scenario.status("HTTPRoute infra/part")["parents"][0];
+    assert_eq!(crate::scenario::status_and_reason(row, "PartiallyInvalid"), "True/UnsupportedValue");
     let message = row["conditions"][2]["message"].as_str().unwrap();
     assert!(message.starts_with("Dropped Rule 1: rule 1: "), "{message}");
-    assert_eq!(world.parents("HTTPRoute infra/all"), ["same False/UnsupportedValue True/ResolvedRefs"]);
+    assert_eq!(scenario.parents("HTTPRoute infra/all"), ["same False/UnsupportedValue True/ResolvedRefs"]);
     for (url, served) in [("part.test/good", "v1"), ("part.test/bad", "404"), ("all.test/bad", "404")] {
-        assert_eq!(world.http(80, &Ask::get(url)), served, "{url}");
+        assert_eq!(scenario.http(80, &TestRequest::get(url)), served, "{url}");
     }
 }

@@ -10,7 +10,7 @@ mod trees;
 
 use serde_json::Value;
 
-use crate::world::{Ask, World};
+use crate::scenario::{Scenario, TestRequest};
 
 /// A Gateway with one listener for every host, which admits routes of all namespaces.
 const GATEWAY: &str = "
@@ -49,9 +49,9 @@ spec:
                     allowedRoutes: {type: object}
 ";
 
-/// A world with that Gateway and these objects.
-fn world(objects: &[String]) -> World {
-    World::new(&documents(objects))
+/// A scenario with that Gateway and these objects.
+fn scenario(objects: &[String]) -> Scenario {
+    Scenario::new(&documents(objects))
 }
 
 fn documents(objects: &[String]) -> String {
@@ -71,11 +71,11 @@ spec: {{allowedRoutes: {{namespaces: {{from: {from}}}}}}}"
 
 /// An HTTPRoute: parents, hosts and rules as items of YAML lists.
 fn route(id: &str, parents: &str, hosts: &str, rules: &[String]) -> String {
-    aged(id, 0, parents, hosts, rules)
+    route_of_age(id, 0, parents, hosts, rules)
 }
 
 /// A route created `age` seconds into 2024.
-fn aged(id: &str, age: u32, parents: &str, hosts: &str, rules: &[String]) -> String {
+fn route_of_age(id: &str, age: u32, parents: &str, hosts: &str, rules: &[String]) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     let rules: String = rules.iter().map(|rule| format!("\n  - {rule}")).collect();
     format!(
@@ -93,25 +93,25 @@ spec:
 const GW: &str = "{name: gw, namespace: infra}";
 
 /// A route as a parent.
-fn under(id: &str) -> String {
+fn route_parent(id: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     format!("{{kind: HTTPRoute, namespace: {namespace}, name: {name}}}")
 }
 
 /// One rule of a route as a parent.
-fn under_rule(id: &str, section: &str) -> String {
+fn rule_parent(id: &str, section: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     format!("{{kind: HTTPRoute, namespace: {namespace}, name: {name}, sectionName: {section}}}")
 }
 
 /// A rule that forwards its matches to the slot of this name; `more` are further members.
-fn to_slot(name: &str, matches: &str, more: &str) -> String {
+fn rule_to_slot(name: &str, matches: &str, more: &str) -> String {
     let backend = format!("{{group: gateway.sluice.dev, kind: RouteSlot, name: {name}}}");
     format!("{{name: {name}, matches: [{matches}], backendRefs: [{backend}]{more}}}")
 }
 
 /// A rule that forwards its matches to a Service.
-fn to(service: &str, matches: &str, more: &str) -> String {
+fn rule_to_service(service: &str, matches: &str, more: &str) -> String {
     format!("{{matches: [{matches}], backendRefs: [{{name: {service}, port: 8080}}]{more}}}")
 }
 
@@ -126,13 +126,13 @@ fn exact(path: &str) -> String {
 }
 
 /// The result of a `GET`.
-fn get(world: &World, url: &str) -> String {
-    world.http(80, &Ask::get(url))
+fn get(scenario: &Scenario, url: &str) -> String {
+    scenario.http(80, &TestRequest::get(url))
 }
 
 /// A row of `status.parents`, by the name of its parent.
-fn row(world: &World, route: &str, parent: &str) -> Option<Value> {
-    let status = world.status(route);
+fn row(scenario: &Scenario, route: &str, parent: &str) -> Option<Value> {
+    let status = scenario.status(route);
     let rows = status["parents"].as_array().cloned().unwrap_or_default();
     rows.into_iter().find(|row| {
         let section = row["parentRef"]["sectionName"].as_str().map(|name| format!("#{name}")).unwrap_or_default();
@@ -152,19 +152,19 @@ fn condition(owner: &Value, kind: &str) -> String {
 }
 
 /// Condition Accepted in the row of a parent; `no row` if there is none.
-fn accepted(world: &World, route: &str, parent: &str) -> String {
-    row(world, &format!("HTTPRoute {route}"), parent).map_or("no row".to_owned(), |row| condition(&row, "Accepted"))
+fn accepted(scenario: &Scenario, route: &str, parent: &str) -> String {
+    row(scenario, &format!("HTTPRoute {route}"), parent).map_or("no row".to_owned(), |row| condition(&row, "Accepted"))
 }
 
 /// Conditions of a RouteSlot's slot under its only listener: the number of attached routes, then Attached, then those
 /// other conditions that report a problem.
-fn state_of(world: &World, slot: &str) -> Vec<String> {
-    let status = world.status(&format!("RouteSlot {slot}"));
+fn slot_state(scenario: &Scenario, slot: &str) -> Vec<String> {
+    let status = scenario.status(&format!("RouteSlot {slot}"));
     let entries = status["inclusions"].as_array().cloned().unwrap_or_default();
     let [entry] = entries.as_slice() else { panic!("{slot} has {} entries", entries.len()) };
-    let good = ["False NoConflicts", "True ResolvedRefs", "False Supported"];
+    let valid = ["False NoConflicts", "True ResolvedRefs", "False Supported"];
     let others =
         ["Conflicted", "ResolvedRefs", "NotSupported"].map(|kind| format!("{kind} {}", condition(entry, kind)));
-    let others = others.into_iter().filter(|text| !good.iter().any(|good| text.ends_with(good)));
+    let others = others.into_iter().filter(|text| !valid.iter().any(|valid| text.ends_with(valid)));
     [entry["attachedRoutes"].to_string(), condition(entry, "Attached")].into_iter().chain(others).collect()
 }

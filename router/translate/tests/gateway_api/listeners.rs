@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
 fn gateway(name: &str, listeners: &[&str]) -> String {
     let listeners: Vec<String> = listeners.iter().map(|listener| format!("  - {listener}\n")).collect();
@@ -15,24 +15,24 @@ fn gateway(name: &str, listeners: &[&str]) -> String {
 
 /// GatewayListenerUnsupportedProtocol.
 #[test]
-fn protocols_that_are_not_done_are_refused() {
+fn unsupported_protocols_are_rejected() {
     let udp = "{name: udp, port: 53, protocol: UDP}";
     let http = "{name: http, port: 80, protocol: HTTP}";
     for (listeners, accepted, programmed) in [
         (vec![udp], "False/ListenersNotValid", "False/Invalid"),
         (vec![udp, http], "True/ListenersNotValid", "True/Programmed"),
     ] {
-        let world = World::new(&gateway("g", &listeners));
-        assert_eq!(world.of_listener("infra/g", "udp", "Accepted"), "False/UnsupportedProtocol");
-        assert_eq!(world.listener("infra/g", "udp")["supportedKinds"], json!([]));
-        assert_eq!(world.condition("Gateway infra/g", "Accepted"), accepted);
-        assert_eq!(world.condition("Gateway infra/g", "Programmed"), programmed);
+        let scenario = Scenario::new(&gateway("g", &listeners));
+        assert_eq!(scenario.of_listener("infra/g", "udp", "Accepted"), "False/UnsupportedProtocol");
+        assert_eq!(scenario.listener("infra/g", "udp")["supportedKinds"], json!([]));
+        assert_eq!(scenario.condition("Gateway infra/g", "Accepted"), accepted);
+        assert_eq!(scenario.condition("Gateway infra/g", "Programmed"), programmed);
     }
 }
 
 /// GatewayInvalidRouteKind, TLSRouteListenerPassthroughSupportedKinds, TLSRouteListenerTerminateSupportedKinds.
 #[test]
-fn kinds_are_those_that_the_protocol_can_carry() {
+fn kinds_are_those_that_the_protocol_supports() {
     let pair = secret("infra/tls", &["*.test"]);
     let tls = "tls: {certificateRefs: [{name: tls}]}";
     let http = "port: 80, protocol: HTTP";
@@ -57,9 +57,9 @@ fn kinds_are_those_that_the_protocol_can_carry() {
     for (listener, kinds, supported, resolved) in cases {
         let allowed = kinds.map(|kinds| format!(", allowedRoutes: {{kinds: {kinds}}}")).unwrap_or_default();
         let listener = format!("{{name: l, {listener}{allowed}}}");
-        let world = World::with(&gateway("g", &[&listener]), [pair.clone()]);
-        assert_eq!(world.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{listener}");
-        let status = world.listener("infra/g", "l");
+        let scenario = Scenario::with(&gateway("g", &[&listener]), [pair.clone()]);
+        assert_eq!(scenario.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{listener}");
+        let status = scenario.listener("infra/g", "l");
         let found: Vec<_> =
             status["supportedKinds"].as_array().unwrap().iter().map(|kind| kind["kind"].clone()).collect();
         assert_eq!(found, supported, "{listener}");
@@ -81,10 +81,10 @@ fn unusable_certificates_are_reported() {
     ];
     for (references, resolved, programmed) in cases {
         let listener = format!("{{name: l, port: 443, protocol: HTTPS, tls: {{certificateRefs: {references}}}}}");
-        let world = World::with(&gateway("g", &[&listener]), [secret("infra/tls", &["*.test"]), opaque.clone()]);
-        assert_eq!(world.of_listener("infra/g", "l", "Accepted"), "True/Accepted", "{references}");
-        assert_eq!(world.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{references}");
-        assert_eq!(world.of_listener("infra/g", "l", "Programmed"), programmed, "{references}");
+        let scenario = Scenario::with(&gateway("g", &[&listener]), [secret("infra/tls", &["*.test"]), opaque.clone()]);
+        assert_eq!(scenario.of_listener("infra/g", "l", "Accepted"), "True/Accepted", "{references}");
+        assert_eq!(scenario.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{references}");
+        assert_eq!(scenario.of_listener("infra/g", "l", "Programmed"), programmed, "{references}");
     }
 }
 
@@ -98,37 +98,38 @@ fn certificates_of_other_namespaces_need_a_grant() {
         )
     };
     let gateways = "{group: gateway.networking.k8s.io, kind: Gateway, namespace: infra}";
-    let (refused, granted) = ("False/RefNotPermitted", "True/ResolvedRefs");
+    let (rejected, granted) = ("False/RefNotPermitted", "True/ResolvedRefs");
     let cases = [
-        ("none", String::new(), refused),
+        ("none", String::new(), rejected),
         ("of the Secret", grant(gateways, "{group: '', kind: Secret, name: tls}"), granted),
         ("of all Secrets", grant(gateways, "{group: '', kind: Secret}"), granted),
-        ("of another Secret", grant(gateways, "{group: '', kind: Secret, name: other}"), refused),
-        ("of another kind", grant(gateways, "{group: '', kind: Service}"), refused),
+        ("of another Secret", grant(gateways, "{group: '', kind: Secret, name: other}"), rejected),
+        ("of another kind", grant(gateways, "{group: '', kind: Service}"), rejected),
         (
             "to another namespace",
             grant("{group: gateway.networking.k8s.io, kind: Gateway, namespace: app}", "{group: '', kind: Secret}"),
-            refused,
+            rejected,
         ),
         (
             "to another kind",
             grant("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: infra}", "{group: '', kind: Secret}"),
-            refused,
+            rejected,
         ),
         (
             "to another group",
             grant("{group: example.com, kind: Gateway, namespace: infra}", "{group: '', kind: Secret}"),
-            refused,
+            rejected,
         ),
     ];
     let listener = "{name: l, port: 443, protocol: HTTPS, tls: {certificateRefs: [{namespace: web, name: tls}]}}";
     for (case, grant, resolved) in cases {
-        let world = World::with(&format!("{}{grant}", gateway("g", &[listener])), [secret("web/tls", &["*.test"])]);
-        assert_eq!(world.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{case}");
+        let scenario =
+            Scenario::with(&format!("{}{grant}", gateway("g", &[listener])), [secret("web/tls", &["*.test"])]);
+        assert_eq!(scenario.of_listener("infra/g", "l", "ResolvedRefs"), resolved, "{case}");
         let programmed = if resolved == granted { "True/Programmed" } else { "False/Invalid" };
-        assert_eq!(world.of_listener("infra/g", "l", "Programmed"), programmed, "{case}");
+        assert_eq!(scenario.of_listener("infra/g", "l", "Programmed"), programmed, "{case}");
         let shown = if resolved == granted { "404" } else { "default certificate, 404" };
-        assert_eq!(world.https(443, &Ask::get("a.test/")), shown, "{case}");
+        assert_eq!(scenario.https(443, &TestRequest::get("a.test/")), shown, "{case}");
     }
 }
 
@@ -172,10 +173,10 @@ fn indistinguishable_listeners_of_a_gateway_are_all_rejected() {
         let listeners = [format!("{{name: one, port: {one}}}"), format!("{{name: other, port: {other}}}")];
         let listeners: Vec<_> = listeners.iter().map(|listener| &**listener).collect();
         let manifests = gateway("g", &listeners);
-        let world = World::with(&manifests, [secret("infra/tls", &["*.test"])]);
+        let scenario = Scenario::with(&manifests, [secret("infra/tls", &["*.test"])]);
         for name in ["one", "other"] {
-            assert_eq!(world.of_listener("infra/g", name, "Accepted"), accepted, "{name}: {listeners:?}");
-            assert_eq!(world.of_listener("infra/g", name, "Conflicted"), conflicted, "{name}: {listeners:?}");
+            assert_eq!(scenario.of_listener("infra/g", name, "Accepted"), accepted, "{name}: {listeners:?}");
+            assert_eq!(scenario.of_listener("infra/g", name, "Conflicted"), conflicted, "{name}: {listeners:?}");
         }
     }
 }
@@ -199,7 +200,7 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
     .replace("name: young", "name: young, creationTimestamp: '2024-01-02T00:00:00Z'");
     // In either order.
     for manifests in [format!("{old}{young}"), format!("{young}{old}")] {
-        let world = World::new(&manifests);
+        let scenario = Scenario::new(&manifests);
         for (gateway, listener, accepted) in [
             ("infra/old", "any", "True/Accepted"),
             ("infra/old", "a", "True/Accepted"),
@@ -207,7 +208,7 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
             ("infra/young", "any", "False/ProtocolConflict"),
             ("infra/young", "b", "False/ProtocolConflict"),
         ] {
-            assert_eq!(world.of_listener(gateway, listener, "Accepted"), accepted, "{gateway} {listener}");
+            assert_eq!(scenario.of_listener(gateway, listener, "Accepted"), accepted, "{gateway} {listener}");
         }
     }
     let young = gateway("young", &["{name: any, port: 80, protocol: HTTP}", "{name: b, port: 8080, protocol: HTTP}"])
@@ -222,7 +223,7 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
         ],
     )
     .replace("name: tls", "name: tls, creationTimestamp: '2024-01-03T00:00:00Z'");
-    let world = World::new(&format!("{old}{young}{tls}"));
+    let scenario = Scenario::new(&format!("{old}{young}{tls}"));
     for (gateway, listener, accepted) in [
         ("infra/young", "any", "False/PortUnavailable"),
         ("infra/young", "b", "True/Accepted"),
@@ -231,13 +232,13 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
         ("infra/tls", "on-443", "False/PortUnavailable"),
         ("infra/tls", "on-9443", "True/Accepted"),
     ] {
-        assert_eq!(world.of_listener(gateway, listener, "Accepted"), accepted, "{gateway} {listener}");
+        assert_eq!(scenario.of_listener(gateway, listener, "Accepted"), accepted, "{gateway} {listener}");
     }
-    let ports = world.ports();
+    let ports = scenario.ports();
     assert_eq!(ports["default"], (Some(80), Some(443)));
     assert_eq!(ports["gateway-8080"], (Some(8080), None));
     assert_eq!(ports["gateway-9443"], (None, Some(9443)));
-    let message = world.listener("infra/young", "any")["conditions"][0]["message"].as_str().unwrap().to_owned();
+    let message = scenario.listener("infra/young", "any")["conditions"][0]["message"].as_str().unwrap().to_owned();
     assert!(
         message.contains("port 80: Gateway old already exposes * and is older; choose another hostname or port"),
         "{message}"
@@ -266,20 +267,20 @@ fn a_younger_gateway_takes_no_host_from_an_older_route() {
         // The route does not claim exactly this host.
         (2, "*.test", "v2", "", ""),
     ] {
-        let world = World::new(
+        let scenario = Scenario::new(
             &[&*old, &*young, &*route("bank", day, "old", host, "v1"), &*route("thief", 5, "young", "bank.test", "v2")]
                 .concat(),
         );
-        assert_eq!(world.http(80, &Ask::get("bank.test/")), serves, "{day} {host}");
+        assert_eq!(scenario.http(80, &TestRequest::get("bank.test/")), serves, "{day} {host}");
         for (name, expected) in [("bank", own), ("thief", other)] {
-            let status = world.status(&format!("HTTPRoute infra/{name}"));
+            let status = scenario.status(&format!("HTTPRoute infra/{name}"));
             assert_eq!(status["parents"][0]["conditions"][0]["message"], expected, "{name}, {day} {host}");
         }
     }
 }
 
 #[test]
-fn listeners_that_browsers_may_coalesce_are_reported() {
+fn listeners_that_may_share_connections_are_reported() {
     let https = |name: &str, hostname: &str, certificate: &str| {
         format!(
             "{{name: {name}, port: 443, protocol: HTTPS, hostname: '{hostname}', tls: {{certificateRefs: [{{name: {certificate}}}]}}}}"
@@ -295,13 +296,13 @@ fn listeners_that_browsers_may_coalesce_are_reported() {
         let listeners: Vec<_> = listeners.iter().map(|listener| &**listener).collect();
         let secrets =
             [secret("infra/wide", &["*.x.test"]), secret("infra/a", &["a.x.test"]), secret("infra/b", &["b.x.test"])];
-        let world = World::with(&gateway("g", &listeners), secrets);
-        assert_eq!(world.of_listener("infra/g", "one", "OverlappingTLSConfig"), overlapping, "{one} {other}");
+        let scenario = Scenario::with(&gateway("g", &listeners), secrets);
+        assert_eq!(scenario.of_listener("infra/g", "one", "OverlappingTLSConfig"), overlapping, "{one} {other}");
     }
 }
 
 #[test]
-fn a_more_specific_listener_has_its_hosts_alone() {
+fn only_the_most_specific_listener_serves_a_host() {
     let manifests = gateway(
         "g",
         &[
@@ -318,12 +319,12 @@ fn a_more_specific_listener_has_its_hosts_alone() {
              /{name}}}}}]\n    backendRefs: [{{name: {backend}, port: 8080}}]\n"
         )
     };
-    let world = World::new(
+    let scenario = Scenario::new(
         &[manifests, route("any", "v1"), route("wide", "v2"), route("deep", "v3"), route("exact", "v1")].concat(),
     );
     for name in ["any", "wide", "deep", "exact"] {
         assert_eq!(
-            world.parents(&format!("HTTPRoute infra/{name}")),
+            scenario.parents(&format!("HTTPRoute infra/{name}")),
             [format!("g#{name} True/Accepted True/ResolvedRefs")]
         );
     }
@@ -331,11 +332,11 @@ fn a_more_specific_listener_has_its_hosts_alone() {
         [("other.org", "any"), ("b.test", "wide"), ("y.a.test", "deep"), ("z.y.a.test", "deep"), ("x.a.test", "exact")]
     {
         for listener in ["any", "wide", "deep", "exact"] {
-            let found = world.http(80, &Ask::get(&format!("{host}/{listener}")));
+            let found = scenario.http(80, &TestRequest::get(&format!("{host}/{listener}")));
             assert_eq!(found != "404", listener == own, "{host}/{listener} → {found}");
         }
     }
-    let status = world.status("HTTPRoute infra/any");
+    let status = scenario.status("HTTPRoute infra/any");
     let message = status["parents"][0]["conditions"][0]["message"].as_str().unwrap();
     assert_eq!(message, "not served here, as a more specific listener of the port has it: *.a.test, *.test, x.a.test");
 }

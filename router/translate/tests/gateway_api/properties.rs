@@ -1,4 +1,4 @@
-//! Properties that hold for all objects.
+//! Property tests of ReferenceGrants: Secrets and Services of other namespaces are used only if permitted.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
 const NAMESPACES: [&str; 3] = ["infra", "web", "app"];
 
@@ -33,7 +33,7 @@ fn manifest(nth: usize, (namespace, from, of, to, name): &Grant) -> Value {
 }
 
 /// The API's rule for grants, restated simply.
-fn may(grants: &[Grant], own: &str, (from, to, name): (&str, &str, &str), target: &str) -> bool {
+fn is_permitted(grants: &[Grant], own: &str, (from, to, name): (&str, &str, &str), target: &str) -> bool {
     let gives = |grant: &Grant| {
         (grant.0, grant.1, grant.2, grant.3) == (target, from, own, to) && grant.4.is_none_or(|known| known == name)
     };
@@ -49,7 +49,7 @@ proptest! {
 
     /// A Secret of another namespace is served if and only if a grant permits it.
     #[test]
-    fn certificates_are_served_to_whom_they_are_granted(
+    fn certificates_are_served_only_if_granted(
         own in select(&NAMESPACES[..]),
         references in proptest::collection::vec(select(&NAMESPACES[..]), 1..4),
         grants in grants("Gateway", "Secret", "tls"),
@@ -63,8 +63,8 @@ proptest! {
             ] },
         });
         let secrets = NAMESPACES.map(|namespace| secret(&format!("{namespace}/tls"), &[&format!("{namespace}.example.org")]));
-        let world = World::with("", secrets.into_iter().chain([gateway]).chain(all_grants(&grants)));
-        let host_rules = world.host_rules(443, "a.example.org").unwrap();
+        let scenario = Scenario::with("", secrets.into_iter().chain([gateway]).chain(all_grants(&grants)));
+        let host_rules = scenario.host_rules(443, "a.example.org").unwrap();
         let shown: BTreeSet<&str> = NAMESPACES
             .into_iter()
             .filter(|namespace| {
@@ -74,16 +74,16 @@ proptest! {
             })
             .collect();
         let permitted: BTreeSet<&str> =
-            references.iter().copied().filter(|ns| may(&grants, own, ("Gateway", "Secret", "tls"), ns)).collect();
+            references.iter().copied().filter(|ns| is_permitted(&grants, own, ("Gateway", "Secret", "tls"), ns)).collect();
         prop_assert_eq!(&shown, &permitted);
-        let refused = references.iter().any(|namespace| !permitted.contains(namespace));
-        let reason = if refused { "False/RefNotPermitted" } else { "True/ResolvedRefs" };
-        prop_assert_eq!(world.of_listener(&format!("{own}/g"), "l", "ResolvedRefs"), reason);
+        let rejected = references.iter().any(|namespace| !permitted.contains(namespace));
+        let reason = if rejected { "False/RefNotPermitted" } else { "True/ResolvedRefs" };
+        prop_assert_eq!(scenario.of_listener(&format!("{own}/g"), "l", "ResolvedRefs"), reason);
     }
 
     /// A Service of another namespace is reached if and only if a grant permits it.
     #[test]
-    fn services_are_reached_by_whom_they_are_granted(
+    fn services_are_reached_only_if_granted(
         own in select(&NAMESPACES[..]),
         target in select(vec![("infra", "v1"), ("web", "web"), ("app", "v1")]),
         grants in grants("HTTPRoute", "Service", "v1"),
@@ -105,8 +105,8 @@ proptest! {
                 "rules": [{ "backendRefs": [backend] }],
             },
         });
-        let world = World::with("", [gateway, route].into_iter().chain(all_grants(&grants)));
-        let is_reached = world.http(80, &Ask::get("a.test/")) != "500";
-        prop_assert_eq!(is_reached, may(&grants, own, ("HTTPRoute", "Service", name), namespace));
+        let scenario = Scenario::with("", [gateway, route].into_iter().chain(all_grants(&grants)));
+        let is_reached = scenario.http(80, &TestRequest::get("a.test/")) != "500";
+        prop_assert_eq!(is_reached, is_permitted(&grants, own, ("HTTPRoute", "Service", name), namespace));
     }
 }

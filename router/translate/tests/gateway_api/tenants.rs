@@ -1,8 +1,8 @@
-//! Tenants cannot affect each other, or learn anything of each other.
+//! Isolation of tenants: they cannot affect each other's hosts or read each other's objects from statuses.
 
 use serde_json::json;
 
-use crate::world::{Ask, World, verdict};
+use crate::scenario::{Scenario, TestRequest, status_and_reason};
 
 /// A Gateway with a listener for every name.
 const GATEWAY: &str = "
@@ -25,7 +25,7 @@ fn proxy(day: u32, fqdn: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_wildcard_is_one_host_to_all_kinds() {
+fn a_wildcard_is_one_host_for_all_kinds() {
     let http_route = "---
 kind: HTTPRoute
 metadata: {namespace: infra, name: r, creationTimestamp: '2024-01-05T00:00:00Z'}
@@ -33,8 +33,8 @@ spec: {parentRefs: [{name: g}], hostnames: ['*.x.test'], rules: [{backendRefs: [
 ";
     let manifests = [GATEWAY, http_route].concat();
     for (day, served) in [(9, "v1"), (4, "web")] {
-        let world = World::with(&manifests, [proxy(day, "*.x.test")]);
-        assert_eq!(world.http(80, &Ask::get("a.x.test/")), served, "day {day}");
+        let scenario = Scenario::with(&manifests, [proxy(day, "*.x.test")]);
+        assert_eq!(scenario.http(80, &TestRequest::get("a.x.test/")), served, "day {day}");
     }
     let controller = json!({
         "kind": "IngressController",
@@ -49,11 +49,11 @@ spec: {parentRefs: [{name: g}], hostnames: ['*.x.test'], rules: [{backendRefs: [
         })
     };
     for (day, is_routes) in [(9, false), (3, true)] {
-        let world = World::with("", [controller.clone(), proxy(4, "*.x.test"), route(day)]);
-        let served = world.http(80, &Ask::get("a.x.test/"));
+        let scenario = Scenario::with("", [controller.clone(), proxy(4, "*.x.test"), route(day)]);
+        let served = scenario.http(80, &TestRequest::get("a.x.test/"));
         assert_eq!(served.contains("Forward"), is_routes, "day {day}: {served}");
-        let told = world.status("HTTPProxy web/wild");
-        assert_eq!(told["currentStatus"] == "valid", !is_routes, "day {day}: {told}");
+        let status = scenario.status("HTTPProxy web/wild");
+        assert_eq!(status["currentStatus"] == "valid", !is_routes, "day {day}: {status}");
     }
 }
 
@@ -103,14 +103,14 @@ spec:
 ",
     ]
     .concat();
-    let world = World::new(&manifests);
-    let parent = world.status("RouteSlot infra/all").to_string();
+    let scenario = Scenario::new(&manifests);
+    let parent = scenario.status("RouteSlot infra/all").to_string();
     for secret in ["child-secret", "DELETE", "child-regex"] {
         assert!(!parent.contains(secret), "{secret} in {parent}");
     }
     for name in ["web/host", "web/method", "web/regex", "web/broken"] {
         assert!(parent.contains(name), "{name} in {parent}");
-        let child = world.status(&format!("HTTPRoute {name}")).to_string();
+        let child = scenario.status(&format!("HTTPRoute {name}")).to_string();
         for secret in ["parent-secret", "parent-path", "GET"] {
             assert!(!child.contains(secret), "{secret} in {child}");
         }
@@ -118,7 +118,7 @@ spec:
 }
 
 #[test]
-fn a_child_cannot_get_out_of_its_slot() {
+fn a_child_cannot_serve_outside_its_slot() {
     let child = |name: &str, rule: &str| {
         format!(
             "---
@@ -152,9 +152,9 @@ spec: {allowedRoutes: {namespaces: {from: All}}}
         child("exact", "matches: [{path: {type: Exact, value: /x/}}],"),
     ]
     .concat();
-    let world = World::new(&manifests);
-    let red = |url: &str| Ask::get(url).with("x-team", "red");
-    for (ask, served) in [
+    let scenario = Scenario::new(&manifests);
+    let red = |url: &str| TestRequest::get(url).with("x-team", "red");
+    for (request, served) in [
         (red("a.test/team1?t=1"), "web"),
         (red("a.test/team1/?t=1"), "web"),
         (red("a.test/team1/x/?t=1"), "web"),
@@ -169,17 +169,17 @@ spec: {allowedRoutes: {namespaces: {from: All}}}
         (red("a.test/team1?t=2&t=1"), "404"),
         (red("b.test/team1?t=1"), "404"),
         (red("x.a.test/team1?t=1"), "404"),
-        (Ask::get("a.test/team1?t=1"), "404"),
-        (Ask::get("a.test/team1?t=1").with("x-team", "blue"), "404"),
-        (Ask::get("a.test/team1?t=1").with("x-team", "blue").with("x-team", "red"), "404"),
-        (Ask::get("a.test/team1?t=1").with("x-team", "red,blue"), "404"),
+        (TestRequest::get("a.test/team1?t=1"), "404"),
+        (TestRequest::get("a.test/team1?t=1").with("x-team", "blue"), "404"),
+        (TestRequest::get("a.test/team1?t=1").with("x-team", "blue").with("x-team", "red"), "404"),
+        (TestRequest::get("a.test/team1?t=1").with("x-team", "red,blue"), "404"),
     ] {
-        assert_eq!(world.http(80, &ask), served, "{ask:?}");
+        assert_eq!(scenario.http(80, &request), served, "{request:?}");
     }
 }
 
 #[test]
-fn a_slot_of_another_namespace_is_nobodys() {
+fn a_slot_of_another_namespace_cannot_be_referenced() {
     let manifests = [
         GATEWAY,
         "---
@@ -201,14 +201,20 @@ spec:
 ",
     ]
     .concat();
-    let world = World::new(&manifests);
-    assert_eq!(world.http(80, &Ask::get("a.test/")), "500");
-    assert_eq!(verdict(&world.status("HTTPRoute infra/top")["parents"][0], "ResolvedRefs"), "False/RefNotPermitted");
-    assert_eq!(verdict(&world.status("HTTPRoute web/child")["parents"][0], "Accepted"), "False/NoMatchingParent");
+    let scenario = Scenario::new(&manifests);
+    assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), "500");
+    assert_eq!(
+        status_and_reason(&scenario.status("HTTPRoute infra/top")["parents"][0], "ResolvedRefs"),
+        "False/RefNotPermitted"
+    );
+    assert_eq!(
+        status_and_reason(&scenario.status("HTTPRoute web/child")["parents"][0], "Accepted"),
+        "False/NoMatchingParent"
+    );
 }
 
 #[test]
-fn a_child_borrows_no_grant_of_its_parent() {
+fn a_child_cannot_use_grants_of_its_parent() {
     let grant = |from: &str| {
         format!(
             "---
@@ -237,11 +243,14 @@ spec:
 ";
     for (from, served, resolved) in [("infra", "500", "False/RefNotPermitted"), ("web", "app/v1", "True/ResolvedRefs")]
     {
-        let world = World::new(&[GATEWAY, routes, &grant(from)].concat());
-        assert_eq!(world.http(80, &Ask::get("a.test/")), served);
-        for row in world.status("HTTPRoute web/child")["parents"].as_array().unwrap() {
-            assert_eq!(verdict(row, "ResolvedRefs"), resolved);
+        let scenario = Scenario::new(&[GATEWAY, routes, &grant(from)].concat());
+        assert_eq!(scenario.http(80, &TestRequest::get("a.test/")), served);
+        for row in scenario.status("HTTPRoute web/child")["parents"].as_array().unwrap() {
+            assert_eq!(status_and_reason(row, "ResolvedRefs"), resolved);
         }
-        assert_eq!(verdict(&world.status("HTTPRoute infra/top")["parents"][0], "ResolvedRefs"), "True/ResolvedRefs");
+        assert_eq!(
+            status_and_reason(&scenario.status("HTTPRoute infra/top")["parents"][0], "ResolvedRefs"),
+            "True/ResolvedRefs"
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! TLSRoutes on passthrough listeners and on terminating ones.
+//! TLSRoutes on passthrough and terminating listeners.
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
-fn world(listeners: &[&str], routes: &[(&str, &str)]) -> World {
+fn scenario(listeners: &[&str], routes: &[(&str, &str)]) -> Scenario {
     let mut manifests =
         "\nkind: Gateway\nmetadata: {namespace: infra, name: g}\nspec:\n  gatewayClassName: sluice\n  listeners:\n"
             .to_owned();
@@ -12,11 +12,11 @@ fn world(listeners: &[&str], routes: &[(&str, &str)]) -> World {
             "---\nkind: TLSRoute\nmetadata: {{namespace: infra, {metadata}}}\nspec: {{parentRefs: [{{name: g}}], {spec}}}\n"
         );
     }
-    World::with(&manifests, [secret("infra/tls", &["*.test"])])
+    Scenario::with(&manifests, [secret("infra/tls", &["*.test"])])
 }
 
-fn sni(world: &World, host: &str) -> String {
-    world.https(443, &Ask::get(host))
+fn sni(scenario: &Scenario, host: &str) -> String {
+    scenario.https(443, &TestRequest::get(host))
 }
 
 const PASSTHROUGH: &str = "{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}";
@@ -26,17 +26,17 @@ const V2: &str = "rules: [{backendRefs: [{name: v2, port: 8080}]}]";
 /// TLSRouteSimpleSameNamespace.
 #[test]
 fn connections_are_passed_through_by_sni() {
-    let world = world(&[PASSTHROUGH], &[("name: r", &format!("hostnames: [abc.example.com], {V1}"))]);
-    assert_eq!(world.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
-    assert_eq!(sni(&world, "abc.example.com"), "passthrough v1");
+    let scenario = scenario(&[PASSTHROUGH], &[("name: r", &format!("hostnames: [abc.example.com], {V1}"))]);
+    assert_eq!(scenario.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    assert_eq!(sni(&scenario, "abc.example.com"), "passthrough v1");
     // Clients do not expect a certificate of this listener.
-    assert_eq!(sni(&world, "x.example.com"), "passthrough nowhere");
-    assert_eq!(world.listener("infra/g", "tls")["attachedRoutes"], 1);
+    assert_eq!(sni(&scenario, "x.example.com"), "passthrough nowhere");
+    assert_eq!(scenario.listener("infra/g", "tls")["attachedRoutes"], 1);
 }
 
 /// TLSRouteHostnameIntersection.
 #[test]
-fn hosts_are_those_of_the_listener_and_of_the_route() {
+fn hosts_are_the_intersection_of_listener_and_route() {
     let listener = |hostname: &str| {
         format!("{{name: tls, port: 443, protocol: TLS, hostname: '{hostname}', tls: {{mode: Passthrough}}}}")
     };
@@ -46,17 +46,17 @@ fn hosts_are_those_of_the_listener_and_of_the_route() {
         ("*.wildcard.io", "foo.wildcard.io, wildcard.io", [("foo.wildcard.io", true), ("bar.wildcard.io", false)]),
         ("*.wildcard.io", "'*.wildcard.io'", [("a.b.wildcard.io", true), ("wildcard.io", false)]),
     ] {
-        let world = world(&[&listener(hostname)], &[("name: r", &format!("hostnames: [{hosts}], {V1}"))]);
-        assert_eq!(world.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+        let scenario = scenario(&[&listener(hostname)], &[("name: r", &format!("hostnames: [{hosts}], {V1}"))]);
+        assert_eq!(scenario.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
         for (host, served) in cases {
-            assert_eq!(sni(&world, host) == "passthrough v1", served, "{hostname} {hosts} {host}");
+            assert_eq!(sni(&scenario, host) == "passthrough v1", served, "{hostname} {hosts} {host}");
         }
     }
 }
 
 /// TLSRouteInvalidBackendRefNonexistent, TLSRouteInvalidBackendRefUnknownKind, TLSRouteInvalidReferenceGrant.
 #[test]
-fn connections_for_bad_backends_fail() {
+fn connections_for_invalid_backends_fail() {
     for (backend, reason, served) in [
         ("{name: nonexistent, port: 8080}", "False/BackendNotFound", "passthrough nonexistent!500"),
         (
@@ -72,9 +72,9 @@ fn connections_for_bad_backends_fail() {
         ),
     ] {
         let spec = format!("hostnames: [a.test], rules: [{{backendRefs: [{backend}]}}]");
-        let world = world(&[PASSTHROUGH], &[("name: r", &spec)]);
-        assert_eq!(world.parents("TLSRoute infra/r"), [format!("g True/Accepted {reason}")]);
-        assert_eq!(sni(&world, "a.test"), served);
+        let scenario = scenario(&[PASSTHROUGH], &[("name: r", &spec)]);
+        assert_eq!(scenario.parents("TLSRoute infra/r"), [format!("g True/Accepted {reason}")]);
+        assert_eq!(sni(&scenario, "a.test"), served);
     }
 }
 
@@ -90,11 +90,11 @@ fn routes_without_a_listener_are_rejected() {
         (named, "False/NoMatchingListenerHostname"),
         (closed, "False/NotAllowedByListeners"),
     ] {
-        let world = world(&[listener], &[("name: r", &format!("hostnames: [b.test], {V1}"))]);
-        assert_eq!(world.parents("TLSRoute infra/r"), [format!("g {reason} True/ResolvedRefs")], "{listener}");
-        assert!(!sni(&world, "b.test").contains("v1"), "{listener}");
+        let scenario = scenario(&[listener], &[("name: r", &format!("hostnames: [b.test], {V1}"))]);
+        assert_eq!(scenario.parents("TLSRoute infra/r"), [format!("g {reason} True/ResolvedRefs")], "{listener}");
+        assert!(!sni(&scenario, "b.test").contains("v1"), "{listener}");
     }
-    let world = World::new(&format!(
+    let scenario = Scenario::new(&format!(
         "
 kind: Gateway
 metadata: {{namespace: infra, name: g}}
@@ -105,24 +105,24 @@ metadata: {{namespace: infra, name: r}}
 spec: {{parentRefs: [{{name: g, sectionName: other}}], hostnames: [a.test], {V1}}}
 "
     ));
-    assert_eq!(world.parents("TLSRoute infra/r"), ["g#other False/NoMatchingParent True/ResolvedRefs"]);
+    assert_eq!(scenario.parents("TLSRoute infra/r"), ["g#other False/NoMatchingParent True/ResolvedRefs"]);
 }
 
 /// TLSRouteTerminateSimpleSameNamespace; TLSRouteListenerTerminateNotSupported does not apply, as termination is
 /// supported.
 #[test]
-fn tls_is_taken_off_and_the_bytes_are_carried() {
+fn tls_is_terminated_and_the_bytes_are_relayed() {
     let listener = "{name: tls, port: 443, protocol: TLS, tls: {mode: Terminate, certificateRefs: [{name: tls}]}}";
-    let world = world(&[listener], &[("name: r", &format!("hostnames: [a.test], {V1}"))]);
-    assert_eq!(world.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
-    assert_eq!(sni(&world, "a.test"), "tcp v1");
-    assert_eq!(sni(&world, "b.test"), "tcp nowhere");
+    let scenario = scenario(&[listener], &[("name: r", &format!("hostnames: [a.test], {V1}"))]);
+    assert_eq!(scenario.parents("TLSRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    assert_eq!(sni(&scenario, "a.test"), "tcp v1");
+    assert_eq!(sni(&scenario, "b.test"), "tcp nowhere");
 }
 
-/// TLSRouteMixedTerminationSameNamespace, and HTTPS beside passthrough on one port.
+/// TLSRouteMixedTerminationSameNamespace, and HTTPS and passthrough on one port.
 #[test]
 fn one_port_has_listeners_of_all_kinds() {
-    let world = world(
+    let scenario = scenario(
         &[
             "{name: pass, port: 443, protocol: TLS, hostname: pass.test, tls: {mode: Passthrough}}",
             "{name: stop, port: 443, protocol: TLS, hostname: stop.test, tls: {certificateRefs: [{name: tls}]}}",
@@ -134,14 +134,14 @@ fn one_port_has_listeners_of_all_kinds() {
         ],
     );
     for (host, served) in [("pass.test", "passthrough v1"), ("stop.test", "tcp v2"), ("other.test", "404")] {
-        assert_eq!(sni(&world, host), served, "{host}");
+        assert_eq!(sni(&scenario, host), served, "{host}");
     }
 }
 
 #[test]
-fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_rejected() {
+fn the_older_of_two_routes_with_one_host_serves() {
     let host = |backend: &str| format!("hostnames: [a.test, '*.b.test'], {backend}");
-    let world = world(
+    let scenario = scenario(
         &[PASSTHROUGH],
         &[
             ("name: young, creationTimestamp: '2024-01-02T00:00:00Z'", &host(V2)),
@@ -150,10 +150,10 @@ fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_rejected() {
         ],
     );
     for (host, served) in [("a.test", "v1"), ("y.b.test", "v1"), ("x.b.test", "v2")] {
-        assert_eq!(sni(&world, host), format!("passthrough {served}"), "{host}");
+        assert_eq!(sni(&scenario, host), format!("passthrough {served}"), "{host}");
     }
     let message =
-        |route: &str| world.status(route)["parents"][0]["conditions"][0]["message"].as_str().unwrap().to_owned();
+        |route: &str| scenario.status(route)["parents"][0]["conditions"][0]["message"].as_str().unwrap().to_owned();
     assert_eq!(
         message("TLSRoute infra/young"),
         "connections for *.b.test go to another TLSRoute, which takes precedence; connections for a.test go to another TLSRoute, \

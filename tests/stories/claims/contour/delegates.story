@@ -1,5 +1,5 @@
 Who may be a subdomain's delegate
-claims: Subdomain delegation the delegate, Status Ways
+claims: Subdomain delegation the delegate, Status Paths
 
 A delegate without a virtual host serves each name that leads to it; one with a virtual host serves one name.
 

@@ -1,5 +1,5 @@
 A subdomain has TLS of its own as a whole, or its domain's
-claims: Subdomain delegation TLS, Subdomain delegation what a delegate learns, Subdomain delegation names that the certificate does not cover, IngressRoute secretName, Status TLSCertificateDelegation
+claims: Subdomain delegation TLS, Subdomain delegation the delegate's status, Subdomain delegation names that the certificate does not cover, IngressRoute secretName, Status TLSCertificateDelegation
 
 The domain asks for TLS 1.3. Secrets of the domain's namespace: `wildcard` is nobody else's, `lent` is lent to the team.
 

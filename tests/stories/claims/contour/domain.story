@@ -1,5 +1,5 @@
 A domain's certificate serves the names that it delegates
-claims: Subdomain delegation the root, Subdomain delegation subdomain, Subdomain delegation a delegate that is missing, Subdomain delegation names nobody delegates, Status Roots of domains
+claims: Subdomain delegation the root, Subdomain delegation subdomain, Subdomain delegation a delegate that is missing, Subdomain delegation undelegated names, Status Roots of domains
 
 The root serves nothing itself.
 

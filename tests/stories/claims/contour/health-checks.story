@@ -1,5 +1,5 @@
 Endpoints that are ill get nothing
-claims: IngressRoute healthCheck, HTTPProxy healthCheckPolicy, HTTPProxy expectedStatuses, HTTPProxy refused healthPort, HTTPProxy refused port
+claims: IngressRoute healthCheck, HTTPProxy healthCheckPolicy, HTTPProxy expectedStatuses, HTTPProxy rejected healthPort, HTTPProxy rejected port
 seen: user-agent
 
 == manifests

@@ -1,5 +1,5 @@
 Conditions that are not done
-claims: HTTPProxy refused notpresent, HTTPProxy refused notexact, HTTPProxy refused notcontains, HTTPProxy refused treatMissingAsEmpty, HTTPProxy refused exact, HTTPProxy refused regex
+claims: HTTPProxy rejected notpresent, HTTPProxy rejected notexact, HTTPProxy rejected notcontains, HTTPProxy rejected treatMissingAsEmpty, HTTPProxy rejected exact, HTTPProxy rejected regex
 
 An object with one is not served at all, so that no request falls to a route that was not meant for it. One of an include takes out that
 include.

@@ -1,5 +1,5 @@
 Fields of routes and services that are not done
-claims: HTTPProxy refused cookieRewritePolicies, HTTPProxy refused slowStartPolicy, HTTPProxy refused validation, HTTPProxy refused %…%, HTTPProxy refused body, HTTPProxy refused authPolicy, HTTPProxy refused rateLimitPolicy, HTTPProxy refused jwtVerificationPolicy, HTTPProxy refused internalRedirectPolicy, HTTPProxy refused ipAllowPolicy, HTTPProxy refused ipDenyPolicy, HTTPProxy Errors in routes
+claims: HTTPProxy rejected cookieRewritePolicies, HTTPProxy rejected slowStartPolicy, HTTPProxy rejected validation, HTTPProxy rejected %…%, HTTPProxy rejected body, HTTPProxy rejected authPolicy, HTTPProxy rejected rateLimitPolicy, HTTPProxy rejected jwtVerificationPolicy, HTTPProxy rejected internalRedirectPolicy, HTTPProxy rejected ipAllowPolicy, HTTPProxy rejected ipDenyPolicy, HTTPProxy Errors in routes
 
 One of them takes the whole object out. What is included goes on beside it, and the other way round.
 

@@ -1,5 +1,5 @@
 Fields of a virtual host that are not done
-claims: HTTPProxy refused clientValidation, HTTPProxy refused maximumProtocolVersion, HTTPProxy refused enableFallbackCertificate, HTTPProxy refused authorization, HTTPProxy refused rateLimitPolicy, HTTPProxy refused jwtProviders, HTTPProxy refused ipAllowPolicy, HTTPProxy refused ipDenyPolicy, HTTPProxy Refused virtual hosts
+claims: HTTPProxy rejected clientValidation, HTTPProxy rejected maximumProtocolVersion, HTTPProxy rejected enableFallbackCertificate, HTTPProxy rejected authorization, HTTPProxy rejected rateLimitPolicy, HTTPProxy rejected jwtProviders, HTTPProxy rejected ipAllowPolicy, HTTPProxy rejected ipDenyPolicy, HTTPProxy Invalid virtual hosts
 
 A host whose requests would go unchecked is not served at all.
 

@@ -1,5 +1,5 @@
 Requests that fail are sent again
-claims: IngressRoute retryPolicy, HTTPProxy retryPolicy, HTTPProxy refused retryOn
+claims: IngressRoute retryPolicy, HTTPProxy retryPolicy, HTTPProxy rejected retryOn
 
 Only what may be repeated is: an idempotent method without content.
 

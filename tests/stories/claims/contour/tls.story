@@ -1,5 +1,5 @@
 TLS of an HTTPProxy: ended here, passed through, or taken off for a service of bytes
-claims: HTTPProxy tls.secretName, HTTPProxy minimumProtocolVersion, HTTPProxy passthrough, HTTPProxy permitInsecure, HTTPProxy tcpproxy, HTTPProxy include, Status Words
+claims: HTTPProxy tls.secretName, HTTPProxy minimumProtocolVersion, HTTPProxy passthrough, HTTPProxy permitInsecure, HTTPProxy tcpproxy, HTTPProxy include, Status Values
 
 == manifests
 apiVersion: v1

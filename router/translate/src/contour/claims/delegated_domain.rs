@@ -1,4 +1,4 @@
-//! A domain that delegates names, and the state of each delegation.
+//! A delegated domain (`fqdn: .example.com`), and the state of each of its delegations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct DelegatedDomain {
 /// State of one entry of `subdomains`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
-    /// The delegated name; `None` if the entry is a domain, or no valid name.
+    /// The delegated name; `None` if the entry is a domain, or not a valid name.
     pub host: Option<Hostname>,
     /// The delegated domain, without the leading dot.
     pub domain: Option<Hostname>,

@@ -1,4 +1,4 @@
-//! Domains: IngressRoutes whose `fqdn` begins with a dot, and the names that they delegate.
+//! Finds delegated domains (IngressRoutes whose `fqdn` begins with a dot) and checks the names that they delegate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Domains by name.
 type Domains = BTreeMap<Hostname, DelegatedDomain>;
 
-/// The innermost domain around a name or wildcard.
+/// The innermost domain that encloses a name or wildcard.
 pub fn nearest<'d>(domains: &'d Domains, name: &str) -> Option<&'d DelegatedDomain> {
     let mut rest = name;
     while let Some((_, domain)) = rest.split_once('.') {
@@ -34,24 +34,24 @@ fn entry_fault(reason: &'static str, message: String) -> Violation {
 /// Finds all domains, outermost first. A domain inside another one must be in its owner's namespace or be delegated by
 /// it; otherwise it is rejected.
 pub fn find(proxies: &Proxies<'_>, settings: &Settings, claims: &mut ContourClaims) {
-    let ContourClaims { domains, refused, .. } = claims;
+    let ContourClaims { domains, rejected, .. } = claims;
     let mut by_domain: BTreeMap<(usize, Hostname), Vec<&Arc<ContourProxy>>> = BTreeMap::new();
     for (object, proxy) in proxies.iter().filter(|(_, proxy)| is_domain(proxy)) {
         match domain_of(proxy) {
             Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(proxy),
-            Err(fault) => drop(refused.insert(object.clone(), fault)),
+            Err(fault) => drop(rejected.insert(object.clone(), fault)),
         }
     }
-    for ((_, domain), wanting) in by_domain {
+    for ((_, domain), claimants) in by_domain {
         let outer = nearest(domains, domain.as_str());
         let (mut owners, mut parent) = (Vec::new(), None);
-        for proxy in wanting {
-            match right_to(&domain, proxy, outer, proxies, settings) {
+        for proxy in claimants {
+            match may_own(&domain, proxy, outer, proxies, settings) {
                 Ok(is_delegated) => {
                     owners.push(proxy);
                     parent = parent.or(outer.filter(|_| is_delegated).map(|outer| outer.domain.clone()));
                 }
-                Err(fault) => drop(refused.insert(proxy.object(), fault)),
+                Err(fault) => drop(rejected.insert(proxy.object(), fault)),
             }
         }
         let root = if let [only] = &*owners { Some(*only) } else { None };
@@ -59,7 +59,7 @@ pub fn find(proxies: &Proxies<'_>, settings: &Settings, claims: &mut ContourClai
             let keys: BTreeSet<&ObjectKey> = owners.iter().map(|owner| &owner.meta.key).collect();
             for owner in &owners {
                 let fault = duplicate(Kind::IngressRoute, &format!(".{domain}"), &keys);
-                refused.insert(owner.object(), fault);
+                rejected.insert(owner.object(), fault);
             }
         }
         if !owners.is_empty() {
@@ -97,8 +97,8 @@ pub fn domain_of(proxy: &ContourProxy) -> Result<Hostname, Violation> {
     }
 }
 
-/// Whether an object may own a domain. `Ok(true)` if the domain around it delegates it.
-fn right_to(
+/// Checks that an object may own a domain. `Ok(true)` if the enclosing domain delegates it.
+fn may_own(
     domain: &Hostname,
     proxy: &ContourProxy,
     outer: Option<&DelegatedDomain>,
@@ -153,13 +153,13 @@ fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
 }
 
 /// Checks the delegates of all domains, and records why an entry is invalid. Domains of older roots come first, since a
-/// delegate with a virtual host of its own can serve only one name. Returns the delegates that have one.
-pub fn delegate(proxies: &Proxies<'_>, claims: &mut ContourClaims) -> BTreeSet<ObjectRef> {
+/// delegate with its own virtual host can serve only one name. Returns such delegates that serve a name.
+pub fn check_delegates(proxies: &Proxies<'_>, claims: &mut ContourClaims) -> BTreeSet<ObjectRef> {
     let domains = &claims.domains;
     let mut order: Vec<(&DelegatedDomain, &Arc<ContourProxy>)> =
         domains.values().filter_map(|domain| Some((domain, *proxies.get(domain.root.as_ref()?)?))).collect();
     order.sort_by_key(|(_, root)| root.meta.age());
-    let mut taken = BTreeSet::new();
+    let mut assigned = BTreeSet::new();
     let mut faults = Vec::new();
     for (delegated_domain, root) in order {
         for (entry_at, (entry, written)) in delegated_domain.entries.iter().zip(&root.subdomains).enumerate() {
@@ -171,10 +171,10 @@ pub fn delegate(proxies: &Proxies<'_>, claims: &mut ContourClaims) -> BTreeSet<O
             let inner = nearest(domains, &written.name).filter(|_| entry.host.is_some());
             let fault = match inner.filter(|inner| inner.domain != delegated_domain.domain) {
                 Some(inner) => Some(inner.not_delegated(&written.name)),
-                None => unfit(entry, target, &object, domains, &taken),
+                None => delegate_fault(entry, target, &object, domains, &assigned),
             };
             if fault.is_none() && entry.host.is_some() && target.is_some_and(|target| target.virtual_host.is_some()) {
-                taken.insert(object);
+                assigned.insert(object);
             }
             faults.extend(fault.map(|fault| (delegated_domain.domain.clone(), entry_at, fault)));
         }
@@ -183,16 +183,16 @@ pub fn delegate(proxies: &Proxies<'_>, claims: &mut ContourClaims) -> BTreeSet<O
         let entries = claims.domains.get_mut(&domain).map(|domain| &mut domain.entries);
         entries.and_then(|entries| entries.get_mut(entry_at)).into_iter().for_each(|it| it.fault = Some(fault.clone()));
     }
-    taken
+    assigned
 }
 
 /// Why an object cannot serve an entry. A missing delegate is valid: requests for the name get an error.
-fn unfit(
+fn delegate_fault(
     entry: &Delegation,
     target: Option<&Arc<ContourProxy>>,
     object: &ObjectRef,
     domains: &Domains,
-    taken: &BTreeSet<ObjectRef>,
+    assigned: &BTreeSet<ObjectRef>,
 ) -> Option<Violation> {
     let key = &object.key;
     let fqdn = target.and_then(|target| target.virtual_host.as_ref()).map(|host| &host.fqdn);
@@ -216,5 +216,5 @@ fn unfit(
         return Some(entry_fault("DelegateNotValid", message));
     }
     let message = || format!("delegate {key} has a virtualhost, and serves another name already");
-    taken.contains(object).then(|| entry_fault("DelegateNotValid", message()))
+    assigned.contains(object).then(|| entry_fault("DelegateNotValid", message()))
 }

@@ -1,5 +1,4 @@
-//! The result of deciding on hosts. It names objects by reference, so that what is kept of it is never an old version of
-//! an object.
+//! Result of the decision on hosts. It refers to objects by key, so that it never holds an old version of an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::status::host_conflict::HostConflict;
 /// IngressRoutes and HTTPProxies of our ingress class, by reference.
 pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
 
-/// The IngressRoute or HTTPProxy in force under a reference; `None` if it is of another ingress class.
+/// The accepted version of an IngressRoute or HTTPProxy; `None` if it is of another ingress class.
 pub fn proxy<'r>(resources: &'r Resources, object: &ObjectRef) -> Option<&'r Arc<ContourProxy>> {
     let found = match object.kind {
         Kind::IngressRoute => resources.ingress_routes.get(&object.key),
@@ -28,15 +27,15 @@ pub fn proxy<'r>(resources: &'r Resources, object: &ObjectRef) -> Option<&'r Arc
     found.filter(|proxy| !proxy.is_foreign())
 }
 
-/// The result of deciding on hosts.
+/// Result of the decision on hosts.
 #[derive(Debug, Default)]
 pub struct ContourClaims {
-    /// Who claims each host, and who gets it within Contour.
+    /// The claims on each host, and the winner within Contour.
     pub contests: BTreeMap<HostMatch, Contest>,
     /// The domains.
     pub domains: BTreeMap<Hostname, DelegatedDomain>,
-    /// Roots that claim no host, and why.
-    pub refused: BTreeMap<ObjectRef, Violation>,
+    /// Roots whose claim is invalid, and why.
+    pub rejected: BTreeMap<ObjectRef, Violation>,
 }
 
 /// All claims on a host.
@@ -46,7 +45,7 @@ pub struct Contest {
     pub oldest: ObjectRef,
     /// Its age.
     pub age: OwnedAge,
-    /// The claims of its kind: a single one is granted, of several none is.
+    /// The claims of its kind. A single claim is granted; if there are several, none is.
     pub own: Vec<Claim>,
     /// The claims of Contour's other kind, which lost to it; it may in turn have lost the host to another API.
     pub others: Vec<(Claim, HostConflict)>,
@@ -90,7 +89,7 @@ pub(crate) fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) ->
     Violation::new("VirtualHostError", "DuplicateVhost", message)
 }
 
-/// True if the object is written as the root of a domain.
+/// True if the object is a domain root: an IngressRoute whose `fqdn` begins with a dot.
 pub(crate) fn is_domain(proxy: &ContourProxy) -> bool {
     let begins_with_dot = proxy.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
     proxy.kind == Kind::IngressRoute && begins_with_dot

@@ -1,4 +1,4 @@
-//! What differs between the objects of two applies.
+//! Differences between the objects of two applies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use router_api::resources::{Objects, Resources, Versions};
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 
-/// A change of an IngressRoute or HTTPProxy; one of another ingress class counts as none.
+/// A change of an IngressRoute or HTTPProxy; an object of another ingress class counts as missing.
 #[derive(Debug)]
 pub struct ProxyChange<'c> {
     /// The object.
     pub object: ObjectRef,
-    /// The former version.
+    /// The previous version.
     pub old: Option<&'c Arc<ContourProxy>>,
     /// The present version.
     pub new: Option<&'c Arc<ContourProxy>>,
@@ -24,7 +24,7 @@ pub struct ProxyChange<'c> {
 pub struct DelegationChange<'c> {
     /// The object.
     pub object: ObjectRef,
-    /// The former version.
+    /// The previous version.
     pub old: Option<&'c Arc<TlsCertificateDelegation>>,
     /// The present version.
     pub new: Option<&'c Arc<TlsCertificateDelegation>>,
@@ -32,7 +32,7 @@ pub struct DelegationChange<'c> {
 
 /// Changes of IngressRoutes and HTTPProxies.
 pub fn proxies<'c>(new: &'c Resources, old: &'c Resources) -> Vec<ProxyChange<'c>> {
-    let ours = |versions: Option<&'c Versions<ContourProxy>>| good(versions).filter(|proxy| !proxy.is_foreign());
+    let ours = |versions: Option<&'c Versions<ContourProxy>>| accepted(versions).filter(|proxy| !proxy.is_foreign());
     let of = |kind: Kind, new: &'c Objects<ContourProxy>, old: &'c Objects<ContourProxy>| {
         new.changes_since(old).map(move |changed| ProxyChange {
             object: ObjectRef { kind, key: changed.key.clone() },
@@ -52,8 +52,8 @@ pub fn delegations<'c>(new: &'c Resources, old: &'c Resources) -> Vec<Delegation
     changes
         .map(|changed| DelegationChange {
             object: ObjectRef { kind, key: changed.key.clone() },
-            old: good(changed.old),
-            new: good(changed.new),
+            old: accepted(changed.old),
+            new: accepted(changed.new),
         })
         .collect()
 }
@@ -65,6 +65,6 @@ pub fn services_and_secrets(new: &Resources, old: &Resources) -> BTreeSet<Object
     services.chain(secrets).map(|(kind, key)| ObjectRef { kind, key: key.clone() }).collect()
 }
 
-fn good<T>(versions: Option<&Versions<T>>) -> Option<&Arc<T>> {
+fn accepted<T>(versions: Option<&Versions<T>>) -> Option<&Arc<T>> {
     versions.and_then(|versions| versions.accepted.as_ref())
 }

@@ -1,8 +1,8 @@
-//! The decision on hosts. A changed root causes a new decision on the names that it can meet.
+//! Incremental decision on hosts. A changed root causes a new decision on the names that it can conflict with.
 //!
-//! These are the roots of its name, or, if that is inside a domain or is one, all names inside the outermost domain; and so
-//! for domains that delegate names to an object of these without an `fqdn` of its own. What is decided on those alone
-//! ([`claims::decide`]) is what a decision on everything says of them.
+//! These are its own name, or, if that is a domain or inside one, all names inside the outermost domain; in addition,
+//! the domains that delegate names to an object among these that has no `fqdn` of its own. For these names, a decision
+//! on them alone ([`claims::decide`]) equals the decision on all names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use router_model::object::ObjectRef;
 
 use super::changes::ProxyChange;
 use super::references::References;
-use super::roots::{NameKey, Roots, Scope};
+use super::roots::{NameKey, NameScope, Roots};
 use crate::contour::claims::{
     self,
     types::{Contest, ContourClaims, Proxies, is_domain, proxy},
 };
 use crate::translator::Inputs;
 
-/// See the module.
+/// The claims on hosts, with the roots by name.
 #[derive(Debug, Default)]
 pub struct Names {
     roots: Roots,
     claims: ContourClaims,
 }
 
-/// What differs in a decision.
+/// Difference between two decisions.
 #[derive(Debug, Default)]
 pub struct NamesChange {
-    /// The former contests of hosts whose contest differs.
+    /// The previous contests of hosts whose contest differs.
     pub contests: BTreeMap<HostMatch, Option<Contest>>,
-    /// Roots that were or are refused.
-    pub refused: BTreeSet<ObjectRef>,
-    /// Domains that were or are there.
+    /// Roots whose rejection was added, changed or removed.
+    pub rejected: BTreeSet<ObjectRef>,
+    /// Domains that were added, changed or removed.
     pub domains: BTreeSet<Hostname>,
 }
 
@@ -45,8 +45,8 @@ impl Names {
         &self.claims
     }
 
-    /// A domain and those around and inside of it, with their roots.
-    pub fn domains_around<'m>(
+    /// A domain, the enclosing domains and those inside, with their roots.
+    pub fn related_domains<'m>(
         &'m self,
         domain: &Hostname,
     ) -> impl Iterator<Item = (Hostname, &'m BTreeSet<ObjectRef>)> + use<'m> {
@@ -54,27 +54,27 @@ impl Names {
         self.roots.domains(&self.roots.outermost(&key).unwrap_or(key))
     }
 
-    /// Takes over changed proxies; `references` are those of the present objects.
-    pub fn follow(
+    /// Applies changed proxies; `references` are those of the present objects.
+    pub fn apply_changes(
         &mut self,
         changes: &[ProxyChange<'_>],
         references: &References,
         last: &Resources,
-        world: &Inputs<'_>,
+        inputs: &Inputs<'_>,
     ) -> NamesChange {
         let changes: Vec<&ProxyChange<'_>> = changes.iter().filter(|it| !have_same_names(it.old, it.new)).collect();
-        let mut scope = Scope::default();
+        let mut scope = NameScope::default();
         let old = changes.iter().map(|change| (&change.object, change.old));
-        self.reach(old, references, last, &mut scope);
+        self.extend_scope(old, references, last, &mut scope);
         let mut members: BTreeSet<ObjectRef> = self.roots.within(&scope).cloned().collect();
         let (mut hosts, mut domains) = self.decided(&scope);
-        for (proxy, is_there) in changes.iter().flat_map(|change| [(change.old, false), (change.new, true)]) {
-            proxy.into_iter().for_each(|proxy| self.roots.set(&proxy.object(), proxy, is_there));
+        for (proxy, is_present) in changes.iter().flat_map(|change| [(change.old, false), (change.new, true)]) {
+            proxy.into_iter().for_each(|proxy| self.roots.set(&proxy.object(), proxy, is_present));
         }
         let names: Vec<NameKey> = scope.names.iter().chain(&scope.domains).cloned().collect();
         names.into_iter().for_each(|name| self.roots.add(name, &mut scope));
         let new = changes.iter().map(|change| (&change.object, change.new));
-        self.reach(new, references, world.resources, &mut scope);
+        self.extend_scope(new, references, inputs.resources, &mut scope);
         if scope.is_empty() {
             return NamesChange::default();
         }
@@ -82,17 +82,17 @@ impl Names {
         let (more_hosts, more_domains) = self.decided(&scope);
         hosts.extend(more_hosts);
         domains.extend(more_domains);
-        let decided = claims::decide(&with_delegates(&members, world.resources), world.settings);
-        self.take_over(decided, &scope, Former { members, hosts, domains })
+        let decided = claims::decide(&with_delegates(&members, inputs.resources), inputs.settings);
+        self.replace_scope(decided, &scope, PreviousDecision { members, hosts, domains })
     }
 
-    /// Adds to a scope what these versions of objects can meet.
-    fn reach<'c>(
+    /// Adds to a scope the names that these versions of objects can conflict with.
+    fn extend_scope<'c>(
         &self,
         versions: impl Iterator<Item = (&'c ObjectRef, Option<&'c Arc<ContourProxy>>)>,
         references: &References,
         resources: &Resources,
-        scope: &mut Scope,
+        scope: &mut NameScope,
     ) {
         // The domains that delegate names to an object.
         let delegating = |object: &ObjectRef| -> Vec<NameKey> {
@@ -123,40 +123,46 @@ impl Names {
         }
     }
 
-    /// The hosts and domains of a scope, as far as they are decided on.
-    fn decided(&self, scope: &Scope) -> (BTreeSet<HostMatch>, BTreeSet<Hostname>) {
+    /// The hosts and domains of a scope that the present decision contains.
+    fn decided(&self, scope: &NameScope) -> (BTreeSet<HostMatch>, BTreeSet<Hostname>) {
         let inside = scope.domains.iter().flat_map(|outermost| self.roots.domains(outermost));
         let domains: BTreeSet<Hostname> = inside.map(|(domain, _)| domain).collect();
         let entries = domains.iter().filter_map(|domain| self.claims.domains.get(domain)).flat_map(|it| &it.entries);
-        // What an invalid entry names may be outside of the domain.
+        // The name of an invalid entry may be outside of the domain.
         let delegated = entries.filter(|entry| entry.fault.is_none()).filter_map(|entry| entry.host.clone());
         let delegated = delegated.map(HostMatch::Exact);
         (self.roots.hosts(scope).chain(delegated).collect(), domains)
     }
 
-    fn take_over(&mut self, mut decided: ContourClaims, scope: &Scope, mut former: Former) -> NamesChange {
+    /// Replaces the decision on a scope. Returns the difference.
+    fn replace_scope(
+        &mut self,
+        mut decided: ContourClaims,
+        scope: &NameScope,
+        mut previous: PreviousDecision,
+    ) -> NamesChange {
         let known = &mut self.claims;
         let mut change = NamesChange::default();
-        for object in former.members {
-            let fault = decided.refused.remove(&object);
-            if known.refused.get(&object) != fault.as_ref() {
-                replace(&mut known.refused, &object, fault);
-                change.refused.insert(object);
+        for object in previous.members {
+            let fault = decided.rejected.remove(&object);
+            if known.rejected.get(&object) != fault.as_ref() {
+                replace(&mut known.rejected, &object, fault);
+                change.rejected.insert(object);
             }
         }
-        // The rest is of delegates whose own names are elsewhere: those may meet others there.
+        // The rest are names of delegates outside of the scope: objects outside may conflict with them.
         let hosts = decided.contests.keys().filter(|host| scope.covers(&NameKey::of_host(host)));
-        former.hosts.extend(hosts.cloned());
+        previous.hosts.extend(hosts.cloned());
         let domains = decided.domains.keys().filter(|domain| scope.covers(&NameKey::of(domain.as_str())));
-        former.domains.extend(domains.cloned());
-        for host in former.hosts {
+        previous.domains.extend(domains.cloned());
+        for host in previous.hosts {
             let contest = decided.contests.remove(&host);
             if known.contests.get(&host) != contest.as_ref() {
                 let last = replace(&mut known.contests, &host, contest);
                 change.contests.insert(host, last);
             }
         }
-        for domain in former.domains {
+        for domain in previous.domains {
             let found = decided.domains.remove(&domain);
             if known.domains.get(&domain) != found.as_ref() {
                 replace(&mut known.domains, &domain, found);
@@ -167,8 +173,8 @@ impl Names {
     }
 }
 
-/// What has been decided on so far of what is decided anew.
-struct Former {
+/// Objects, hosts and domains of the previous decision on a scope.
+struct PreviousDecision {
     members: BTreeSet<ObjectRef>,
     hosts: BTreeSet<HostMatch>,
     domains: BTreeSet<Hostname>,
@@ -205,7 +211,7 @@ fn unnamed_delegates(root: &ObjectRef, resources: &Resources) -> Vec<ObjectRef> 
     delegates.filter(is_unnamed).collect()
 }
 
-/// True if both versions are the same for the decision on hosts.
+/// True if both versions claim and delegate the same names.
 fn have_same_names(old: Option<&Arc<ContourProxy>>, new: Option<&Arc<ContourProxy>>) -> bool {
     let (Some(old), Some(new)) = (old, new) else { return old.is_none() && new.is_none() };
     let fqdn = |root: &ContourProxy| root.virtual_host.as_ref().map(|own| Arc::clone(&own.fqdn));

@@ -1,4 +1,4 @@
-//! Which objects name an object: what may have to be translated anew when that changes.
+//! Reverse references: the objects that name an object, and depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 pub struct References(BTreeMap<ObjectRef, BTreeSet<ObjectRef>>);
 
 impl References {
-    /// Takes over a change of what an object names.
+    /// Replaces the objects that an object names.
     pub fn replace(&mut self, naming: &ObjectRef, old: &BTreeSet<ObjectRef>, new: &BTreeSet<ObjectRef>) {
         for named in old.difference(new) {
             if let Some(known) = self.0.get_mut(named) {

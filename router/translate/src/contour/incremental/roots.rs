@@ -1,4 +1,4 @@
-//! Roots by name, so that the names inside a domain are found.
+//! Index of roots by name, which finds the names inside a domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::contour::claims::delegated_domains::domain_of;
 use crate::contour::claims::host_of;
 use crate::contour::claims::types::is_domain;
 
-/// A name with its labels from the last to the first, e.g. `test.d.*`: the names inside a domain follow it.
+/// A name with its labels in reverse order, e.g. `test.d.*`, so that the names inside a domain sort after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NameKey(Box<str>);
 
@@ -46,16 +46,16 @@ impl NameKey {
         }
     }
 
-    /// The domains around a name, outermost first, and the name itself.
-    fn around(&self) -> impl Iterator<Item = NameKey> {
+    /// The domains that enclose a name, outermost first, and the name itself.
+    fn enclosing(&self) -> impl Iterator<Item = NameKey> {
         let ends = self.0.match_indices('.').map(|(at, _)| at).chain([self.0.len()]);
         ends.filter_map(|end| self.0.get(..end)).map(|domain| NameKey(domain.into()))
     }
 }
 
-/// Names that are decided on together.
+/// Names to decide on together.
 #[derive(Debug, Default)]
-pub struct Scope {
+pub struct NameScope {
     /// Domains, with all names inside.
     pub domains: BTreeSet<NameKey>,
     /// Names outside of all domains.
@@ -64,15 +64,15 @@ pub struct Scope {
     pub unnamed: BTreeSet<ObjectRef>,
 }
 
-impl Scope {
-    /// True if nothing is to be decided.
+impl NameScope {
+    /// True if it contains no name and no object.
     pub fn is_empty(&self) -> bool {
         self.domains.is_empty() && self.names.is_empty() && self.unnamed.is_empty()
     }
 
     /// True if the name is in the scope.
     pub fn covers(&self, name: &NameKey) -> bool {
-        self.names.contains(name) || name.around().any(|domain| self.domains.contains(&domain))
+        self.names.contains(name) || name.enclosing().any(|domain| self.domains.contains(&domain))
     }
 }
 
@@ -80,18 +80,18 @@ impl Scope {
 #[derive(Debug, Default)]
 pub struct Roots {
     all: BTreeMap<NameKey, BTreeSet<ObjectRef>>,
-    /// Those of domains among them.
+    /// Domain roots among them.
     domains: BTreeMap<NameKey, BTreeSet<ObjectRef>>,
 }
 
 impl Roots {
     /// Adds or removes a version of an object.
-    pub fn set(&mut self, object: &ObjectRef, proxy: &ContourProxy, is_there: bool) {
+    pub fn set(&mut self, object: &ObjectRef, proxy: &ContourProxy, is_present: bool) {
         let Some(key) = NameKey::of_root(proxy) else { return };
         let maps = [Some(&mut self.all), Some(&mut self.domains).filter(|_| is_domain(proxy))];
         for map in maps.into_iter().flatten() {
             let roots = map.entry(key.clone()).or_default();
-            if is_there {
+            if is_present {
                 roots.insert(object.clone());
             } else {
                 roots.remove(object);
@@ -102,28 +102,28 @@ impl Roots {
         }
     }
 
-    /// Adds a name to a scope: with the outermost domain around it, if there is one.
-    pub fn add(&self, name: NameKey, scope: &mut Scope) {
+    /// Adds a name to a scope, or the outermost domain that encloses it if there is one.
+    pub fn add(&self, name: NameKey, scope: &mut NameScope) {
         match self.outermost(&name) {
             Some(domain) => drop(scope.domains.insert(domain)),
             None => drop(scope.names.insert(name)),
         }
     }
 
-    /// The outermost domain that a name is in or has.
+    /// The outermost domain that encloses a name, or is this name.
     pub fn outermost(&self, name: &NameKey) -> Option<NameKey> {
-        name.around().find(|domain| self.domains.contains_key(domain))
+        name.enclosing().find(|domain| self.domains.contains_key(domain))
     }
 
     /// The roots of a scope.
-    pub fn within(&self, scope: &Scope) -> impl Iterator<Item = &ObjectRef> {
+    pub fn within(&self, scope: &NameScope) -> impl Iterator<Item = &ObjectRef> {
         let inside = scope.domains.iter().flat_map(|domain| inside(&self.all, domain));
         let named = scope.names.iter().filter_map(|name| self.all.get(name));
         inside.map(|(_, roots)| roots).chain(named).flatten()
     }
 
     /// The hosts that roots of a scope claim.
-    pub fn hosts<'m>(&'m self, scope: &'m Scope) -> impl Iterator<Item = HostMatch> + use<'m> {
+    pub fn hosts<'m>(&'m self, scope: &'m NameScope) -> impl Iterator<Item = HostMatch> + use<'m> {
         let inside = scope.domains.iter().flat_map(|domain| inside(&self.all, domain)).map(|(name, _)| name);
         inside.chain(&scope.names).filter_map(NameKey::host)
     }
@@ -159,8 +159,8 @@ mod tests {
         let map: BTreeMap<NameKey, ()> = names.iter().map(|name| (key(name), ())).collect();
         let found: Vec<String> = inside(&map, &key("d.test")).map(|(key, ())| key.name()).collect();
         assert_eq!(found, ["d.test", "*.d.test", "a.d.test", "x.a.d.test"]);
-        let around: Vec<String> = key("x.d.test").around().map(|key| key.name()).collect();
-        assert_eq!(around, ["test", "d.test", "x.d.test"]);
+        let enclosing: Vec<String> = key("x.d.test").enclosing().map(|key| key.name()).collect();
+        assert_eq!(enclosing, ["test", "d.test", "x.d.test"]);
         assert_eq!(key("*.d.test").host().map(|host| host.to_string()).as_deref(), Some("*.d.test"));
     }
 }

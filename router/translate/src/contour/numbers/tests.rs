@@ -1,4 +1,4 @@
-//! Numbers of routes.
+//! Numbers of routes do not depend on history, and are unique.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn firsts(numbers: &Numbers) -> Vec<(HostMatch, Parts)> {
 }
 
 proptest! {
-    /// Whatever hosts came and went, the numbers are those of the present ones, differ, and each move is reported.
+    /// For any history of hosts, the numbers depend on the present hosts alone, are unique, and each move is reported.
     #[test]
     fn numbers_follow_from_the_hosts_alone(history in prop::collection::vec((0..12_usize, 0..4_u32), 0..40)) {
         let mut counts = BTreeMap::new();

@@ -4,7 +4,7 @@ use router_api::contour::types::Violation;
 use router_model::kind::Kind;
 
 use super::super::walk::ProxyVisit;
-use crate::contour::status::wording::{Domain, ROOT_INVALID, about, partly};
+use crate::contour::status::wording::{DomainFindings, ROOT_INVALID, about, partly};
 
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +69,9 @@ impl PathStatus {
     }
 }
 
-impl Domain {
+impl DomainFindings {
     /// Status of a domain's root: valid if one of its subdomains is.
-    pub fn verdict(&self, names: &[&str]) -> PathStatus {
+    pub fn path_status(&self, names: &[&str]) -> PathStatus {
         if let Some(fault) = &self.fault {
             let state = if fault.reason == ROOT_INVALID { Validity::Orphaned } else { Validity::Invalid };
             let (description, faults) = (fault.message.clone(), vec![fault.clone()]);
@@ -100,28 +100,31 @@ impl Domain {
 }
 
 /// Summary of the statuses for all paths.
-pub fn summary(kind: Kind, verdicts: &[PathStatus]) -> PathStatus {
+pub fn summary(kind: Kind, path_statuses: &[PathStatus]) -> PathStatus {
     let orphaned = || {
         let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };
         let message = format!("this {root} is not part of a delegation chain from a root {root}");
         let faults = vec![Violation::new("Orphaned", "Orphaned", message.clone())];
         PathStatus { state: Validity::Orphaned, description: message, faults, warnings: Vec::new() }
     };
-    let valid = verdicts.iter().filter(|verdict| verdict.state == Validity::Valid).count();
-    if let Some(first) = verdicts.iter().find(|verdict| verdict.state == Validity::Valid) {
+    let valid = path_statuses.iter().filter(|path_status| path_status.state == Validity::Valid).count();
+    if let Some(first) = path_statuses.iter().find(|path_status| path_status.state == Validity::Valid) {
         let mut whole = first.clone();
-        if valid < verdicts.len() {
-            whole.description = format!("valid {kind} ({valid} of {} paths)", verdicts.len());
-            let failed = verdicts.iter().flat_map(|verdict| &verdict.faults);
+        if valid < path_statuses.len() {
+            whole.description = format!("valid {kind} ({valid} of {} paths)", path_statuses.len());
+            let failed = path_statuses.iter().flat_map(|path_status| &path_status.faults);
             whole.warnings.extend(failed.map(|fault| partly(fault.message.clone())));
         }
         return whole;
     }
-    match verdicts.iter().find(|verdict| verdict.state == Validity::Invalid) {
+    match path_statuses.iter().find(|path_status| path_status.state == Validity::Invalid) {
         None => orphaned(),
         Some(first) => {
             let mut whole = first.clone();
-            let all = verdicts.iter().flat_map(|verdict| &verdict.faults).filter(|fault| fault.reason != ROOT_INVALID);
+            let all = path_statuses
+                .iter()
+                .flat_map(|path_status| &path_status.faults)
+                .filter(|fault| fault.reason != ROOT_INVALID);
             whole.faults = all.fold(Vec::new(), |mut known, fault| {
                 if !known.contains(fault) {
                     known.push(fault.clone());

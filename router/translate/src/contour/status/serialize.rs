@@ -15,20 +15,20 @@ use crate::status::object_status::{ObjectStatus, ParentStatus};
 const MAX_PARENTS: usize = 32;
 
 /// The `status` of an object, with Sluice's `parents` for delegates.
-pub fn status(proxy: &ContourProxy, verdict: &PathStatus, lines: &[(&ProxyVisit, &PathStatus)]) -> Value {
+pub fn status(proxy: &ContourProxy, path_status: &PathStatus, lines: &[(&ProxyVisit, &PathStatus)]) -> Value {
     let mut status = Map::new();
     let is_proxy = proxy.kind == Kind::HttpProxy;
-    let description = match verdict.state {
+    let description = match path_status.state {
         Validity::Invalid if is_proxy => "At least one error present, see Errors for details".to_owned(),
-        Validity::Valid if is_proxy => verdict.description.replacen("valid", "Valid", 1),
-        _ => verdict.description.clone(),
+        Validity::Valid if is_proxy => path_status.description.replacen("valid", "Valid", 1),
+        _ => path_status.description.clone(),
     };
-    status.insert("currentStatus".to_owned(), json!(verdict.state.as_str()));
+    status.insert("currentStatus".to_owned(), json!(path_status.state.as_str()));
     status.insert("description".to_owned(), json!(description));
     if is_proxy {
-        status.insert("conditions".to_owned(), json!([condition(proxy, verdict, &description)]));
+        status.insert("conditions".to_owned(), json!([condition(proxy, path_status, &description)]));
     }
-    let rows: Vec<Value> = lines.iter().filter_map(|(visit, verdict)| parent(visit, verdict)).collect();
+    let rows: Vec<Value> = lines.iter().filter_map(|(visit, path_status)| parent(visit, path_status)).collect();
     if !rows.is_empty() {
         let more = rows.len().saturating_sub(MAX_PARENTS);
         let mut rows: Vec<Value> = rows.into_iter().take(MAX_PARENTS).collect();
@@ -42,12 +42,12 @@ pub fn status(proxy: &ContourProxy, verdict: &PathStatus, lines: &[(&ProxyVisit,
 }
 
 /// One path to an object: the parent, the host and the result.
-fn parent(visit: &ProxyVisit, verdict: &PathStatus) -> Option<Value> {
+fn parent(visit: &ProxyVisit, path_status: &PathStatus) -> Option<Value> {
     let (parent, via) = visit.parent()?;
     let group = parent.kind.api_version().split('/').next().unwrap_or_default();
-    let path = visit.path.iter().map(|passed| match &*passed.via {
-        "" => passed.object.key.to_string(),
-        via => format!("{via} -> {}", passed.object.key),
+    let path = visit.path.iter().map(|element| match &*element.via {
+        "" => element.object.key.to_string(),
+        via => format!("{via} -> {}", element.object.key),
     });
     let mut reference = json!({
         "group": group,
@@ -63,15 +63,15 @@ fn parent(visit: &ProxyVisit, verdict: &PathStatus) -> Option<Value> {
         "controllerName": CONTROLLER_NAME,
         "fqdn": &*visit.host,
         "path": path.collect::<Vec<_>>().join(" "),
-        "currentStatus": verdict.state.as_str(),
-        "description": verdict.description,
+        "currentStatus": path_status.state.as_str(),
+        "description": path_status.description,
     }))
 }
 
 /// An HTTPProxy's condition `Valid`.
-fn condition(proxy: &ContourProxy, verdict: &PathStatus, message: &str) -> Value {
-    let is_valid = verdict.state == Validity::Valid;
-    let reason = match verdict.state {
+fn condition(proxy: &ContourProxy, path_status: &PathStatus, message: &str) -> Value {
+    let is_valid = path_status.state == Validity::Valid;
+    let reason = match path_status.state {
         Validity::Valid => "Valid",
         Validity::Orphaned => "Orphaned",
         Validity::Invalid => "ErrorPresent",
@@ -84,10 +84,10 @@ fn condition(proxy: &ContourProxy, verdict: &PathStatus, message: &str) -> Value
         "observedGeneration": proxy.meta.generation,
     });
     if !is_valid {
-        condition["errors"] = details(&verdict.faults);
+        condition["errors"] = details(&path_status.faults);
     }
-    if !verdict.warnings.is_empty() {
-        condition["warnings"] = details(&verdict.warnings);
+    if !path_status.warnings.is_empty() {
+        condition["warnings"] = details(&path_status.warnings);
     }
     condition
 }

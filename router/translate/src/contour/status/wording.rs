@@ -1,4 +1,4 @@
-//! Wording that several statuses share.
+//! Wording shared by statuses of Contour's objects.
 
 use router_api::contour::types::Violation;
 
@@ -12,13 +12,13 @@ pub(crate) fn root_invalid() -> Violation {
 
 /// Findings about a domain, for its root's status.
 #[derive(Debug, Default)]
-pub(crate) struct Domain {
+pub(crate) struct DomainFindings {
     pub(super) fault: Option<Violation>,
     pub(super) entries: Vec<Option<String>>,
     pub(super) warnings: Vec<String>,
 }
 
-/// A message about a subdomain, prefixed with its name unless it has it already.
+/// A message about a subdomain, prefixed with the name unless the message contains it.
 pub(crate) fn about(name: &str, problem: &str) -> String {
     if problem.contains(name) { problem.to_owned() } else { format!("{name}: {problem}") }
 }

@@ -1,4 +1,4 @@
-//! Translates all objects at once. It defines what an incremental translation must return.
+//! Translation of all objects at once, which the incremental translation must equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::contour::claims::types::{Contest, ContourClaims, Proxies};
 use crate::contour::domain_tls::{self, DomainStates};
 use crate::contour::host::HostTranslator;
 use crate::contour::numbers::Numbers;
-use crate::contour::outcome::HostOutcome;
+use crate::contour::outcome::ContourOutcome;
 use crate::contour::outcomes::Outcomes;
-use crate::contour::status::Findings;
-use crate::contour::{backends, claims, delegation_status, good_domains, router};
+use crate::contour::status::StatusInputs;
+use crate::contour::{backends, claims, delegation_status, router, valid_domains};
 use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{HostClaim, Inputs, LostHosts, RouterHost, RouterPorts};
@@ -30,7 +30,7 @@ pub struct Translation {
     pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
-/// Contour's objects, with the decision on which object may have which host.
+/// Contour's objects, with the decision on hosts.
 #[derive(Debug)]
 pub struct Model<'r> {
     pub inputs: Inputs<'r>,
@@ -40,7 +40,7 @@ pub struct Model<'r> {
 }
 
 impl<'r> Model<'r> {
-    /// Decides which object may have which host.
+    /// Decides on hosts.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
         let proxies: Proxies<'r> = resources
@@ -65,7 +65,7 @@ impl<'r> Model<'r> {
         before: usize,
         states: &DomainStates,
         numbers: &Numbers,
-    ) -> (HostOutcome, Option<VirtualHost>) {
+    ) -> (ContourOutcome, Option<VirtualHost>) {
         let translator = HostTranslator { backends: backends(&self.inputs), router: self.router, states, numbers };
         translator.translate(contest, owner, before)
     }
@@ -82,37 +82,40 @@ impl Model<'_> {
         self.claims.contests.iter().map(claim).collect()
     }
 
-    /// Hosts and statuses, given the claimed hosts that another API has.
+    /// Hosts and statuses, given the claimed hosts that another API owns.
     pub fn translate(&self, lost: &LostHosts) -> Translation {
         let states = domain_tls::states(self.claims.domains.values(), self.inputs.resources);
         let (mut outcomes, mut numbers) = (Outcomes::default(), Numbers::default());
         let mut hosts: BTreeMap<&HostMatch, VirtualHost> = BTreeMap::new();
-        let mut entered: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        let mut visit_count: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         let mut moved = BTreeSet::new();
         for (at, contest) in &self.claims.contests {
             let namespace = contest.granted().map(|claim| &claim.root.key.namespace);
-            let before = namespace.and_then(|namespace| entered.get(namespace)).copied().unwrap_or_default();
+            let before = namespace.and_then(|namespace| visit_count.get(namespace)).copied().unwrap_or_default();
             let (outcome, host) = self.host(contest, self.owner(at, lost), before, &states, &numbers);
-            namespace.into_iter().for_each(|namespace| *entered.entry(namespace).or_default() += outcome.entered);
+            namespace
+                .into_iter()
+                .for_each(|namespace| *visit_count.entry(namespace).or_default() += outcome.visit_count);
             outcome.parts.iter().for_each(|(object, parts)| moved.extend(numbers.set(object, at, parts.count)));
             hosts.extend(host.map(|host| (at, host)));
             outcomes.set(at, Some(outcome));
         }
         for (at, contest) in self.claims.contests.iter().filter(|(at, _)| moved.contains(*at)) {
-            let before = outcomes.get(at).map_or(0, |outcome| outcome.before);
+            let before = outcomes.get(at).map_or(0, |outcome| outcome.earlier_visits);
             let (outcome, host) = self.host(contest, self.owner(at, lost), before, &states, &numbers);
             hosts.extend(host.map(|host| (at, host)));
             outcomes.set(at, Some(outcome));
         }
         let name = self.router.map(|router| &router.name);
         let resources = self.inputs.resources;
-        let findings = Findings { resources, claims: &self.claims, states: &states, outcomes: &outcomes, router: name };
-        let statuses = self.proxies.iter().map(|(object, proxy)| (object.clone(), findings.status_of(proxy)));
+        let status_inputs =
+            StatusInputs { resources, claims: &self.claims, states: &states, outcomes: &outcomes, router: name };
+        let statuses = self.proxies.iter().map(|(object, proxy)| (object.clone(), status_inputs.status_of(proxy)));
         let delegations = resources.certificate_delegations.iter();
         let statuses = statuses.chain(delegations.filter_map(|object| delegation_status(object, resources))).collect();
         let mut translation = Translation { statuses, ..Translation::default() };
         if let Some(name) = name {
-            translation.domains = good_domains(name, &states);
+            translation.domains = valid_domains(name, &states);
             translation.hosts = hosts.into_iter().map(|(at, host)| ((name.clone(), at.clone()), host)).collect();
         }
         translation

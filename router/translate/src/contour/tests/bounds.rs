@@ -1,9 +1,9 @@
-//! A few objects that delegate to each other create many paths: limits on how many are followed.
+//! Limits on the number of paths: a few objects that delegate to each other create many.
 
 use super::super::backends;
 use super::super::walk::{DelegationWalk, ProxyVisit};
 use super::batch::Model;
-use super::histories::Followed;
+use super::histories::IncrementalRun;
 use super::*;
 use crate::contour::claims::types::{Contest, proxy as found};
 
@@ -33,30 +33,30 @@ fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Contest) -> T) ->
 }
 
 /// Number of proxies that a walk visits, and number of those that report the limit.
-fn walked(levels: usize, entered: usize) -> (usize, usize) {
+fn walked(levels: usize, visited: usize) -> (usize, usize) {
     with_model(levels, |model, contest| {
         let claim = contest.granted().expect("a claim");
-        let mut walk = DelegationWalk::new(backends(&model.inputs), claim, entered);
+        let mut walk = DelegationWalk::new(backends(&model.inputs), claim, visited);
         walk.routes(found(model.inputs.resources, &claim.start).expect("a root"));
-        let refused = |visit: &&ProxyVisit| {
+        let rejected = |visit: &&ProxyVisit| {
             visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
         };
-        (walk.visits.len() - 1, walk.visits.values().filter(refused).count())
+        (walk.visits.len() - 1, walk.visits.values().filter(rejected).count())
     })
 }
 
 #[test]
-fn ways_below_a_host_and_below_a_namespace_have_an_end() {
+fn visits_below_a_host_and_below_a_namespace_are_limited() {
     assert_eq!(walked(9, 0), (1022, 0));
-    let (entered, refused) = walked(20, 0);
-    assert_eq!(entered, 2000);
-    assert!(refused > 0);
+    let (visited, rejected) = walked(20, 0);
+    assert_eq!(visited, 2000);
+    assert!(rejected > 0);
     assert_eq!(walked(9, 99_000).0, 1000);
-    let (entered, refused) = walked(9, 100_000);
-    assert_eq!((entered, refused), (0, 1), "the root is told");
+    let (visited, rejected) = walked(9, 100_000);
+    assert_eq!((visited, rejected), (0, 1), "the root reports it");
 }
 
-/// Roots of one namespace with 1022 visits each: together they may have 97 and a part.
+/// Roots of one namespace with 1022 visits each: the limit allows 97 of them and a part.
 fn crowd(roots: usize) -> Resources {
     let mut resources = resources(diamond(9));
     for at in 1..roots {
@@ -69,8 +69,8 @@ fn crowd(roots: usize) -> Resources {
 }
 
 #[test]
-fn what_is_entered_below_the_roots_of_a_namespace_adds_up() {
-    let mut followed = Followed::default();
+fn visits_below_the_roots_of_a_namespace_add_up() {
+    let mut incremental = IncrementalRun::default();
     let small = json!({ "virtualhost": { "fqdn": "a000.test" }, "routes": [{ "match": "/", "services": to("web") }] });
     let small = router_api::testing::good(ingress_route("a/small", small));
     for (roots, more, exceeds) in [(97, false, false), (98, false, true), (98, true, true), (97, true, false)] {
@@ -78,8 +78,8 @@ fn what_is_entered_below_the_roots_of_a_namespace_adds_up() {
         if more {
             resources.insert(&small);
         }
-        followed.apply(&resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch");
-        let mut rows = followed.statuses.values().flat_map(|status| &status.rows);
+        incremental.apply(&resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch");
+        let mut rows = incremental.statuses.values().flat_map(|status| &status.rows);
         assert_eq!(rows.any(|row| row.message.contains("too many delegations below a097.test")), exceeds);
     }
 }

@@ -18,12 +18,12 @@ fn routes(routes: Value) -> Value {
     json!({ "routes": routes })
 }
 
-/// The root's status, for services `a/web` and `a/two`, the Secret `a/tls`, and these objects.
-fn told(id: &str, objects: Vec<Value>) -> String {
-    World::new(with_surroundings(objects)).ingress(id)
+/// The status of an IngressRoute, beside services `a/web` and `a/two`, the Secret `a/tls`, and these objects.
+fn status_of(id: &str, objects: Vec<Value>) -> String {
+    World::new(with_backends(objects)).ingress(id)
 }
 
-fn with_surroundings(mut objects: Vec<Value>) -> Vec<Value> {
+fn with_backends(mut objects: Vec<Value>) -> Vec<Value> {
     objects.extend(backends(&["a/web", "a/two", "b/web"]));
     objects.push(secret("a/tls", &["www.example.com"]));
     objects.push(secret("c/tls", &["www.example.com"]));
@@ -175,7 +175,7 @@ fn the_status_of_a_root_names_its_violation() {
     ];
     for (spec, mut others, expected) in table {
         others.push(root(spec.clone()));
-        assert_eq!(told("a/root", others), expected, "{spec}");
+        assert_eq!(status_of("a/root", others), expected, "{spec}");
     }
 }
 
@@ -216,19 +216,19 @@ fn a_violation_of_a_delegate_is_in_its_own_status_only() {
     ];
     for (at, spec, expected) in table {
         let objects = vec![delegating(at), team(spec.clone())];
-        assert_eq!(told("b/team", objects.clone()), expected, "{at} {spec}");
-        assert_eq!(told("a/root", objects), VALID, "{at} {spec}");
+        assert_eq!(status_of("b/team", objects.clone()), expected, "{at} {spec}");
+        assert_eq!(status_of("a/root", objects), VALID, "{at} {spec}");
     }
-    assert_eq!(told("b/team", vec![team(web("/"))]), ORPHAN);
+    assert_eq!(status_of("b/team", vec![team(web("/"))]), ORPHAN);
     // A delegate of an orphaned object.
     let leaf = ingress_route("b/leaf", web("/a"));
-    assert_eq!(told("b/leaf", vec![team(deeper("/a")), leaf]), ORPHAN);
+    assert_eq!(status_of("b/leaf", vec![team(deeper("/a")), leaf]), ORPHAN);
     // A root that is invalid as a whole has no delegates.
     let broken = root(json!({
         "virtualhost": { "fqdn": "www.example.com", "tls": { "secretName": "none" } },
         "routes": [{ "match": "/a", "delegate": { "name": "team", "namespace": "b" } }],
     }));
-    assert_eq!(told("b/team", vec![broken, team(web("/a"))]), ORPHAN);
+    assert_eq!(status_of("b/team", vec![broken, team(web("/a"))]), ORPHAN);
 }
 
 #[test]
@@ -245,14 +245,14 @@ fn a_cycle_is_cut_where_it_closes() {
         { "match": "/x", "delegate": { "name": "x" } },
         { "match": "/w", "services": to("web") },
     ])));
-    let world = World::new(with_surroundings(vec![start, link("a/x", "y"), link("a/y", "x")]));
+    let world = World::new(with_backends(vec![start, link("a/x", "y"), link("a/y", "x")]));
     assert_eq!(world.ingress("a/root"), VALID);
     assert_eq!(world.ingress("a/y"), "invalid: route creates a delegation cycle: a/root -> a/x -> a/y -> a/x");
     // Routes before the invalid one are served, those after it are not (`/y` is not below `/x` in any case).
     assert_eq!(world.get("http://www.example.com/w"), "a/web");
     assert_eq!(world.get("http://www.example.com/x"), "404");
     let itself = root(routes(json!([{ "match": "/", "delegate": { "name": "root" } }])));
-    assert_eq!(told("a/root", vec![itself]), "invalid: route creates a delegation cycle: a/root -> a/root");
+    assert_eq!(status_of("a/root", vec![itself]), "invalid: route creates a delegation cycle: a/root -> a/root");
     let tls = json!({ "fqdn": "www.example.com", "tls": { "passthrough": true } });
     let tcp = |target: &str| json!({ "delegate": { "name": target } });
     let objects = vec![
@@ -260,11 +260,11 @@ fn a_cycle_is_cut_where_it_closes() {
         ingress_route("a/x", json!({ "tcpproxy": tcp("y") })),
         ingress_route("a/y", json!({ "tcpproxy": tcp("x") })),
     ];
-    assert_eq!(told("a/y", objects), "invalid: tcpproxy creates a delegation cycle: a/root -> a/x -> a/y -> a/x");
+    assert_eq!(status_of("a/y", objects), "invalid: tcpproxy creates a delegation cycle: a/root -> a/x -> a/y -> a/x");
 }
 
 #[test]
-fn a_diamond_is_no_cycle_and_every_way_has_its_line() {
+fn a_diamond_is_not_a_cycle_and_every_path_has_its_line() {
     let objects = vec![
         root(routes(json!([
             { "match": "/a", "delegate": { "name": "left" } },
@@ -274,10 +274,10 @@ fn a_diamond_is_no_cycle_and_every_way_has_its_line() {
         ingress_route("a/right", routes(json!([{ "match": "/b", "delegate": { "name": "leaf" } }]))),
         ingress_route("a/leaf", routes(json!([{ "match": "/a/x", "services": to("web") }]))),
     ];
-    let world = World::new(with_surroundings(objects));
+    let world = World::new(with_backends(objects));
     assert_eq!(world.ingress("a/leaf"), "valid: valid IngressRoute (1 of 2 paths)");
     assert_eq!(
-        world.ways("a/leaf"),
+        world.paths("a/leaf"),
         [
             "a/root /a -> a/left /a -> a/leaf: valid: valid IngressRoute",
             "a/root /b -> a/right /b -> a/leaf: invalid: the path prefix \"/a/x\" does not match the parent's path prefix \"/b\"",
@@ -291,17 +291,16 @@ fn a_diamond_is_no_cycle_and_every_way_has_its_line() {
 fn roots_stay_in_their_namespaces() {
     let settings = Settings { root_namespaces: vec!["b".to_owned()], ..Settings::default() };
     let web = routes(json!([{ "match": "/", "services": to("web") }]));
-    let told = |objects: Vec<Value>, id: &str| {
-        World::with(&settings, &LostHosts::new(), with_surroundings(objects)).ingress(id)
-    };
+    let status_of =
+        |objects: Vec<Value>, id: &str| World::with(&settings, &LostHosts::new(), with_backends(objects)).ingress(id);
     assert_eq!(
-        told(vec![root(web.clone())], "a/root"),
+        status_of(vec![root(web.clone())], "a/root"),
         "invalid: root IngressRoute cannot be defined in this namespace"
     );
     let mut other = root(web);
     other["metadata"]["namespace"] = json!("b");
-    // A root in a namespace that may have no roots takes no name.
-    assert_eq!(told(vec![other.clone(), root(json!({}))], "b/root"), VALID);
+    // A root in a namespace that may have no roots claims no name.
+    assert_eq!(status_of(vec![other.clone(), root(json!({}))], "b/root"), VALID);
     let suffix = ingress_route(
         "a/suffix",
         json!({
@@ -310,10 +309,10 @@ fn roots_stay_in_their_namespaces() {
         }),
     );
     assert_eq!(
-        told(vec![other.clone(), suffix.clone()], "a/suffix"),
+        status_of(vec![other.clone(), suffix.clone()], "a/suffix"),
         "invalid: root IngressRoute cannot be defined in this namespace"
     );
-    assert_eq!(told(vec![other, suffix], "b/root"), VALID);
+    assert_eq!(status_of(vec![other, suffix], "b/root"), VALID);
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn tls_redirects_clear_text_unless_it_is_permitted() {
             { "match": "/open", "permitInsecure": true, "services": to("two"), "prefixRewrite": "/" },
         ],
     });
-    let world = World::new(with_surroundings(vec![root(spec)]));
+    let world = World::new(with_backends(vec![root(spec)]));
     for (url, expected) in [
         ("http://www.example.com/", "301 https"),
         ("http://www.example.com/open/x", "a/two /open→/"),
@@ -337,9 +336,9 @@ fn tls_redirects_clear_text_unless_it_is_permitted() {
         assert_eq!(world.get(url), expected, "{url}");
     }
     assert_eq!(world.certificate("www.example.com"), "a/tls");
-    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
+    let host_rules = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
     assert_eq!(
-        site.tls.as_ref().and_then(|tls| tls.minimum),
+        host_rules.tls.as_ref().and_then(|tls| tls.minimum),
         Some(router_table::policy::tls_profile::TlsVersion::Tls13)
     );
 }
@@ -353,10 +352,10 @@ fn tcp_and_routes_share_a_host() {
             "routes": [{ "match": "/", "services": to("two") }],
         })
     };
-    let world = World::new(with_surroundings(vec![root(spec(json!({ "passthrough": true })))]));
+    let world = World::new(with_backends(vec![root(spec(json!({ "passthrough": true })))]));
     assert_eq!(world.get("https://www.example.com/"), "passthrough a/web=3,two=1");
     assert_eq!(world.get("http://www.example.com/"), "a/two");
-    let world = World::new(with_surroundings(vec![root(spec(json!({ "secretName": "tls" })))]));
+    let world = World::new(with_backends(vec![root(spec(json!({ "secretName": "tls" })))]));
     assert_eq!(world.get("https://www.example.com/"), "tcp a/web=3,two=1");
     assert_eq!(world.get("http://www.example.com/"), "a/two");
 }
@@ -371,35 +370,34 @@ fn weights_share_requests() {
     };
     for (weights, expected) in [([0, 0], "a/web=1,two=1"), ([9, 1], "a/web=9,two=1"), ([0, 5], "a/two")] {
         let spec = routes(json!([{ "match": "/", "services": services(weights) }]));
-        let world = World::new(with_surroundings(vec![root(spec)]));
+        let world = World::new(with_backends(vec![root(spec)]));
         assert_eq!(world.get("http://www.example.com/"), expected);
     }
 }
 
 #[test]
-fn an_error_stops_the_reading_of_an_object_and_the_longest_prefix_serves() {
+fn routes_after_an_invalid_one_are_not_served_and_the_longest_prefix_serves() {
     let spec = routes(json!([
         { "match": "/", "services": to("web") },
         { "match": "/a", "services": to("two") },
         { "match": "/b", "services": to("none") },
         { "match": "/c", "services": to("two") },
     ]));
-    let world = World::new(with_surroundings(vec![root(spec)]));
+    let world = World::new(with_backends(vec![root(spec)]));
     for (path, expected) in [("/", "a/web"), ("/a/x", "a/two"), ("/ab", "a/web"), ("/b", "a/web"), ("/c", "a/web")] {
         assert_eq!(world.get(&format!("http://www.example.com{path}")), expected, "{path}");
     }
 }
 
 #[test]
-fn objects_of_another_class_are_left_alone() {
+fn objects_of_another_class_are_neither_served_nor_reported() {
     let mut other = root(routes(json!([{ "match": "/", "services": to("two") }])));
     other["metadata"]["name"] = json!("other");
     other["metadata"]["annotations"] = json!({ "kubernetes.io/ingress.class": "nginx" });
-    let world =
-        World::new(with_surroundings(vec![other, root(routes(json!([{ "match": "/", "services": to("web") }])))]));
+    let world = World::new(with_backends(vec![other, root(routes(json!([{ "match": "/", "services": to("web") }])))]));
     assert_eq!(world.ingress("a/root"), VALID);
     assert_eq!(world.get("http://www.example.com/"), "a/web");
-    assert!(world.settled.statuses.keys().all(|object| *object.key.name != *"other"));
+    assert!(world.translated.statuses.keys().all(|object| *object.key.name != *"other"));
 }
 
 #[test]
@@ -408,15 +406,15 @@ fn a_host_lost_to_another_kind_is_not_served_and_the_status_names_the_kind_only(
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
     let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
     let lost = LostHosts::from([((RouterName("default".into()), host), with)]);
-    let objects = with_surroundings(vec![root(routes(json!([{ "match": "/", "services": to("web") }])))]);
+    let objects = with_backends(vec![root(routes(json!([{ "match": "/", "services": to("web") }])))]);
     let world = World::with(&Settings::default(), &lost, objects);
     assert_eq!(
         world.ingress("a/root"),
         "invalid: a Route in another namespace holds www.example.com and is older than root"
     );
     assert_eq!(world.get("http://www.example.com/"), "-");
-    let told = world.settled.statuses.values().next().expect("a status");
-    assert_eq!(told.rows[0].winners, [winner]);
+    let status = world.translated.statuses.values().next().expect("a status");
+    assert_eq!(status.rows[0].winners, [winner]);
 }
 
 #[test]
@@ -440,8 +438,8 @@ fn certificate_delegations_get_a_status() {
         ("lend-none", "False", "delegations[0]: TLS Secret [none] not found or is malformed"),
         ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so no namespace may use the Secret"),
     ] {
-        let told = world.told(Kind::TlsCertificateDelegation, &format!("a/{name}"));
-        assert_eq!(told["conditions"][0]["status"], status, "{name}");
-        assert_eq!(told["conditions"][0]["message"], message, "{name}");
+        let value = world.status_value(Kind::TlsCertificateDelegation, &format!("a/{name}"));
+        assert_eq!(value["conditions"][0]["status"], status, "{name}");
+        assert_eq!(value["conditions"][0]["message"], message, "{name}");
     }
 }

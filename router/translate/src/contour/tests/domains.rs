@@ -7,10 +7,10 @@ const VALID: &str = "valid: valid IngressRoute";
 
 /// The root `corp/root` of `.corp.test` with the Secret `corp/wild`; subdomains as `name → namespace/name`.
 fn domain(subdomains: &[(&str, &str)]) -> Value {
-    zone("corp/root", ".corp.test", json!({ "secretName": "wild" }), subdomains)
+    delegated_domain("corp/root", ".corp.test", json!({ "secretName": "wild" }), subdomains)
 }
 
-fn zone(id: &str, fqdn: &str, tls: Value, subdomains: &[(&str, &str)]) -> Value {
+fn delegated_domain(id: &str, fqdn: &str, tls: Value, subdomains: &[(&str, &str)]) -> Value {
     let subdomains = subdomains.iter().map(|(name, delegate)| {
         let (namespace, object) = delegate.split_once('/').expect("namespace/name");
         json!({ "subdomain": name, "delegate": { "name": object, "namespace": namespace } })
@@ -44,8 +44,8 @@ fn with(settings: &Settings, mut objects: Vec<Value>) -> World {
 
 #[test]
 fn s1_a_domain_serves_nothing_itself() {
-    let good = domain(&[("a.corp.test", "team/a")]);
-    let served = world(vec![good.clone(), team("team/a", json!(null))]);
+    let valid = domain(&[("a.corp.test", "team/a")]);
+    let served = world(vec![valid.clone(), team("team/a", json!(null))]);
     assert_eq!(served.ingress("corp/root"), "valid: valid IngressRoute (1 of 1 subdomains)");
     assert_eq!(served.domains(), ["corp.test"]);
     for (url, expected) in [
@@ -57,22 +57,22 @@ fn s1_a_domain_serves_nothing_itself() {
     ] {
         assert_eq!(served.get(url), expected, "{url}");
     }
-    let mut with_routes = good.clone();
+    let mut with_routes = valid.clone();
     with_routes["spec"]["routes"] = json!([{ "match": "/", "services": to("web") }]);
-    let mut with_tcp = good.clone();
+    let mut with_tcp = valid.clone();
     with_tcp["spec"]["tcpproxy"] = json!({ "services": to("web") });
     for object in [with_routes, with_tcp] {
-        let refused = world(vec![object, team("team/a", json!(null))]);
-        assert_eq!(refused.ingress("corp/root"), "invalid: domain root cannot define routes");
-        assert_eq!(refused.ingress("team/a"), ORPHAN);
-        assert_eq!(refused.get("https://a.corp.test/"), "-");
-        assert!(refused.domains().is_empty());
+        let rejected = world(vec![object, team("team/a", json!(null))]);
+        assert_eq!(rejected.ingress("corp/root"), "invalid: domain root cannot define routes");
+        assert_eq!(rejected.ingress("team/a"), ORPHAN);
+        assert_eq!(rejected.get("https://a.corp.test/"), "-");
+        assert!(rejected.domains().is_empty());
     }
-    let mut empty = good.clone();
+    let mut empty = valid.clone();
     empty["spec"]["subdomains"] = json!([]);
     let message = "invalid: Spec.Subdomains must be specified for a Fqdn that begins with a dot";
     assert_eq!(world(vec![empty]).ingress("corp/root"), message);
-    let mut no_suffix = good.clone();
+    let mut no_suffix = valid.clone();
     no_suffix["spec"]["virtualhost"] = json!({ "fqdn": "corp.test" });
     let message = "invalid: Spec.Subdomains needs a Spec.VirtualHost.Fqdn that begins with a dot, such as .example.com";
     assert_eq!(world(vec![no_suffix]).ingress("corp/root"), message);
@@ -85,14 +85,15 @@ fn s1_a_domain_serves_nothing_itself() {
         (".*.test", "invalid: Spec.VirtualHost.Fqdn \".*.test\" cannot use wildcards"),
     ] {
         assert_eq!(
-            world(vec![zone("corp/root", fqdn, json!(null), &[("a.corp.test", "team/a")])]).ingress("corp/root"),
+            world(vec![delegated_domain("corp/root", fqdn, json!(null), &[("a.corp.test", "team/a")])])
+                .ingress("corp/root"),
             message
         );
     }
     let settings = Settings { root_namespaces: vec!["elsewhere".to_owned()], ..Settings::default() };
-    let refused = with(&settings, vec![good, team("team/a", json!(null))]);
-    assert_eq!(refused.ingress("corp/root"), "invalid: root IngressRoute cannot be defined in this namespace");
-    assert_eq!(refused.ingress("team/a"), ORPHAN);
+    let rejected = with(&settings, vec![valid, team("team/a", json!(null))]);
+    assert_eq!(rejected.ingress("corp/root"), "invalid: root IngressRoute cannot be defined in this namespace");
+    assert_eq!(rejected.ingress("team/a"), ORPHAN);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn s2_subdomains_are_names_inside_of_the_domain() {
 }
 
 #[test]
-fn s3_a_delegate_may_name_the_host_or_nothing() {
+fn s3_the_fqdn_of_a_delegate_is_the_host_or_empty() {
     for (virtual_host, problem) in [
         (json!(null), None),
         (json!({}), None),
@@ -168,7 +169,7 @@ fn s3_without_a_virtual_host_a_delegate_serves_many_names_and_with_one_only_one(
     assert_eq!(aliases.ingress("corp/root"), "valid: valid IngressRoute (2 of 2 subdomains)");
     assert_eq!(aliases.get("https://b.corp.test/"), "team/web");
     assert_eq!(
-        aliases.ways("team/a"),
+        aliases.paths("team/a"),
         [
             "corp/root a.corp.test -> team/a: valid: valid IngressRoute",
             "corp/root b.corp.test -> team/a: valid: valid IngressRoute",
@@ -182,9 +183,9 @@ fn s3_without_a_virtual_host_a_delegate_serves_many_names_and_with_one_only_one(
         "valid: valid IngressRoute (1 of 2 subdomains); b.corp.test: delegate team/a has a virtualhost, and serves another \
          name already"
     );
-    // A younger domain takes no name that an older one delegates.
+    // A younger domain cannot delegate to an object that serves a name of an older one.
     let older = of_year(2020, domain(&[("a.corp.test", "team/a")]));
-    let younger = of_year(2021, zone("aaa/root", ".evil.test", json!(null), &[("a.evil.test", "team/a")]));
+    let younger = of_year(2021, delegated_domain("aaa/root", ".evil.test", json!(null), &[("a.evil.test", "team/a")]));
     let both = world(vec![younger, older, team("team/a", json!({}))]);
     assert_eq!(both.get("https://a.corp.test/"), "team/web");
     assert_eq!(both.get("http://a.evil.test/"), "-");
@@ -193,21 +194,24 @@ fn s3_without_a_virtual_host_a_delegate_serves_many_names_and_with_one_only_one(
 #[test]
 fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
     let outer = domain(&[(".in.corp.test", "team/inner"), ("a.corp.test", "corp/a")]);
-    let inner = |fqdn: &str| zone("team/inner", fqdn, json!(null), &[("x.in.corp.test", "other/x")]);
+    let inner = |fqdn: &str| delegated_domain("team/inner", fqdn, json!(null), &[("x.in.corp.test", "other/x")]);
     let settings = Settings { root_namespaces: vec!["corp".to_owned()], ..Settings::default() };
     let objects =
         |fqdn: &str| vec![outer.clone(), inner(fqdn), team("corp/a", json!(null)), team("other/x", json!(null))];
-    let good = with(&settings, objects(".in.corp.test"));
-    // A certificate is inherited by inner domains; only the root that names it is warned.
+    let valid = with(&settings, objects(".in.corp.test"));
+    // Inner domains inherit the certificate; only the status of the root that names it has the warning.
     assert_eq!(
-        good.ingress("corp/root"),
+        valid.ingress("corp/root"),
         "valid: valid IngressRoute (2 of 2 subdomains); certificate corp/wild does not cover x.in.corp.test"
     );
-    assert_eq!(good.ingress("team/inner"), "valid: valid IngressRoute (1 of 1 subdomains)");
-    assert_eq!(good.get("https://x.in.corp.test/"), "other/web");
-    assert_eq!(good.domains(), ["corp.test", "in.corp.test"]);
-    assert_eq!(good.certificate("x.in.corp.test"), "corp/wild");
-    assert!(!good.told(Kind::IngressRoute, "team/inner").to_string().contains("wild"), "names an inherited Secret");
+    assert_eq!(valid.ingress("team/inner"), "valid: valid IngressRoute (1 of 1 subdomains)");
+    assert_eq!(valid.get("https://x.in.corp.test/"), "other/web");
+    assert_eq!(valid.domains(), ["corp.test", "in.corp.test"]);
+    assert_eq!(valid.certificate("x.in.corp.test"), "corp/wild");
+    assert!(
+        !valid.status_value(Kind::IngressRoute, "team/inner").to_string().contains("wild"),
+        "names an inherited Secret"
+    );
     let other = with(&settings, objects(".out.corp.test"));
     assert_eq!(
         other.ingress("corp/root"),
@@ -230,7 +234,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
 }
 
 #[test]
-fn s4_other_namespaces_need_no_consent_and_what_is_missing_is_answered() {
+fn s4_other_namespaces_need_no_consent_and_a_missing_delegate_gets_502() {
     let settings = Settings { root_namespaces: vec!["corp".to_owned()], ..Settings::default() };
     let world = with(
         &settings,
@@ -252,7 +256,7 @@ fn s4_other_namespaces_need_no_consent_and_what_is_missing_is_answered() {
 #[test]
 fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
     let root = |minimum: &str| {
-        zone(
+        delegated_domain(
             "corp/root",
             ".corp.test",
             json!({ "secretName": "wild", "minimumProtocolVersion": minimum }),
@@ -260,8 +264,8 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
         )
     };
     let minimum = |world: &World| {
-        let site = world.host("own.corp.test").and_then(|host| host.rules.as_ref()).expect("host rules");
-        format!("{:?}", site.tls.as_ref().and_then(|tls| tls.minimum).expect("a minimum"))
+        let host_rules = world.host("own.corp.test").and_then(|host| host.rules.as_ref()).expect("host rules");
+        format!("{:?}", host_rules.tls.as_ref().and_then(|tls| tls.minimum).expect("a minimum"))
     };
     for (of_root, own, certificate, expected) in [
         ("1.2", json!({}), "corp/wild", "Tls12"),
@@ -298,7 +302,7 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
         }
     }
     // A domain without TLS delegates clear text only.
-    let plain = zone("corp/root", ".corp.test", json!(null), &[("own.corp.test", "team/a")]);
+    let plain = delegated_domain("corp/root", ".corp.test", json!(null), &[("own.corp.test", "team/a")]);
     let world = world(vec![plain, team("team/a", json!(null))]);
     assert_eq!(
         (world.get("http://own.corp.test/"), world.get("https://own.corp.test/")),
@@ -309,10 +313,16 @@ fn s5_tls_is_the_delegates_own_as_a_whole_or_the_domains() {
 #[test]
 fn s5_a_delegate_learns_nothing_of_the_certificate_it_inherits() {
     for tls in [json!({ "secretName": "wild" }), json!({ "secretName": "nothing-there" })] {
-        let root = zone("corp/root", ".corp.test", tls, &[("deep.a.corp.test", "team/a"), ("b.corp.test", "team/a")]);
+        let root = delegated_domain(
+            "corp/root",
+            ".corp.test",
+            tls,
+            &[("deep.a.corp.test", "team/a"), ("b.corp.test", "team/a")],
+        );
         let world = world(vec![root, team("team/a", json!(null))]);
-        let told = &world.settled.statuses[&ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") }];
-        let all = format!("{} {:?}", told.status(), told.rows);
+        let status =
+            &world.translated.statuses[&ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") }];
+        let all = format!("{} {:?}", status.status(), status.rows);
         assert!(!all.contains("wild") && !all.contains("nothing-there") && !all.contains("Secret"), "{all}");
     }
 }
@@ -324,7 +334,8 @@ fn s6_passthrough_is_inherited_or_the_delegates_own() {
         object["spec"]["tcpproxy"] = tcp.clone();
         object
     };
-    let passing = zone("corp/root", ".corp.test", json!({ "passthrough": true }), &[("a.corp.test", "team/a")]);
+    let passing =
+        delegated_domain("corp/root", ".corp.test", json!({ "passthrough": true }), &[("a.corp.test", "team/a")]);
     let inherited = world(vec![passing.clone(), with_tcp(team("team/a", json!(null)))]);
     assert_eq!(inherited.ingress("team/a"), VALID);
     assert_eq!(inherited.get("https://a.corp.test/"), "passthrough team/web");
@@ -348,9 +359,9 @@ fn s6_passthrough_is_inherited_or_the_delegates_own() {
     assert_eq!(own.get("https://b.corp.test/"), "tcp other/web");
     assert_eq!(own.certificate("b.corp.test"), "corp/wild");
     let both = json!({ "tls": { "passthrough": true, "secretName": "own" } });
-    let refused = world(vec![terminating, with_tcp(team("team/a", both))]);
+    let rejected = world(vec![terminating, with_tcp(team("team/a", both))]);
     assert_eq!(
-        refused.ingress("team/a"),
+        rejected.ingress("team/a"),
         "invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified"
     );
 }
@@ -372,10 +383,10 @@ fn s7_a_certificate_that_does_not_cover_a_name_is_served_with_a_warning() {
 }
 
 #[test]
-fn s8_two_roots_of_one_domain_have_neither() {
+fn s8_two_roots_of_one_domain_are_both_invalid() {
     let world = world(vec![
         of_year(2020, domain(&[("a.corp.test", "team/a")])),
-        of_year(2021, zone("other/root", ".CORP.test", json!(null), &[("b.corp.test", "other/b")])),
+        of_year(2021, delegated_domain("other/root", ".CORP.test", json!(null), &[("b.corp.test", "other/b")])),
         team("team/a", json!({ "fqdn": "a.corp.test" })),
         team("other/b", json!(null)),
     ]);
@@ -387,11 +398,11 @@ fn s8_two_roots_of_one_domain_have_neither() {
         world.ingress("team/a"),
         "invalid: a.corp.test is within .corp.test owned by corp/root, other/root and not delegated"
     );
-    assert!(world.settled.hosts.is_empty() && world.domains().is_empty());
+    assert!(world.translated.hosts.is_empty() && world.domains().is_empty());
 }
 
 #[test]
-fn s8_a_root_with_a_delegated_name_contends_with_the_domain() {
+fn s8_a_root_with_a_delegated_name_conflicts_with_the_domain() {
     let objects = vec![
         domain(&[("a.corp.test", "team/a"), ("b.corp.test", "team/b")]),
         team("team/a", json!(null)),
@@ -411,7 +422,7 @@ fn s8_a_root_with_a_delegated_name_contends_with_the_domain() {
 }
 
 #[test]
-fn s8_a_name_inside_of_a_domain_is_delegated_or_refused() {
+fn s8_a_name_inside_of_a_domain_is_delegated_or_rejected() {
     let objects = vec![
         domain(&[("a.corp.test", "team/a")]),
         team("team/a", json!(null)),
@@ -446,7 +457,7 @@ fn s8_a_name_inside_of_a_domain_is_delegated_or_refused() {
 fn s8_a_domain_inside_of_another_needs_the_same_namespace() {
     let outer = domain(&[("a.corp.test", "team/a")]);
     let inner = |namespace: &str| {
-        zone(&format!("{namespace}/inner"), ".in.corp.test", json!(null), &[("x.in.corp.test", "team/x")])
+        delegated_domain(&format!("{namespace}/inner"), ".in.corp.test", json!(null), &[("x.in.corp.test", "team/x")])
     };
     let objects = |namespace: &str| {
         vec![outer.clone(), inner(namespace), team("team/a", json!(null)), team("team/x", json!(null))]
@@ -461,14 +472,14 @@ fn s8_a_domain_inside_of_another_needs_the_same_namespace() {
         "invalid: .in.corp.test is within .corp.test owned by corp/root and not delegated"
     );
     assert_eq!(foreign.get("http://x.in.corp.test/"), "-");
-    // The outer domain has no say over names that the inner one delegates.
+    // The outer domain cannot delegate names of the inner one.
     let mut objects = objects("other");
     objects[0] = domain(&[("x.in.corp.test", "team/x")]);
     assert_eq!(world(objects).get("https://x.in.corp.test/"), "team/web");
 }
 
 #[test]
-fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
+fn s8_the_older_kind_owns_a_host_that_two_kinds_claim() {
     let route = |year| of_year(year, team("team/a", json!({ "fqdn": "www.test" })));
     let other = |year| {
         of_year(
@@ -484,9 +495,10 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
             "VirtualHostError/HostAlreadyClaimed: an IngressRoute in another namespace holds www.test and is older than p"
         ]
     );
-    let told = &first.settled.statuses[&ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("other", "p") }].rows[0];
+    let row =
+        &first.translated.statuses[&ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("other", "p") }].rows[0];
     let winner = ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") };
-    assert_eq!((&told.hosts[..], &told.winners[..]), (&["www.test".to_owned()][..], &[winner][..]));
+    assert_eq!((&row.hosts[..], &row.winners[..]), (&["www.test".to_owned()][..], &[winner][..]));
     let second = world(vec![route(2021), other(2020)]);
     assert_eq!(second.get("http://www.test/"), "other/web");
     assert_eq!(
@@ -496,7 +508,7 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
 }
 
 #[test]
-fn s8_of_two_kinds_both_are_told_of_the_route_that_has_a_host() {
+fn s8_objects_of_both_kinds_report_the_route_that_owns_the_host() {
     let host = HostMatch::Exact(Hostname::parse("www.test").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
     let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
@@ -505,18 +517,18 @@ fn s8_of_two_kinds_both_are_told_of_the_route_that_has_a_host() {
     let mut objects = backends(&["team/web", "other/web"]);
     objects.push(of_year(2020, team("team/a", json!({ "fqdn": "www.test" }))));
     objects.push(of_year(2021, proxy("other/p", spec)));
-    let told = World::with(&Settings::default(), &lost, objects);
-    assert_eq!(told.ingress("team/a"), "invalid: a Route in another namespace holds www.test and is older than a");
+    let world = World::with(&Settings::default(), &lost, objects);
+    assert_eq!(world.ingress("team/a"), "invalid: a Route in another namespace holds www.test and is older than a");
     assert_eq!(
-        told.errors("other/p"),
+        world.errors("other/p"),
         ["VirtualHostError/HostAlreadyClaimed: a Route in another namespace holds www.test and is older than p"]
     );
-    let rows = told.settled.statuses.values().flat_map(|told| &told.rows);
+    let rows = world.translated.statuses.values().flat_map(|status| &status.rows);
     assert_eq!(rows.map(|row| &row.winners[..]).collect::<Vec<_>>(), [[winner.clone()], [winner]]);
 }
 
 #[test]
-fn domains_that_are_denied_are_denied_to_all() {
+fn a_denied_domain_applies_to_roots_and_delegates() {
     use crate::domain_lists::DomainLists;
     let domains = DomainLists { denied: vec!["bad.corp.test".to_owned()], allowed: vec!["corp.test".to_owned()] };
     let settings = Settings { domains, ..Settings::default() };
@@ -552,11 +564,11 @@ fn s9_hosts_are_exact() {
     assert_eq!(served.get("https://a.corp.test/"), "team/web");
     assert_eq!(served.get("https://b.a.corp.test/"), "other/web");
     assert_eq!(served.get("https://c.a.corp.test/"), "-");
-    assert!(served.settled.hosts.iter().all(|(_, host)| matches!(host.host, HostMatch::Exact(_))));
+    assert!(served.translated.hosts.iter().all(|(_, host)| matches!(host.host, HostMatch::Exact(_))));
 }
 
 #[test]
-fn s10_statuses_are_told_for_each_way() {
+fn s10_a_status_has_a_line_for_each_path() {
     let world = world(vec![
         domain(&[
             ("a.corp.test", "team/a"),
@@ -576,7 +588,7 @@ fn s10_statuses_are_told_for_each_way() {
     );
     assert_eq!(world.ingress("team/leaf"), "valid: valid IngressRoute (1 of 2 paths)");
     assert_eq!(
-        world.ways("team/leaf"),
+        world.paths("team/leaf"),
         [
             "corp/root a.corp.test -> team/a / -> team/leaf: valid: valid IngressRoute",
             "corp/root b.corp.test -> team/b /b -> team/leaf: invalid: the path prefix \"/\" does not match the parent's path \
@@ -584,10 +596,10 @@ fn s10_statuses_are_told_for_each_way() {
         ]
     );
     assert_eq!(world.ingress("team/orphan"), ORPHAN);
-    assert!(world.ways("team/orphan").is_empty());
-    let way = &world.told(Kind::IngressRoute, "team/a")["parents"][0];
+    assert!(world.paths("team/orphan").is_empty());
+    let parent = &world.status_value(Kind::IngressRoute, "team/a")["parents"][0];
     assert_eq!(
-        *way,
+        *parent,
         json!({
             "parentRef": {
                 "group": "contour.heptio.com", "kind": "IngressRoute", "namespace": "corp", "name": "root",
@@ -603,14 +615,14 @@ fn s10_statuses_are_told_for_each_way() {
 }
 
 #[test]
-fn each_name_of_a_domain_that_is_not_served_has_a_row_with_those_in_its_way() {
+fn each_name_of_a_domain_that_is_not_served_has_a_row_with_the_winners() {
     let rival = team("other/b", json!({ "fqdn": "b.corp.test" }));
     let root = domain(&[("a.corp.test", "team/a"), ("b.corp.test", "team/a"), ("*.c.corp.test", "team/a")]);
     let world = world(vec![root, team("team/a", json!(null)), rival]);
     let object =
         |namespace: &str, name: &str| ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new(namespace, name) };
     let rows = |object: &ObjectRef| {
-        let rows = world.settled.statuses[object].rows.iter();
+        let rows = world.translated.statuses[object].rows.iter();
         rows.map(|row| (row.hosts.join(","), row.admitted, row.winners.clone())).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -9,9 +9,9 @@ use super::batch::Model;
 use super::*;
 use crate::translator::HostClaim;
 
-/// Contour's translation as it is followed from one set of objects to the next.
+/// An incremental translation with the sum of its deltas.
 #[derive(Default)]
-pub struct Followed {
+pub struct IncrementalRun {
     contour: Contour,
     last: Resources,
     lost: LostHosts,
@@ -21,14 +21,14 @@ pub struct Followed {
     domains: BTreeSet<(RouterName, Hostname)>,
 }
 
-/// How many claims, hosts and statuses a step returned.
+/// Number of claims, hosts and statuses that an apply returned.
 type Returned = (usize, usize, usize);
 
-impl Followed {
-    /// Follows to these objects. `lost` may have hosts that nothing claims.
+impl IncrementalRun {
+    /// Applies these objects. `lost` may contain hosts that no object claims.
     ///
     /// # Errors
-    /// What differs from a translation of all objects.
+    /// The difference from a translation of all objects.
     pub fn apply(
         &mut self,
         resources: &Resources,
@@ -36,13 +36,13 @@ impl Followed {
         routers: &[RouterPorts],
     ) -> Result<Returned, String> {
         let (endpoints, settings) = (EndpointIndex::new(resources, EndpointAddresses::Filtered), Settings::default());
-        let world = Inputs { resources, settings: &settings, endpoints: &endpoints, routers, addresses: &[] };
+        let inputs = Inputs { resources, settings: &settings, endpoints: &endpoints, routers, addresses: &[] };
         let protocols = BTreeSet::new();
         let changes = Changes { last: &self.last, last_routers: &[], protocols: &protocols };
-        let claims = self.contour.follow(&world, &changes);
+        let claims = self.contour.claims(&inputs, &changes);
         let mut returned = (claims.len(), 0, 0);
-        take_over(&mut self.claims, claims);
-        let batch = Model::new(&world);
+        apply_delta(&mut self.claims, claims);
+        let batch = Model::new(&inputs);
         let claims = batch.claims();
         same("claims", &self.claims, &claims)?;
 
@@ -51,10 +51,10 @@ impl Followed {
         let all: BTreeSet<&RouterHost> = lost.keys().chain(self.lost.keys()).collect();
         let changed: Vec<RouterHost> =
             all.into_iter().filter(|at| lost.get(*at) != self.lost.get(*at)).cloned().collect();
-        let difference = self.contour.settle(&world, &lost, &changed);
+        let difference = self.contour.translate(&inputs, &lost, &changed);
         (returned.1, returned.2) = (difference.hosts.len(), difference.statuses.len());
-        take_over(&mut self.hosts, difference.hosts);
-        take_over(&mut self.statuses, difference.statuses);
+        apply_delta(&mut self.hosts, difference.hosts);
+        apply_delta(&mut self.statuses, difference.statuses);
         self.domains = difference.domains.unwrap_or_else(|| std::mem::take(&mut self.domains));
         let translation = batch.translate(&lost);
         same("hosts", &self.hosts, &translation.hosts)?;
@@ -67,7 +67,7 @@ impl Followed {
     }
 }
 
-fn take_over<K: Ord, V>(map: &mut BTreeMap<K, V>, changes: Vec<(K, Option<V>)>) {
+fn apply_delta<K: Ord, V>(map: &mut BTreeMap<K, V>, changes: Vec<(K, Option<V>)>) {
     for (key, value) in changes {
         match value {
             Some(value) => drop(map.insert(key, value)),
@@ -78,13 +78,13 @@ fn take_over<K: Ord, V>(map: &mut BTreeMap<K, V>, changes: Vec<(K, Option<V>)>) 
 
 fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     what: &str,
-    followed: &BTreeMap<K, V>,
+    incremental: &BTreeMap<K, V>,
     fresh: &BTreeMap<K, V>,
 ) -> Result<(), String> {
-    let differs = |key: &&K| followed.get(*key) != fresh.get(*key);
-    let differing = followed.keys().chain(fresh.keys()).find(differs);
+    let differs = |key: &&K| incremental.get(*key) != fresh.get(*key);
+    let differing = incremental.keys().chain(fresh.keys()).find(differs);
     differing.map_or(Ok(()), |key| {
-        Err(format!("{what} of {key:?}:\n    followed {:#?}\n    fresh {:#?}", followed.get(key), fresh.get(key)))
+        Err(format!("{what} of {key:?}:\n    incremental {:#?}\n    fresh {:#?}", incremental.get(key), fresh.get(key)))
     })
 }
 
@@ -93,9 +93,9 @@ fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 enum Edit {
     Put(Value),
     Remove(Value),
-    /// Another API takes or leaves this host.
+    /// Another API wins or releases this host.
     Lose(&'static str, Option<u32>),
-    /// The router `default` comes or goes, or keeps slashes.
+    /// The router `default` is added or removed, and keeps slashes or not.
     Router(bool, bool),
 }
 
@@ -284,11 +284,11 @@ fn edits() -> impl Strategy<Value = Edit> {
         10 => objects().prop_map(Edit::Put),
         3 => objects().prop_map(Edit::Remove),
         2 => (prop::sample::select(&HOSTS[..]), prop::option::of(2019..2024_u32)).prop_map(|(host, year)| Edit::Lose(host, year)),
-        1 => (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(is_there, merges)| Edit::Router(is_there, merges)),
+        1 => (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(exists, merges)| Edit::Router(exists, merges)),
     ]
 }
 
-/// What histories begin with, so that they soon come to hosts that are served.
+/// Objects at the start of histories, so that hosts are soon served.
 fn beginning() -> Resources {
     let services =
         ["a/web", "b/web"].map(|id| service(id, json!([{ "name": "http", "port": 80 }, { "name": "s", "port": 81 }])));
@@ -317,9 +317,9 @@ fn edit(edit: &Edit, resources: &mut Resources, lost: &mut LostHosts, routers: &
                 }
             }
         }
-        Edit::Router(is_there, merges) => {
+        Edit::Router(exists, merges) => {
             *routers = ["another", "default"].map(router_ports).to_vec();
-            if !is_there {
+            if !exists {
                 routers.pop();
             }
             routers.iter_mut().for_each(|router| router.traffic.paths.keep_slashes = *merges);
@@ -333,20 +333,20 @@ proptest! {
     #[test]
     fn history_leaves_no_trace(history in prop::collection::vec(edits(), 1..50)) {
         let (mut resources, mut lost, mut routers) = (beginning(), LostHosts::new(), vec![router_ports("default")]);
-        let mut followed = Followed::default();
+        let mut incremental = IncrementalRun::default();
         for (at, change) in history.iter().enumerate() {
             edit(change, &mut resources, &mut lost, &mut routers);
-            let step = followed.apply(&resources, &lost, &routers);
+            let step = incremental.apply(&resources, &lost, &routers);
             prop_assert!(step.is_ok(), "after step {}, {:?}: {}", at, change, step.unwrap_err());
             // The same objects again: nothing is translated.
-            prop_assert_eq!(followed.apply(&resources, &lost, &routers), Ok((0, 0, 0)));
+            prop_assert_eq!(incremental.apply(&resources, &lost, &routers), Ok((0, 0, 0)));
         }
     }
 }
 
 /// Guards against vacuous histories.
 #[test]
-fn histories_come_to_hosts_that_are_served_contested_and_delegated() {
+fn histories_contain_hosts_that_are_served_contested_and_delegated() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut served, mut domains, mut messages) = (0, 0, BTreeSet::new());
@@ -356,11 +356,11 @@ fn histories_come_to_hosts_that_are_served_contested_and_delegated() {
         for change in &history {
             edit(change, &mut resources, &mut lost, &mut routers);
         }
-        let mut followed = Followed::default();
-        followed.apply(&resources, &lost, &routers).expect("the same as a batch");
-        served += followed.hosts.len();
-        domains += followed.domains.len();
-        for status in followed.statuses.values() {
+        let mut incremental = IncrementalRun::default();
+        incremental.apply(&resources, &lost, &routers).expect("the same as a batch");
+        served += incremental.hosts.len();
+        domains += incremental.domains.len();
+        for status in incremental.statuses.values() {
             messages.extend(status.rows.iter().map(|row| row.message.clone()));
             messages.insert(status.status().to_string());
         }
@@ -402,9 +402,9 @@ fn tree(roots: usize) -> Resources {
 #[test]
 fn a_change_returns_what_depends_on_it() {
     let mut resources = tree(20);
-    let mut followed = Followed::default();
+    let mut incremental = IncrementalRun::default();
     let mut step = |resources: &Resources| {
-        followed.apply(resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch")
+        incremental.apply(resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch")
     };
     assert_eq!(step(&resources), (20, 20, 41));
     resources.insert(&good(proxy("a/own7", json!({ "routes": [{ "services": to("gone") }] }))));
@@ -419,5 +419,5 @@ fn a_change_returns_what_depends_on_it() {
     resources.insert(&good(proxy("a/root3", host)));
     let (claims, hosts, statuses) = step(&resources);
     assert_eq!((claims, statuses), (2, 3), "another name, of a root, its include and the shared one");
-    assert!((2..=4).contains(&hosts), "{hosts}: others move only to make room for numbers");
+    assert!((2..=4).contains(&hosts), "{hosts}: other hosts change only if their numbers move");
 }

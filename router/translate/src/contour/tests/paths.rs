@@ -24,7 +24,7 @@ proptest! {
     /// For any prefix that a delegate writes, and any request path, the delegate only receives paths below its own
     /// prefix.
     #[test]
-    fn a_delegate_serves_nothing_outside_of_its_part(written in path(), sent in path(), kind in 0..4_u8) {
+    fn a_delegate_serves_nothing_outside_of_its_prefix(written in path(), sent in path(), kind in 0..4_u8) {
         let own = |spec: Value| vec![ingress_route("r/root", spec)];
         let mut objects = match kind {
             0 => own(json!({ "virtualhost": { "fqdn": "h.test" }, "routes": [
@@ -51,9 +51,9 @@ proptest! {
         prop_assert!(is_below(&sent, "/a") || served == "r/root", "{}: {}", sent, served);
     }
 
-    /// A rule that guards a path guards every spelling of it.
+    /// A rule for a path matches every spelling of it.
     #[test]
-    fn every_spelling_of_a_path_has_one_answer(sent in path()) {
+    fn every_spelling_of_a_path_gets_the_same_response(sent in path()) {
         let world = World::new([vec![proxy("r/root", json!({
             "virtualhost": { "fqdn": "h.test" },
             "routes": [
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn conditions_are_read_in_normal_form() {
+fn conditions_are_normalised() {
     for (written, sent, served) in [
         ("/a/../b", "/b", true),
         ("/%61//c", "/a/c/d", true),
@@ -102,8 +102,8 @@ fn conditions_are_read_in_normal_form() {
         ]
         .concat(),
     );
-    let refused = "invalid: the path prefix \"/own\" does not match the parent's path prefix \"/part\"";
-    assert_eq!(world.ingress("b/out"), refused);
+    let rejected = "invalid: the path prefix \"/own\" does not match the parent's path prefix \"/part\"";
+    assert_eq!(world.ingress("b/out"), rejected);
     assert_eq!(world.get("http://h.test/part/../own"), "404");
 }
 

@@ -1,4 +1,4 @@
-//! Policies of routes and services, as the built rules have them.
+//! Policies of routes and services in the built rules.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ fn root(routes: Value) -> Value {
 
 /// The first rule of www.example.com in clear text.
 fn first(world: &World) -> &Rule {
-    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
-    site.cleartext.as_ref().and_then(|rules| rules.first()).expect("a rule")
+    let host_rules = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
+    host_rules.cleartext.as_ref().and_then(|rules| rules.first()).expect("a rule")
 }
 
 fn service(world: &World) -> &WeightedService {
@@ -30,19 +30,19 @@ fn service(world: &World) -> &WeightedService {
 }
 
 #[test]
-fn endpoints_are_spoken_to_as_the_protocol_says_and_else_in_http_1() {
+fn the_protocol_of_a_service_is_h2c_if_written_and_otherwise_http_1() {
     for (protocol, is_h2c) in [(json!(null), false), (json!("h2c"), true)] {
         let mut to = json!({ "name": "web", "port": 80 });
         if !protocol.is_null() {
             to["protocol"] = protocol;
         }
         let world = world(vec![root(json!([{ "services": [to] }]))]);
-        assert!(world.found(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{to}");
+        assert!(world.endpoints_of(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{to}");
     }
 }
 
 #[test]
-fn annotations_of_a_service_hold_for_the_ports_that_they_list() {
+fn annotations_of_a_service_apply_to_the_ports_that_they_list() {
     let with = |protocol: &str, ports: &str| {
         let mut web = router_api::testing::service("a/web", json!([{ "name": "http", "port": 80 }]));
         web["metadata"]["annotations"] = json!({ format!("projectcontour.io/upstream-protocol.{protocol}"): ports });
@@ -52,7 +52,7 @@ fn annotations_of_a_service_hold_for_the_ports_that_they_list() {
         [("80", true), ("http", true), ("443, 80", true), ("443", false), ("grpc", false), ("", false)]
     {
         let world = with("h2c", ports);
-        assert!(world.found(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{ports:?}");
+        assert!(world.endpoints_of(service(&world)).iter().all(|endpoint| endpoint.h2c == is_h2c), "{ports:?}");
     }
     // TLS without a CA is rejected, so a valid annotation removes the route.
     assert_eq!(with("tls", "80").errors("a/root").len(), 1);
@@ -105,7 +105,7 @@ fn time_outs_reach_the_route() {
 const MAX: Duration = router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 
 #[test]
-fn the_lowest_tls_version_is_that_of_the_api_where_nothing_is_written() {
+fn the_default_minimum_tls_version_is_that_of_the_api() {
     let minimum = |object: Value| {
         let world = world(vec![object]);
         world.host("www.example.com").and_then(|host| host.rules.as_ref()?.tls.as_ref()?.minimum).expect("TLS")
@@ -137,7 +137,7 @@ fn the_lowest_tls_version_is_that_of_the_api_where_nothing_is_written() {
 }
 
 #[test]
-fn rules_say_by_which_way_they_were_found() {
+fn rules_have_the_path_to_them_as_their_origin() {
     let root = proxy(
         "a/root",
         json!({ "virtualhost": { "fqdn": "www.example.com" }, "includes": [{ "name": "leaf", "namespace": "b" }] }),
@@ -163,7 +163,7 @@ fn an_expression_below_the_root_path_stays_as_it_is() {
 }
 
 #[test]
-fn includes_are_the_same_when_all_of_their_conditions_are() {
+fn includes_are_duplicates_if_all_conditions_are_equal() {
     let with = |one: Value, other: Value| {
         let includes = json!([{ "name": "one", "conditions": one }, { "name": "two", "conditions": other }]);
         let root = proxy("a/root", json!({ "virtualhost": { "fqdn": "www.example.com" }, "includes": includes }));
@@ -187,7 +187,7 @@ fn includes_are_the_same_when_all_of_their_conditions_are() {
 }
 
 #[test]
-fn the_row_of_a_domain_says_whether_it_serves_a_subdomain() {
+fn the_row_of_a_domain_is_admitted_if_it_serves_a_subdomain() {
     let domain = |delegate: &str| {
         ingress_route(
             "a/domain",
@@ -199,12 +199,12 @@ fn the_row_of_a_domain_says_whether_it_serves_a_subdomain() {
     for (delegate, admitted) in [("leaf", true), ("missing", false)] {
         let world = world(vec![domain(delegate), leaf.clone()]);
         let object = ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("a", "domain") };
-        assert_eq!(world.settled.statuses[&object].rows[0].admitted, admitted, "{delegate}");
+        assert_eq!(world.translated.statuses[&object].rows[0].admitted, admitted, "{delegate}");
     }
 }
 
 #[test]
-fn services_are_verified_with_the_ca_that_they_name() {
+fn services_are_verified_with_the_named_ca() {
     let ca = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": "a", "name": "ca" },
         "stringData": { "ca.crt": authority("the CA of the backends") } });
     let to = json!([{ "name": "web", "port": 80, "protocol": "tls", "validation": { "caSecret": "ca", "subjectName": "web.internal" } }]);
@@ -215,7 +215,7 @@ fn services_are_verified_with_the_ca_that_they_name() {
 }
 
 #[test]
-fn a_tcp_proxy_that_leads_nowhere_says_where_in_the_words_of_its_api() {
+fn a_tcpproxy_without_a_target_has_the_message_of_its_api() {
     let host = json!({ "fqdn": "www.example.com", "tls": { "passthrough": true } });
     let route =
         |to: &str| ingress_route("a/root", json!({ "virtualhost": host, "tcpproxy": { "delegate": { "name": to } } }));
@@ -236,20 +236,20 @@ fn a_tcp_proxy_that_leads_nowhere_says_where_in_the_words_of_its_api() {
 
 #[test]
 fn rows_have_the_state_as_their_reason() {
-    let good = root(json!([{ "services": to("web") }]));
+    let valid = root(json!([{ "services": to("web") }]));
     let host = json!({ "fqdn": "bad.example.com", "tls": { "secretName": "none" } });
     let bad = proxy("a/bad", json!({ "virtualhost": host, "routes": [{ "services": to("web") }] }));
     let lonely = proxy("a/lonely", json!({ "routes": [{ "services": to("web") }] }));
-    let world = world(vec![good, bad, lonely]);
+    let world = world(vec![valid, bad, lonely]);
     let reason = |name: &str| {
         let object = ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("a", name) };
-        world.settled.statuses[&object].rows[0].reason.clone()
+        world.translated.statuses[&object].rows[0].reason.clone()
     };
     assert_eq!(["root", "bad", "lonely"].map(reason), ["Valid", "Invalid", "Orphaned"]);
 }
 
 #[test]
-fn a_domain_in_a_domain_names_the_fqdn_that_its_delegate_has() {
+fn a_delegated_domain_reports_the_fqdn_of_its_delegate() {
     let outer = ingress_route(
         "a/outer",
         json!({ "virtualhost": { "fqdn": ".example.com" },
@@ -262,18 +262,18 @@ fn a_domain_in_a_domain_names_the_fqdn_that_its_delegate_has() {
         )
     };
     let leaf = ingress_route("b/leaf", json!({ "routes": [{ "match": "/", "services": to("web") }] }));
-    let told = |inners: Vec<Value>| world([vec![outer.clone(), leaf.clone()], inners].concat()).ingress("a/outer");
-    let found = told(vec![inner("b/inner", ".out.example.com")]);
+    let status_of = |inners: Vec<Value>| world([vec![outer.clone(), leaf.clone()], inners].concat()).ingress("a/outer");
+    let found = status_of(vec![inner("b/inner", ".out.example.com")]);
     assert!(found.contains("delegate b/inner has fqdn \".out.example.com\", expected \".in.example.com\""), "{found}");
-    let found = told(vec![inner("b/inner", ".in.example.com"), inner("a/rival", ".in.example.com")]);
+    let found = status_of(vec![inner("b/inner", ".in.example.com"), inner("a/rival", ".in.example.com")]);
     assert!(found.contains("fqdn \".in.example.com\" is used in multiple IngressRoutes"), "{found}");
     // A rival in a namespace without a delegation is rejected and has no effect.
-    let found = told(vec![inner("b/inner", ".in.example.com"), inner("c/rival", ".in.example.com")]);
+    let found = status_of(vec![inner("b/inner", ".in.example.com"), inner("c/rival", ".in.example.com")]);
     assert_eq!(found, "valid: valid IngressRoute (1 of 1 subdomains)");
 }
 
 #[test]
-fn an_answer_of_the_routers_own_has_the_headers_of_its_route() {
+fn a_direct_response_has_the_headers_of_its_route() {
     let set = json!([{ "name": "X-Why", "value": "closed" }]);
     let route = json!({ "directResponsePolicy": { "statusCode": 410 }, "responseHeadersPolicy": { "set": set } });
     let world = world(vec![root(json!([route]))]);

@@ -15,8 +15,8 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 const HOSTS: [&str; 6] = ["", "a.test", ".d.test", "p.d.test", "q.d.test", ".in.d.test"];
 const SUBDOMAINS: [&str; 4] = ["p.d.test", "q.d.test", ".in.d.test", "r.in.d.test"];
 
-/// Objects of every world: Services, and a Secret `tls` in each namespace.
-static GROUND: LazyLock<Vec<Value>> = LazyLock::new(|| {
+/// Objects in every test case: Services, and a Secret `tls` in each namespace.
+static COMMON_OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let mut objects = backends(&["a/web", "b/web", "c/web"]);
     objects.extend(NAMESPACES.map(|namespace| secret(&format!("{namespace}/tls"), &["*.d.test"])));
     objects
@@ -47,7 +47,7 @@ fn route() -> impl Strategy<Value = Value> {
     })
 }
 
-fn vertex() -> impl Strategy<Value = Value> {
+fn proxy_object() -> impl Strategy<Value = Value> {
     let subdomains = prop::collection::vec((0..SUBDOMAINS.len(), id()), 0..3);
     let routes = prop::collection::vec(route(), 0..3);
     (id(), 2020..2024_u32, prop::option::of((0..HOSTS.len(), tls())), subdomains, routes).prop_map(
@@ -75,8 +75,8 @@ fn grant() -> impl Strategy<Value = Value> {
 
 /// IngressRoutes, one for each key, and grants.
 fn objects() -> impl Strategy<Value = Vec<Value>> {
-    (prop::collection::vec(vertex(), 1..8), prop::collection::vec(grant(), 0..2)).prop_map(|(vertices, grants)| {
-        let keyed: BTreeMap<String, Value> = vertices
+    (prop::collection::vec(proxy_object(), 1..8), prop::collection::vec(grant(), 0..2)).prop_map(|(proxies, grants)| {
+        let keyed: BTreeMap<String, Value> = proxies
             .into_iter()
             .chain(grants)
             .map(|object| (format!("{}{}", object["kind"], object["metadata"]), object))
@@ -90,7 +90,7 @@ fn objects() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn world(objects: &[Value]) -> World {
-    World::new(GROUND.iter().chain(objects).cloned().collect())
+    World::new(COMMON_OBJECTS.iter().chain(objects).cloned().collect())
 }
 
 /// True if objects of a namespace may use the Secret of another one.
@@ -111,18 +111,18 @@ proptest! {
     /// A host presents a certificate only if the object that names its Secret may use it: the leaf itself, or a
     /// domain's root that delegates the host.
     #[test]
-    fn no_secret_is_served_without_a_grant_or_an_inheritance(objects in objects()) {
+    fn no_secret_is_served_without_a_grant_or_inheritance(objects in objects()) {
         let world = world(&objects);
-        for host in world.settled.hosts.values() {
+        for host in world.translated.hosts.values() {
             let name = host.host.to_string();
             let certificate = world.certificate(&name);
             if certificate == "-" {
                 continue;
             }
             // Every object with this host, or with a domain around it, and with TLS of its own.
-            let may_show = world.resources.ingress_routes.iter().any(|vertex| {
-                let Some(own) = &vertex.virtual_host else { return false };
-                let namespace = &*vertex.meta.key.namespace;
+            let may_show = world.resources.ingress_routes.iter().any(|proxy_object| {
+                let Some(own) = &proxy_object.virtual_host else { return false };
+                let namespace = &*proxy_object.meta.key.namespace;
                 let written = own.tls.as_ref().map(|tls| if tls.secret.contains('/') { tls.secret.to_string() } else { format!("{namespace}/{}", tls.secret) });
                 let names_it = *own.fqdn == *name || own.fqdn.is_empty() || (own.fqdn.starts_with('.') && name.ends_with(&*own.fqdn));
                 names_it && written.as_deref() == Some(&*certificate) && is_granted(&world, &certificate, namespace)
@@ -135,27 +135,27 @@ proptest! {
     #[test]
     fn served_proxies_are_reached_by_delegations(objects in objects()) {
         let world = world(&objects);
-        for host in world.settled.hosts.values() {
-            let site = host.rules.as_ref().expect("host rules");
-            for rule in site.cleartext.iter().flat_map(|rules| rules.iter()) {
-                let told = &world.settled.statuses[&rule.route.id.object()];
-                prop_assert_ne!(&told.status()["currentStatus"], "orphaned");
+        for host in world.translated.hosts.values() {
+            let host_rules = host.rules.as_ref().expect("host rules");
+            for rule in host_rules.cleartext.iter().flat_map(|rules| rules.iter()) {
+                let status = &world.translated.statuses[&rule.route.id.object()];
+                prop_assert_ne!(&status.status()["currentStatus"], "orphaned");
             }
         }
     }
 
     /// The order of objects does not matter.
     #[test]
-    fn the_order_of_objects_is_nothing(objects in objects()) {
-        let mut turned = objects.clone();
-        turned.reverse();
-        prop_assert_eq!(world(&objects).everything(), world(&turned).everything());
+    fn the_order_of_objects_does_not_matter(objects in objects()) {
+        let mut reversed = objects.clone();
+        reversed.reverse();
+        prop_assert_eq!(world(&objects).everything(), world(&reversed).everything());
     }
 
     /// Removing a delegating route changes nothing for hosts that its object does not serve, and gives no request to an
     /// object that did not have the host before.
     #[test]
-    fn a_removed_edge_changes_only_what_is_below(objects in objects(), at in any::<prop::sample::Index>()) {
+    fn a_removed_edge_changes_only_hosts_below_it(objects in objects(), at in any::<prop::sample::Index>()) {
         let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
             let routes = value["spec"]["routes"].as_array().cloned().unwrap_or_default();
             let delegates = routes.into_iter().enumerate().filter(|(_, route)| route.get("delegate").is_some());
@@ -168,17 +168,17 @@ proptest! {
         cut[object]["spec"]["routes"].as_array_mut().expect("routes").remove(route);
         let (before, after) = (world(&objects), world(&cut));
         let through = |world: &World| -> BTreeSet<String> {
-            let ways = world.settled.statuses.iter().flat_map(|(object, told)| {
-                let rows = told.status()["parents"].as_array().cloned().unwrap_or_default();
+            let hosts = world.translated.statuses.iter().flat_map(|(object, status)| {
+                let rows = status.status()["parents"].as_array().cloned().unwrap_or_default();
                 let own: Vec<String> = rows.iter().map(|row| text(&row["path"])).collect();
-                let hosts = told.rows.iter().flat_map(|row| row.hosts.clone()).collect::<Vec<_>>();
-                let touches = object.key.to_string() == key || own.iter().any(|path| path.split(' ').any(|part| part == key));
-                if touches { hosts } else { Vec::new() }
+                let hosts = status.rows.iter().flat_map(|row| row.hosts.clone()).collect::<Vec<_>>();
+                let is_below = object.key.to_string() == key || own.iter().any(|path| path.split(' ').any(|part| part == key));
+                if is_below { hosts } else { Vec::new() }
             });
-            ways.collect()
+            hosts.collect()
         };
         let touched = through(&before);
-        let hosts: BTreeSet<String> = before.settled.hosts.iter().chain(&after.settled.hosts).map(|(_, host)| host.host.to_string()).collect();
+        let hosts: BTreeSet<String> = before.translated.hosts.iter().chain(&after.translated.hosts).map(|(_, host)| host.host.to_string()).collect();
         for host in hosts {
             let same = ["/", "/u", "/u/v"].iter().all(|path| {
                 ["http", "https"].iter().all(|scheme| {
@@ -186,7 +186,7 @@ proptest! {
                     before.get(&url) == after.get(&url)
                 })
             });
-            prop_assert!(same || touched.contains(&host), "{} changed, and {} is not on its way", host, key);
+            prop_assert!(same || touched.contains(&host), "{} changed, and {} is on none of its paths", host, key);
             prop_assert_eq!(before.certificate(&host), after.certificate(&host));
         }
     }
@@ -204,7 +204,7 @@ proptest! {
 
     /// Removing a subdomain changes nothing for names that it did not delegate, nor for other delegates.
     #[test]
-    fn a_subdomain_that_is_taken_away_changes_no_other(objects in objects(), at in any::<prop::sample::Index>()) {
+    fn a_removed_subdomain_changes_no_other(objects in objects(), at in any::<prop::sample::Index>()) {
         let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
             let entries = value["spec"]["subdomains"].as_array().map_or(0, Vec::len);
             (0..entries).map(move |entry| (object, entry))
@@ -223,7 +223,7 @@ proptest! {
             touched.extend(delegated_to(&objects, &entry["delegate"]));
         }
         let (before, after) = (world(&objects), world(&cut));
-        for host in before.settled.hosts.iter().chain(&after.settled.hosts).map(|(_, host)| host.host.to_string()) {
+        for host in before.translated.hosts.iter().chain(&after.translated.hosts).map(|(_, host)| host.host.to_string()) {
             let is_touched = touched.iter().any(|name| *name == host || (name.starts_with('.') && host.ends_with(&**name)));
             if !is_touched {
                 for url in ["http://", "https://"].map(|scheme| format!("{scheme}{host}/u")) {
@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// Guards against vacuous properties: most worlds serve something.
+/// Guards against vacuous properties: most test cases serve some host.
 #[test]
 fn the_worlds_are_not_empty() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -243,20 +243,21 @@ fn the_worlds_are_not_empty() {
     for _ in 0..200 {
         let objects = objects().new_tree(&mut runner).expect("objects").current();
         let world = world(&objects);
-        for host in world.settled.hosts.values() {
+        for host in world.translated.hosts.values() {
             let owner = &host.rules.as_ref().expect("host rules").owner;
             served += 1;
             inherited += usize::from(
                 host.host.to_string().ends_with("d.test") && world.certificate(&host.host.to_string()) != "-",
             );
-            assert!(world.settled.statuses.contains_key(owner));
+            assert!(world.translated.statuses.contains_key(owner));
         }
-        orphaned += world.settled.statuses.values().filter(|told| told.status()["currentStatus"] == "orphaned").count();
+        orphaned +=
+            world.translated.statuses.values().filter(|status| status.status()["currentStatus"] == "orphaned").count();
     }
     assert!(served > 50 && inherited > 10 && orphaned > 50, "{served} {inherited} {orphaned}");
 }
 
-/// Words that the readers know, and texts that might confuse them.
+/// Field names and values of the APIs, and invalid texts.
 const WORDS: [&str; 52] = [
     "virtualhost",
     "fqdn",
@@ -332,7 +333,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 /// Valid objects, parts of which are replaced.
-fn good_objects() -> Vec<Value> {
+fn valid_objects() -> Vec<Value> {
     let routes = json!([{ "match": "/a", "services": [{ "name": "web", "port": 80, "weight": 1 }], "prefixRewrite": "/",
         "timeoutPolicy": { "request": "1s" } }, { "match": "/b", "delegate": { "name": "it" } }]);
     let conditions = json!([{ "prefix": "/a" }, { "header": { "name": "x", "contains": "y" } },
@@ -379,20 +380,20 @@ fn graft(target: &mut Value, nth: &mut usize, with: &Value) {
 proptest! {
     /// For any text, reading ends with errors or with an object, and every object that is read gets a status.
     #[test]
-    fn whatever_is_written_has_an_end(which in 0..5_usize, nth in 0..40_usize, with in anything()) {
-        let mut object = good_objects().swap_remove(which);
+    fn any_manifest_is_rejected_or_gets_a_status(which in 0..5_usize, nth in 0..40_usize, with in anything()) {
+        let mut object = valid_objects().swap_remove(which);
         graft(&mut object["spec"], &mut nth.clone(), &with);
         let kind = text(&object["kind"]);
         match router_api::testing::parsed(object).outcome {
             router_api::parse::ParseOutcome::Good(good) => {
-                let mut resources = resources(GROUND.clone());
+                let mut resources = resources(COMMON_OBJECTS.clone());
                 resources.insert(&good);
                 let world = World::of(&Settings::default(), &LostHosts::new(), resources);
                 let is_foreign = matches!(&good, Object::IngressRoute(proxy) | Object::HttpProxy(proxy) if proxy.is_foreign());
-                let told = world.settled.statuses.iter().any(|(object, told)| {
-                    object.kind.name() == kind && !told.rows.is_empty() && told.status().is_object()
+                let has_status = world.translated.statuses.iter().any(|(object, status)| {
+                    object.kind.name() == kind && !status.rows.is_empty() && status.status().is_object()
                 });
-                prop_assert!(told || is_foreign);
+                prop_assert!(has_status || is_foreign);
             }
             router_api::parse::ParseOutcome::Refused { errors, .. } => prop_assert!(!errors.is_empty()),
             other => prop_assert!(false, "{other:?}"),
@@ -401,8 +402,8 @@ proptest! {
 }
 
 #[test]
-fn the_objects_that_are_changed_are_good() {
-    for object in good_objects() {
+fn the_objects_to_change_are_valid() {
+    for object in valid_objects() {
         router_api::testing::good(object);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTPProxies: rules that they share with IngressRoutes, and their own.
+//! HTTPProxies: errors, conditions, includes and policies.
 
 use router_table::policy::HashedPart;
 
@@ -25,12 +25,12 @@ fn status(world: &World, id: &str) -> String {
 }
 
 #[test]
-fn a_valid_proxy_says_so() {
+fn a_valid_proxy_has_the_condition_valid() {
     let mut object = root(json!({ "routes": [{ "services": to("web") }] }));
     object["metadata"]["generation"] = json!(7);
     let world = world(vec![object]);
     assert_eq!(
-        world.told(Kind::HttpProxy, "a/root"),
+        world.status_value(Kind::HttpProxy, "a/root"),
         json!({
             "currentStatus": "valid",
             "description": "Valid HTTPProxy",
@@ -211,7 +211,7 @@ fn errors_have_types_and_reasons() {
 }
 
 #[test]
-fn fields_that_are_not_done_are_never_ignored() {
+fn unsupported_fields_are_rejected() {
     for member in [
         "authPolicy",
         "cookieRewritePolicies",
@@ -288,8 +288,8 @@ fn conditions_are_appended_from_the_root_to_the_leaf() {
     }
     assert_eq!(world.errors("a/root"), ["IncludeError/IncludeNotFound: include a/gone not found"]);
     assert_eq!(status(&world, "b/leaf"), VALID);
-    let way = &world.told(Kind::HttpProxy, "b/leaf")["parents"][0];
-    assert_eq!(way["path"], "a/root prefix /team, header x-beta -> b/team prefix /leaf -> b/leaf");
+    let parent = &world.status_value(Kind::HttpProxy, "b/leaf")["parents"][0];
+    assert_eq!(parent["path"], "a/root prefix /team, header x-beta -> b/team prefix /leaf -> b/leaf");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
                     same route: x";
     assert_eq!(world.errors("a/leaf"), [expected]);
-    // Nor by the root, which did not define the path.
+    // The root does not serve it either: it does not define the path.
     assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "502");
     assert_eq!(world.request("http://www.example.com/all", &[]), "a/two");
     assert_eq!(world.errors("a/root"), Vec::<String>::new());
@@ -343,7 +343,7 @@ fn cycles_are_cut_and_orphans_reported() {
 }
 
 #[test]
-fn a_wildcard_stands_for_one_label() {
+fn a_wildcard_matches_one_label() {
     let spec = json!({ "virtualhost": { "fqdn": "*.example.com" }, "routes": [{ "services": to("web") }] });
     let world = world(vec![proxy("b/star", spec), root(json!({ "routes": [{ "services": to("two") }] }))]);
     for (host, expected) in [("www", "a/two"), ("any", "b/web"), ("a.b", "-")] {
@@ -352,7 +352,7 @@ fn a_wildcard_stands_for_one_label() {
 }
 
 #[test]
-fn routes_redirect_answer_mirror_and_change_headers() {
+fn routes_redirect_respond_mirror_and_change_headers() {
     let world = world(vec![root(json!({ "routes": [
         { "conditions": [{ "prefix": "/moved" }], "requestRedirectPolicy": { "hostname": "new.example.com", "statusCode": 301 } },
         { "conditions": [{ "prefix": "/closed" }], "directResponsePolicy": { "statusCode": 410 } },
@@ -367,8 +367,8 @@ fn routes_redirect_answer_mirror_and_change_headers() {
     assert_eq!(world.get("http://www.example.com/moved"), "301 new.example.com");
     assert_eq!(world.get("http://www.example.com/closed"), "410");
     assert_eq!(world.get("http://www.example.com/"), "a/web");
-    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
-    let rule = site.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
+    let host_rules = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
+    let rule = host_rules.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
     let policy = rule.route.rule.as_ref().expect("a policy");
     assert_eq!(policy.rewrite_host.as_ref().map(Hostname::as_str), Some("inner.test"));
     assert_eq!(policy.request_headers[0].set, [("x-a".into(), "1".into())]);
@@ -381,7 +381,7 @@ fn routes_redirect_answer_mirror_and_change_headers() {
 }
 
 #[test]
-fn a_tcpproxy_has_no_requests_to_choose_by() {
+fn a_tcpproxy_ignores_strategies_that_hash_requests() {
     for strategy in ["Cookie", "RequestHash"] {
         let policies = json!([{ "hashSourceIP": true }]);
         let balance = json!({ "strategy": strategy, "requestHashPolicies": policies });
@@ -390,7 +390,7 @@ fn a_tcpproxy_has_no_requests_to_choose_by() {
             "tcpproxy": { "services": to("web"), "loadBalancerPolicy": balance },
         }))]);
         assert_eq!(world.get("https://www.example.com/"), "passthrough a/web");
-        let warnings = &world.told(Kind::HttpProxy, "a/root")["conditions"][0]["warnings"];
+        let warnings = &world.status_value(Kind::HttpProxy, "a/root")["conditions"][0]["warnings"];
         assert_eq!(
             *warnings,
             json!([{
@@ -405,7 +405,7 @@ fn a_tcpproxy_has_no_requests_to_choose_by() {
 }
 
 #[test]
-fn tcp_includes_lead_to_services() {
+fn tcp_includes_are_followed_to_services() {
     let world = world(vec![
         root(json!({
             "virtualhost": { "fqdn": "www.example.com", "tls": { "passthrough": true } },
@@ -419,16 +419,16 @@ fn tcp_includes_lead_to_services() {
 }
 
 #[test]
-fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
+fn origins_of_a_cors_policy_are_exact_or_expressions() {
     let with = |policy: Value| {
         let host = json!({ "fqdn": "www.example.com", "corsPolicy": policy });
         world(vec![root(json!({ "virtualhost": host, "routes": [{ "services": to("web") }] }))])
     };
-    let good = with(json!({
+    let valid = with(json!({
         "allowOrigin": ["https://a.test", "https://[a-z]+\\.b\\.test", "app://local.x"], "allowMethods": ["GET"], "maxAge": "10m",
     }));
-    let site = good.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
-    let rule = site.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
+    let host_rules = valid.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
+    let rule = host_rules.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
     let policy = rule.route.rule.as_ref().expect("a policy");
     let cors = policy.cors.as_deref().expect("a CORS policy");
     assert_eq!((&*cors.origins[0], cors.origins.len(), cors.max_age), ("https://a.test", 1, 600));
@@ -458,7 +458,7 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
 }
 
 #[test]
-fn the_method_is_compared_as_a_header_and_a_leaf_cannot_ask_for_another() {
+fn a_method_condition_conflicts_like_a_header_condition() {
     let method = |name: &str| json!([{ "header": { "name": ":method", "exact": name } }]);
     let world = world(vec![
         root(json!({ "includes": [{ "name": "leaf", "conditions": method("GET") }] })),

@@ -27,8 +27,8 @@ fn rule(object: Value) -> Arc<Rule> {
     let mut objects = vec![object];
     objects.extend(backends(&["a/web", "a/two"]));
     let world = World::new(objects);
-    let site = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
-    let rules = site.cleartext.as_ref().expect("clear text");
+    let host_rules = world.host("www.example.com").and_then(|host| host.rules.as_ref()).expect("host rules");
+    let rules = host_rules.cleartext.as_ref().expect("clear text");
     Arc::clone(rules.first().expect("a rule"))
 }
 
@@ -47,30 +47,33 @@ fn on_5xx(count: u32) -> Option<Retry> {
 }
 
 #[test]
-fn an_ingress_route_is_tried_again_on_5xx() {
-    let told = |retry: Value| {
+fn an_ingress_route_retries_on_5xx() {
+    let retry_of = |retry: Value| {
         let policy = policy(ingress(json!({ "retryPolicy": retry }), json!({})));
         (policy.retry, policy.backend_timeout)
     };
     assert_eq!(policy(ingress(json!({}), json!({}))).retry, None);
-    assert_eq!(told(json!({ "count": 3, "perTryTimeout": "1500ms" })), (on_5xx(3), Some(Duration::from_millis(1500))));
-    assert_eq!(told(json!({ "perTryTimeout": "infinity" })), (on_5xx(1), None));
-    assert_eq!(told(json!({ "count": 0 })), (on_5xx(1), None));
+    assert_eq!(
+        retry_of(json!({ "count": 3, "perTryTimeout": "1500ms" })),
+        (on_5xx(3), Some(Duration::from_millis(1500)))
+    );
+    assert_eq!(retry_of(json!({ "perTryTimeout": "infinity" })), (on_5xx(1), None));
+    assert_eq!(retry_of(json!({ "count": 0 })), (on_5xx(1), None));
 }
 
 #[test]
-fn an_http_proxy_says_when() {
-    let told = |retry: Value| policy(http_proxy(json!({ "retryPolicy": retry }))).retry;
+fn an_http_proxy_defines_when_to_retry() {
+    let retry_of = |retry: Value| policy(http_proxy(json!({ "retryPolicy": retry }))).retry;
     let retry = |statuses, unanswered, unreachable| {
         Some(Retry { count: 2, statuses, unanswered, unreachable, backoff: BACKOFF })
     };
-    assert_eq!(told(json!({ "count": 2 })), on_5xx(2));
-    assert_eq!(told(json!({ "count": -1 })), None);
-    assert_eq!(told(json!({ "count": 2, "retryOn": ["gateway-error"] })), retry(vec![502..=504], true, true));
-    assert_eq!(told(json!({ "count": 2, "retryOn": ["reset", "refused-stream"] })), retry(vec![], true, true));
-    assert_eq!(told(json!({ "count": 2, "retryOn": ["connect-failure"] })), retry(vec![], false, true));
+    assert_eq!(retry_of(json!({ "count": 2 })), on_5xx(2));
+    assert_eq!(retry_of(json!({ "count": -1 })), None);
+    assert_eq!(retry_of(json!({ "count": 2, "retryOn": ["gateway-error"] })), retry(vec![502..=504], true, true));
+    assert_eq!(retry_of(json!({ "count": 2, "retryOn": ["reset", "refused-stream"] })), retry(vec![], true, true));
+    assert_eq!(retry_of(json!({ "count": 2, "retryOn": ["connect-failure"] })), retry(vec![], false, true));
     assert_eq!(
-        told(
+        retry_of(
             json!({ "count": 2, "retryOn": ["retriable-4xx", "retriable-status-codes"], "retriableStatusCodes": [418, 503] })
         ),
         retry(vec![409..=409, 418..=418, 503..=503], false, false)
@@ -78,7 +81,7 @@ fn an_http_proxy_says_when() {
 }
 
 #[test]
-fn services_are_asked_as_they_say_or_their_route() {
+fn health_checks_are_those_of_the_service_or_of_its_route() {
     let check = |host: &str, times: [u64; 2], counts: [u32; 2], expected: &[(u16, u16)]| {
         Some(HealthCheck {
             request: Some(HealthRequest { host: host.into(), path: "/ok".into(), expected: expected.to_vec() }),
@@ -177,8 +180,8 @@ fn invalid_values_are_reported() {
             ),
         ),
     ] {
-        let told = refusals(object);
-        assert!(matches!(told.as_slice(), [one] if one.starts_with(&expected)), "{told:?} is not {expected:?}");
+        let errors = refusals(object);
+        assert!(matches!(errors.as_slice(), [one] if one.starts_with(&expected)), "{errors:?} is not {expected:?}");
     }
     let mut objects = vec![retry(json!({ "retryOn": ["5xx", "cancelled"] }))];
     objects.extend(backends(&["a/web", "a/two"]));

@@ -1,4 +1,4 @@
-//! The motivating example of subdomain delegation: `mail` and `www` of mycompany.com use the wildcard certificate in
+//! The document's example of subdomain delegation: `mail` and `www` of mycompany.com use the wildcard certificate in
 //! mycompany's namespace; `mail` is in another namespace.
 
 use super::*;
@@ -59,7 +59,7 @@ fn the_wildcard_certificate_serves_the_subdomains() {
 fn every_object_has_a_status() {
     let world = World::new(objects());
     assert_eq!(
-        world.told(Kind::IngressRoute, "mycompany/domain-root"),
+        world.status_value(Kind::IngressRoute, "mycompany/domain-root"),
         json!({ "currentStatus": "valid", "description": "valid IngressRoute (2 of 2 subdomains)" })
     );
     let delegate = |id: &str, section: &str| {
@@ -80,7 +80,7 @@ fn every_object_has_a_status() {
         })
     };
     for (id, section) in [("msexchange/mail", "mail.mycompany.com"), ("mycompany/wordpress", "www.mycompany.com")] {
-        assert_eq!(world.told(Kind::IngressRoute, id), delegate(id, section));
+        assert_eq!(world.status_value(Kind::IngressRoute, id), delegate(id, section));
     }
 }
 

@@ -9,8 +9,8 @@ use router_table::rule::Mirror;
 use router_table::table::Cluster;
 
 use super::super::backends::weighted;
-use super::super::matching::{Clash, identical, join};
-use super::{DelegationStep, DelegationWalk, Flat, PathHop, RouteTarget, RuleAction, own_faults};
+use super::super::matching::{ConditionConflict, identical, join};
+use super::{CollectedRule, DelegationStep, DelegationWalk, PathHop, RouteTarget, RuleAction, own_faults};
 
 /// Name of routes in messages.
 const ROUTES: &str = "Spec.Routes";
@@ -36,18 +36,24 @@ impl<'r> DelegationWalk<'r> {
         }
         if !faults.is_empty() {
             self.rules.truncate(first_rule);
-            self.serves(path, false);
+            self.set_serves(path, false);
             // Its requests must not fall through to a shorter prefix, whose policies may differ.
             if !via.is_empty() {
                 let origin = self.origin(path, "invalid");
-                let serve = RuleAction::Answer(BAD_GATEWAY, None);
-                self.rules.push(Flat { matcher: conditions.clone(), proxy, origin, permit_insecure: false, serve });
+                let action = RuleAction::Answer(BAD_GATEWAY, None);
+                self.rules.push(CollectedRule {
+                    matcher: conditions.clone(),
+                    proxy,
+                    origin,
+                    permit_insecure: false,
+                    action,
+                });
             }
         }
         let warnings: Vec<Violation> = proxy.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
-        self.warn(path, &warnings);
+        self.add_warnings(path, &warnings);
         // Recorded in any case, so that the object counts as reached.
-        self.note(path, faults);
+        self.add_faults(path, faults);
     }
 
     fn include(
@@ -82,10 +88,10 @@ impl<'r> DelegationWalk<'r> {
         };
         if !include.label.is_empty() && matches!(reason, "IncludeNotFound" | "RootIncludesRoot") {
             let origin = self.origin(path, format_args!("include {target}"));
-            let serve = RuleAction::Answer(BAD_GATEWAY, None);
-            self.rules.push(Flat { matcher, proxy, origin, permit_insecure: false, serve });
+            let action = RuleAction::Answer(BAD_GATEWAY, None);
+            self.rules.push(CollectedRule { matcher, proxy, origin, permit_insecure: false, action });
         }
-        self.note(path, [Violation::new("IncludeError", reason, message)]);
+        self.add_faults(path, [Violation::new("IncludeError", reason, message)]);
     }
 
     /// A route, or the violation that invalidates the whole object.
@@ -99,9 +105,11 @@ impl<'r> DelegationWalk<'r> {
     ) -> Option<Violation> {
         let rewrite = match &matcher.path {
             PathMatcher::Prefix(prefix) => {
-                let with =
-                    |wanted: Option<&Arc<str>>| route.rewrites.iter().find(|(known, _)| known.as_ref() == wanted);
-                with(Some(prefix)).or_else(|| with(None)).map(|(_, replacement)| Arc::clone(replacement))
+                let replacement_of =
+                    |prefix: Option<&Arc<str>>| route.rewrites.iter().find(|(known, _)| known.as_ref() == prefix);
+                replacement_of(Some(prefix))
+                    .or_else(|| replacement_of(None))
+                    .map(|(_, replacement)| Arc::clone(replacement))
             }
             _ if !route.rewrites.is_empty() => {
                 let message = "cannot specify prefix replacements without a prefix condition";
@@ -124,39 +132,39 @@ impl<'r> DelegationWalk<'r> {
                 Ok(found) => target.services.push(found),
                 Err(problem) => {
                     let fault = problem.of_http_proxy(ROUTES, service, &proxy.meta.key.namespace);
-                    self.note(path, [fault]);
+                    self.add_faults(path, [fault]);
                 }
             }
         }
         target.services = weighted(target.services);
         let origin = self.origin(path, at);
         let needs_services = route.redirect.is_none() && route.answer.is_none();
-        let serve = match route.answer {
+        let action = match route.answer {
             Some(status) => RuleAction::Answer(status, Some(route)),
             None if needs_services && target.services.is_empty() => RuleAction::Answer(UNAVAILABLE, None),
             None => RuleAction::Route(route, target),
         };
-        if !matches!(serve, RuleAction::Answer(_, None)) {
-            self.serves(path, true);
+        if !matches!(action, RuleAction::Answer(_, None)) {
+            self.set_serves(path, true);
         }
-        self.rules.push(Flat { matcher, proxy, origin, permit_insecure: route.permit_insecure, serve });
+        self.rules.push(CollectedRule { matcher, proxy, origin, permit_insecure: route.permit_insecure, action });
         None
     }
 }
 
 fn joined(conditions: &RequestMatcher, route: &RouteSpec) -> Result<RequestMatcher, Violation> {
-    join(conditions, &route.matcher).map_err(|clash| match clash {
-        Clash::Header(name) => Violation::new(
+    join(conditions, &route.matcher).map_err(|conflict| match conflict {
+        ConditionConflict::Header(name) => Violation::new(
             "RouteError",
             "HeaderMatchConditionsNotValid",
             format!("cannot specify duplicate header 'exact match' conditions in the same route: {name}"),
         ),
-        Clash::Query(name) => Violation::new(
+        ConditionConflict::Query(name) => Violation::new(
             "RouteError",
             "QueryParameterMatchConditionsNotValid",
             format!("cannot specify duplicate query parameter conditions in the same route: {name}"),
         ),
-        Clash::Path(message) => {
+        ConditionConflict::Path(message) => {
             Violation::new("RouteError", "PathMatchConditionsNotValid", format!("route: {message}"))
         }
     })

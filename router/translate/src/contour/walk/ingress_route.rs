@@ -6,21 +6,21 @@ use router_api::contour::types::{ContourProxy, RouteSpec, Violation};
 
 use super::super::backends::{strategy, weighted};
 use super::super::matching::is_under;
-use super::{DelegationStep, DelegationWalk, Flat, PathHop, RouteTarget, RuleAction, own_faults};
+use super::{CollectedRule, DelegationStep, DelegationWalk, PathHop, RouteTarget, RuleAction, own_faults};
 
 impl<'r> DelegationWalk<'r> {
     /// Collects the routes of a path's last proxy; `parent` is the prefix delegated to it.
     pub(super) fn ingress_route(&mut self, path: &[PathHop<'r>], parent: &str) {
         let Some(&PathHop { proxy, .. }) = path.last() else { return };
         let faults = own_faults(proxy);
-        let is_good = faults.is_empty();
-        self.note(path, faults);
-        if !is_good {
+        let is_valid = faults.is_empty();
+        self.add_faults(path, faults);
+        if !is_valid {
             return;
         }
         for (at, route) in proxy.routes.iter().enumerate() {
             if let Err(fault) = self.route(path, proxy, at, route, parent) {
-                self.note(path, [fault]);
+                self.add_faults(path, [fault]);
                 return;
             }
         }
@@ -56,8 +56,14 @@ impl<'r> DelegationWalk<'r> {
             let origin = self.origin(path, at);
             let matcher = route.matcher.clone();
             let permit_insecure = route.permit_insecure;
-            self.rules.push(Flat { matcher, proxy, origin, permit_insecure, serve: RuleAction::Route(route, target) });
-            self.serves(path, true);
+            self.rules.push(CollectedRule {
+                matcher,
+                proxy,
+                origin,
+                permit_insecure,
+                action: RuleAction::Route(route, target),
+            });
+            self.set_serves(path, true);
             return Ok(());
         };
         match self.step(path, target) {

@@ -14,13 +14,13 @@ impl<'r> DelegationWalk<'r> {
         let &PathHop { proxy, .. } = path.last()?;
         let own = own_faults(proxy);
         if !own.is_empty() {
-            self.note(path, own);
+            self.add_faults(path, own);
             return None;
         }
         match self.read_tcp(path, proxy) {
             Ok(tcp) => tcp,
             Err(fault) => {
-                self.note(path, [fault]);
+                self.add_faults(path, [fault]);
                 None
             }
         }
@@ -30,7 +30,7 @@ impl<'r> DelegationWalk<'r> {
         let Some(TcpProxy { services, delegate, faults, warnings }) = &proxy.tcp else {
             return Err(fault("NothingDefined", "tcpproxy: delegated to, but there is no tcpproxy here"));
         };
-        self.warn(path, warnings);
+        self.add_warnings(path, warnings);
         let is_route = is_ingress_route(proxy);
         if let Some(fault) = faults.first() {
             return Err(fault.clone());
@@ -59,7 +59,7 @@ impl<'r> DelegationWalk<'r> {
                 let hop = PathHop { proxy: next, via: "tcpproxy", entry: usize::MAX };
                 let path: Vec<_> = path.iter().copied().chain([hop]).collect();
                 // Recorded, so that the object counts as reached.
-                self.note(&path, []);
+                self.add_faults(&path, []);
                 return Ok(self.tcp(&path));
             }
             DelegationStep::Missing if is_route => {

@@ -25,14 +25,14 @@ fn found(ports: Value, slice_ports: Value) -> Result<Vec<String>, ServiceError> 
 }
 
 #[test]
-fn slices_know_a_port_by_its_name() {
+fn ports_of_slices_match_by_name() {
     let ports = json!([{ "name": "admin", "port": 81 }, { "name": "web", "port": 80, "targetPort": 9090 }]);
     let slice = json!([{ "name": "admin", "port": 9090 }, { "name": "web", "port": 8080 }, { "port": 80 }]);
     assert_eq!(found(ports, slice).unwrap(), ["10.0.0.1:8080", "10.0.0.2:8080"]);
 }
 
 #[test]
-fn a_port_without_a_name_is_that_of_a_slice_without_one_or_the_target() {
+fn a_port_without_a_name_matches_a_slice_port_without_one_or_the_target() {
     let table = [
         (json!([{ "port": 80 }]), json!([{ "port": 8080 }]), "10.0.0.1:8080"),
         (json!([{ "port": 80, "targetPort": 8080 }]), json!([{ "name": "http", "port": 8080 }]), "10.0.0.1:8080"),
@@ -63,7 +63,7 @@ fn the_ports_app_protocol_decides_before_the_slices() {
 }
 
 #[test]
-fn what_leads_nowhere_says_why() {
+fn unusable_ports_have_an_error() {
     let slice = || json!([{ "port": 80 }]);
     assert_eq!(found(json!([{ "port": 81 }]), slice()), Err(ServiceError::PortNotFound));
     assert_eq!(found(json!([{ "port": 80, "protocol": "UDP" }]), slice()), Err(ServiceError::UnsupportedProtocol));
@@ -79,7 +79,7 @@ fn what_leads_nowhere_says_why() {
 }
 
 #[test]
-fn a_service_speaks_other_protocols_only_if_its_slices_say_so() {
+fn protocols_differ_only_if_those_of_the_slices_do() {
     let with = |address: &str, protocol: Value| {
         let mut slice = slice("shop/web", &[address], 0);
         slice["ports"] = json!([{ "name": "web", "port": 1, "appProtocol": protocol }]);
@@ -87,13 +87,13 @@ fn a_service_speaks_other_protocols_only_if_its_slices_say_so() {
         resources.endpoint_slices.iter().next().cloned()
     };
     let mut index = EndpointIndex::new(&Resources::default(), EndpointAddresses::Filtered);
-    let (of_it, of_none) = (BTreeSet::from([key()]), BTreeSet::new());
+    let (service, none) = (BTreeSet::from([key()]), BTreeSet::new());
     let (http, h2c, other) =
         (|| with("10.0.0.1", json!("http")), || with("10.0.0.1", json!("h2c")), || with("10.0.0.2", json!("h2c")));
-    assert_eq!(index.replace(None, http()), (of_it.clone(), of_it.clone()));
-    assert_eq!(index.replace(http(), http()), (of_it.clone(), of_none.clone()));
-    assert_eq!(index.replace(http(), h2c()), (of_it.clone(), of_it.clone()));
-    assert_eq!(index.replace(h2c(), other()), (of_it.clone(), of_none.clone()));
-    assert_eq!(index.replace(other(), None), (of_it.clone(), of_it));
-    assert_eq!(index.replace(None, None), (of_none.clone(), of_none));
+    assert_eq!(index.replace(None, http()), (service.clone(), service.clone()));
+    assert_eq!(index.replace(http(), http()), (service.clone(), none.clone()));
+    assert_eq!(index.replace(http(), h2c()), (service.clone(), service.clone()));
+    assert_eq!(index.replace(h2c(), other()), (service.clone(), none.clone()));
+    assert_eq!(index.replace(other(), None), (service.clone(), service));
+    assert_eq!(index.replace(None, None), (none.clone(), none));
 }

@@ -1,4 +1,4 @@
-//! What enters a table, what leaves it, and what stays as it is.
+//! Additions to a table, removals, and parts that keep their `Arc`.
 
 use router_model::kind::Kind;
 use router_model::names::RouterName;
@@ -43,11 +43,11 @@ fn virtual_host(route: &Arc<ResolvedRoute>) -> Arc<VirtualHost> {
     })
 }
 
-/// Routes of these hosts, named as they are, in the place of those that are `gone`.
-fn routes(gone: &[&str], hosts: &[&str]) -> Option<ChangedRoutes> {
+/// Routes of these hosts, named after them, in place of the `removed` ones.
+fn routes(removed: &[&str], hosts: &[&str]) -> Option<ChangedRoutes> {
     let routes: Vec<_> = hosts.iter().map(|host| route(Kind::Route, host, host)).collect();
     Some(ChangedRoutes {
-        gone: gone.iter().map(|&id| RouteId::of_route("shop", id)).collect(),
+        removed: removed.iter().map(|&id| RouteId::of_route("shop", id)).collect(),
         hosts: routes.iter().map(virtual_host).collect(),
         routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
     })
@@ -76,8 +76,8 @@ fn router() -> Assembled {
     })
 }
 
-/// Each host with the kind that has it. Every route of the table is that of a host.
-fn seen(router: &Assembled) -> Vec<String> {
+/// Each host with the kind that owns it. Checks that every route of the table is that of a host.
+fn hosts_by_kind(router: &Assembled) -> Vec<String> {
     let table = router.table();
     let routes: Vec<_> = table.hosts.iter().filter_map(|host| host.passthrough.as_ref()).collect();
     assert_eq!((table.routes.len(), table.hosts.iter().count()), (routes.len(), routes.len()));
@@ -89,30 +89,30 @@ fn seen(router: &Assembled) -> Vec<String> {
 fn hosts_move_between_kinds_in_one_step() {
     let mut router = router();
     router.assemble(routes(&[], &["a.test", "b.test"]), &rules(&["c.test"], &[]));
-    assert_eq!(seen(&router), ["a.test: Route", "b.test: Route", "c.test: TLSRoute"]);
+    assert_eq!(hosts_by_kind(&router), ["a.test: Route", "b.test: Route", "c.test: TLSRoute"]);
     router.assemble(routes(&["b.test"], &["c.test"]), &rules(&["b.test"], &[]));
-    assert_eq!(seen(&router), ["a.test: Route", "b.test: TLSRoute", "c.test: Route"]);
+    assert_eq!(hosts_by_kind(&router), ["a.test: Route", "b.test: TLSRoute", "c.test: Route"]);
     router.assemble(routes(&["a.test", "c.test"], &[]), &rules(&[], &[]));
-    assert_eq!(seen(&router), Vec::<String>::new());
+    assert_eq!(hosts_by_kind(&router), Vec::<String>::new());
     assert_eq!(router.table().hosts.exact.of_routes() + router.table().hosts.exact.of_other_kinds(), 0);
 }
 
 #[test]
-fn a_route_that_moves_takes_its_old_host_out() {
+fn a_route_that_moves_is_removed_from_its_old_host() {
     let mut router = router();
     router.assemble(routes(&[], &["a.test"]), &HostRulesTable::default());
     let moved = route(Kind::Route, "a.test", "b.test");
     let changed = ChangedRoutes {
-        gone: vec![moved.id.clone()],
+        removed: vec![moved.id.clone()],
         hosts: vec![virtual_host(&moved)],
         routes: vec![(moved.id.clone(), moved)],
     };
     router.assemble(Some(changed), &HostRulesTable::default());
-    assert_eq!(seen(&router), ["b.test: Route"]);
+    assert_eq!(hosts_by_kind(&router), ["b.test: Route"]);
 }
 
 #[test]
-fn what_one_side_changes_leaves_the_other_as_it_is() {
+fn a_change_of_one_side_does_not_change_the_other() {
     let mut router = router();
     let served = rules(&["c.test", "d.test"], &["corp.test"]);
     router.assemble(routes(&[], &["a.test", "b.test"]), &served);
@@ -127,7 +127,7 @@ fn what_one_side_changes_leaves_the_other_as_it_is() {
     assert!(Arc::ptr_eq(router.table(), &before), "nothing changed");
     router.assemble(routes(&["b.test"], &["b.test"]), &served);
     assert_eq!(differ(&router), ["b.test", "shop/b.test"]);
-    // The same host, made anew, and one that is gone.
+    // A rebuilt host, and a removed one.
     let mut newer = rules(&["c.test"], &["corp.test"]);
     newer.hosts.insert(name("c.test"), Arc::clone(&served.hosts[&name("c.test")]));
     newer.routes = served.routes.clone();

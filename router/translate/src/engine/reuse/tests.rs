@@ -1,4 +1,4 @@
-//! Equal values keep their `Arc`, and nothing else does: what differs would otherwise never reach the data paths.
+//! Only equal values keep their `Arc`: otherwise a change would not reach the data paths.
 
 use router_model::certificate::{Certificate, MaterialCache};
 use router_model::kind::Kind;
@@ -69,7 +69,7 @@ fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate)
         rules: Arc::clone(rules),
         tcp: None,
     };
-    let site = HostRules {
+    let host_rules = HostRules {
         owner: object(),
         listener: "web".into(),
         cleartext_listener: None,
@@ -78,7 +78,7 @@ fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate)
     };
     VirtualHost {
         host: host(name),
-        rules: Some(Box::new(site)),
+        rules: Some(Box::new(host_rules)),
         cleartext: OneOrMany::default(),
         terminated: OneOrMany::default(),
         passthrough: None,
@@ -97,20 +97,22 @@ fn an_equal_host_is_the_earlier_one() {
     let list_before = list("/a", 80);
     let before = Arc::new(virtual_host("a.test", &list_before, &shown));
     let routes = routes(&[&list_before[0].route]);
-    let is_kept = |host: VirtualHost| Arc::ptr_eq(&Reuse::new(&routes).host(host, Some(&before)), &before);
+    let is_reused = |host: VirtualHost| Arc::ptr_eq(&Reuse::new(&routes).host(host, Some(&before)), &before);
 
-    assert!(is_kept(virtual_host("a.test", &list("/a", 80), &shown)));
-    assert!(!is_kept(virtual_host("a.test", &list("/b", 80), &shown)), "another path");
-    assert!(!is_kept(virtual_host("a.test", &list("/a", 81), &shown)), "another port");
-    assert!(!is_kept(virtual_host("a.test", &list("/a", 80), &certificate("a.test"))), "another certificate");
-    assert!(!is_kept(virtual_host("a.test", &Arc::default(), &shown)), "no rules");
-    assert!(!is_kept(VirtualHost { rules: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));
+    assert!(is_reused(virtual_host("a.test", &list("/a", 80), &shown)));
+    assert!(!is_reused(virtual_host("a.test", &list("/b", 80), &shown)), "another path");
+    assert!(!is_reused(virtual_host("a.test", &list("/a", 81), &shown)), "another port");
+    assert!(!is_reused(virtual_host("a.test", &list("/a", 80), &certificate("a.test"))), "another certificate");
+    assert!(!is_reused(virtual_host("a.test", &Arc::default(), &shown)), "no rules");
+    assert!(!is_reused(VirtualHost { rules: None, ..virtual_host("a.test", &list("/a", 80), &shown) }));
     let passed =
         |port| VirtualHost { passthrough: Some(route("one", port)), ..virtual_host("a.test", &list("/a", 80), &shown) };
-    assert!(!is_kept(passed(80)));
+    assert!(!is_reused(passed(80)));
     let before = Arc::new(passed(80));
-    let kept = Reuse::new(&routes).host(passed(80), Some(&before));
-    assert!(Arc::ptr_eq(&kept, &before) && !Arc::ptr_eq(&kept, &Reuse::new(&routes).host(passed(81), Some(&before))));
+    let reused = Reuse::new(&routes).host(passed(80), Some(&before));
+    assert!(
+        Arc::ptr_eq(&reused, &before) && !Arc::ptr_eq(&reused, &Reuse::new(&routes).host(passed(81), Some(&before)))
+    );
 }
 
 #[test]
@@ -124,8 +126,8 @@ fn a_host_that_differs_keeps_its_equal_routes_and_shares_its_rules() {
     let mut reuse = Reuse::new(&routes);
     let made = ["a.test", "b.test"].map(|name| reuse.host(virtual_host(name, &list, &shown), None));
     let lists = made.iter().flat_map(|host| {
-        let site = host.rules.as_ref().unwrap();
-        [site.cleartext.as_ref().unwrap(), &site.tls.as_ref().unwrap().rules]
+        let host_rules = host.rules.as_ref().unwrap();
+        [host_rules.cleartext.as_ref().unwrap(), &host_rules.tls.as_ref().unwrap().rules]
     });
     let lists: Vec<&Arc<[Arc<Rule>]>> = lists.collect();
     assert!(lists.len() == 4 && lists.iter().all(|rules| Arc::ptr_eq(rules, lists[0])));

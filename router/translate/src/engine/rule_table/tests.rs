@@ -1,4 +1,4 @@
-//! Hosts that come, differ and go, with routes that several of them have.
+//! Hosts that are added, changed and removed, with routes of several hosts.
 
 use router_model::kind::Kind;
 use router_model::one_or_many::OneOrMany;
@@ -45,36 +45,37 @@ fn host(at: &str, route: &str, proxy_protocol: bool) -> (HostMatch, Option<Virtu
     (name(at), Some(host))
 }
 
-fn gone(at: &str) -> (HostMatch, Option<VirtualHost>) {
+fn removed(at: &str) -> (HostMatch, Option<VirtualHost>) {
     (name(at), None)
 }
 
-/// `host: route` of each host. Every host has a route equal to the table's of that id, and the table has no other route.
-fn seen(table: &RuleTable) -> Vec<String> {
+/// `host: route` of each host. Checks that every host has a route equal to the table's of that id, and that the table
+/// has no other route.
+fn routes_by_host(table: &RuleTable) -> Vec<String> {
     let HostRulesTable { hosts, routes, .. } = table.table();
     let of = |host: &VirtualHost| Arc::clone(host.passthrough.as_ref().unwrap());
     let used: BTreeSet<RouteId> = hosts.values().map(|host| of(host).id.clone()).collect();
     assert!(used.iter().eq(routes.entries().map(|(id, _)| id)));
     assert!(hosts.values().all(|host| of(host) == routes[&of(host).id]));
     let uses = |id: &RouteId| hosts.values().filter(|host| of(host).id == *id).count();
-    assert!(routes.entries().all(|(id, _)| uses(id) == 1 + table.further.get(id).copied().unwrap_or_default()));
-    assert!(table.further.iter().all(|(id, further)| *further > 0 && used.contains(id)));
+    assert!(routes.entries().all(|(id, _)| uses(id) == 1 + table.extra_hosts.get(id).copied().unwrap_or_default()));
+    assert!(table.extra_hosts.iter().all(|(id, extra)| *extra > 0 && used.contains(id)));
     hosts.entries().map(|(at, host)| format!("{at}: {}", of(host).id.name)).collect()
 }
 
 #[test]
-fn a_route_stays_as_long_as_a_host_has_it() {
+fn a_route_stays_as_long_as_a_host_uses_it() {
     let mut table = RuleTable::default();
     table.update(BTreeMap::from([host("a.test", "one", false), host("b.test", "one", false)]));
     table.update(BTreeMap::from([host("c.test", "one", false), host("d.test", "two", false)]));
-    assert_eq!(seen(&table), ["a.test: one", "b.test: one", "c.test: one", "d.test: two"]);
-    table.update(BTreeMap::from([gone("a.test"), gone("d.test"), gone("e.test")]));
-    assert_eq!(seen(&table), ["b.test: one", "c.test: one"]);
-    // The last hosts pass it on within one update.
-    table.update(BTreeMap::from([gone("b.test"), host("c.test", "two", false), host("a.test", "one", false)]));
-    assert_eq!(seen(&table), ["a.test: one", "c.test: two"]);
-    table.update(BTreeMap::from([gone("a.test"), gone("c.test")]));
-    assert!(table.is_empty() && table.table().routes.is_empty() && table.further.is_empty());
+    assert_eq!(routes_by_host(&table), ["a.test: one", "b.test: one", "c.test: one", "d.test: two"]);
+    table.update(BTreeMap::from([removed("a.test"), removed("d.test"), removed("e.test")]));
+    assert_eq!(routes_by_host(&table), ["b.test: one", "c.test: one"]);
+    // The route moves from its last hosts to another one within one update.
+    table.update(BTreeMap::from([removed("b.test"), host("c.test", "two", false), host("a.test", "one", false)]));
+    assert_eq!(routes_by_host(&table), ["a.test: one", "c.test: two"]);
+    table.update(BTreeMap::from([removed("a.test"), removed("c.test")]));
+    assert!(table.is_empty() && table.table().routes.is_empty() && table.extra_hosts.is_empty());
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn what_is_equal_keeps_its_identity() {
     let changed: Vec<String> = hosts.changes_since(&before.hosts).map(|changed| changed.key.to_string()).collect();
     assert_eq!(changed, ["c.test"]);
     assert_eq!(routes.changes_since(&before.routes).count(), 0);
-    assert_eq!(seen(&table).len(), 3);
+    assert_eq!(routes_by_host(&table).len(), 3);
     table.update(["a.test", "b.test", "c.test"].map(|at| host(at, "one", true)).into());
     assert!(table.table().routes[&id("one")].proxy_protocol);
 }
@@ -95,11 +96,11 @@ fn what_is_equal_keeps_its_identity() {
 #[test]
 fn domains_alone_keep_a_table() {
     let mut table = RuleTable::default();
-    table.delegate(BTreeSet::from([Hostname::parse("corp.test").unwrap()]));
+    table.set_domains(BTreeSet::from([Hostname::parse("corp.test").unwrap()]));
     assert!(!table.is_empty());
     let domains = Arc::clone(&table.table().domains);
-    table.delegate(BTreeSet::from([Hostname::parse("corp.test").unwrap()]));
+    table.set_domains(BTreeSet::from([Hostname::parse("corp.test").unwrap()]));
     assert!(Arc::ptr_eq(&domains, &table.table().domains));
-    table.delegate(BTreeSet::new());
+    table.set_domains(BTreeSet::new());
     assert!(table.is_empty());
 }

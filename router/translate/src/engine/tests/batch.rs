@@ -1,4 +1,4 @@
-//! A [`Translator`] that translates all objects in each apply.
+//! Test double of a [`Translator`]: translates all objects in each apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub trait Batch {
     /// Every host that may be served, even if another API gets it.
     fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>>;
 
-    /// Hosts and statuses, given the claimed hosts that another API has.
+    /// Hosts and statuses, given the claimed hosts that another API owns.
     fn translate(&self, lost: &LostHosts) -> Translation;
 }
 
@@ -42,7 +42,7 @@ pub struct Batches {
 pub type Translate = for<'r> fn(&Inputs<'r>) -> Box<dyn Batch + 'r>;
 
 impl Batches {
-    /// A translator that has seen nothing.
+    /// A translator without objects.
     pub fn new(translate: Translate) -> Self {
         let (claims, hosts, statuses) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         Batches { translate, claims, hosts, statuses }
@@ -50,12 +50,12 @@ impl Batches {
 }
 
 impl Translator for Batches {
-    fn follow(&mut self, world: &Inputs<'_>, _: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
-        difference(&mut self.claims, (self.translate)(world).claims())
+    fn claims(&mut self, inputs: &Inputs<'_>, _: &Changes<'_>) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
+        difference(&mut self.claims, (self.translate)(inputs).claims())
     }
 
-    fn settle(&mut self, world: &Inputs<'_>, lost: &LostHosts, _: &[RouterHost]) -> Delta {
-        let Translation { routers, hosts, statuses } = (self.translate)(world).translate(lost);
+    fn translate(&mut self, inputs: &Inputs<'_>, lost: &LostHosts, _: &[RouterHost]) -> Delta {
+        let Translation { routers, hosts, statuses } = (self.translate)(inputs).translate(lost);
         Delta {
             hosts: difference(&mut self.hosts, hosts),
             statuses: difference(&mut self.statuses, statuses),
@@ -65,7 +65,7 @@ impl Translator for Batches {
     }
 }
 
-/// These entries, and `None` for each key of the last call that they do not have.
+/// These entries, and `None` for each key of the last call that is missing from them.
 fn difference<K: Ord + Clone, V>(last: &mut BTreeSet<K>, entries: BTreeMap<K, V>) -> Vec<(K, Option<V>)> {
     let keys = entries.keys().cloned().collect();
     let gone = std::mem::replace(last, keys).into_iter().filter(|key| !entries.contains_key(key)).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! Who gets a host that objects of different kinds want, with two APIs that are as simple as can be: each HTTPRoute
-//! (and, as the second API, each GRPCRoute) wants its hostnames on router `default`, and answers them by its name.
+//! Hosts that objects of different kinds claim, with two minimal APIs: each HTTPRoute (and, as the second API, each
+//! GRPCRoute) claims its hostnames on router `default`, and responds to them by its name.
 
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::testing::{controller, good, resources, route};
@@ -19,7 +19,7 @@ use crate::translator::{HostClaim, LostHosts, RouterHost};
 
 struct Fake<'r> {
     routes: Vec<&'r Arc<GatewayRoute>>,
-    made: u16,
+    port: u16,
 }
 
 fn sorted<'r>(routes: impl Iterator<Item = &'r Arc<GatewayRoute>>) -> Vec<&'r Arc<GatewayRoute>> {
@@ -30,11 +30,11 @@ fn sorted<'r>(routes: impl Iterator<Item = &'r Arc<GatewayRoute>>) -> Vec<&'r Ar
 
 fn fakes() -> Vec<Box<dyn Translator>> {
     vec![
-        Box::new(Batches::new(|world| {
-            Box::new(Fake { routes: sorted(world.resources.http_routes.iter()), made: 8080 })
+        Box::new(Batches::new(|inputs| {
+            Box::new(Fake { routes: sorted(inputs.resources.http_routes.iter()), port: 8080 })
         })),
-        Box::new(Batches::new(|world| {
-            Box::new(Fake { routes: sorted(world.resources.grpc_routes.iter()), made: 9090 })
+        Box::new(Batches::new(|inputs| {
+            Box::new(Fake { routes: sorted(inputs.resources.grpc_routes.iter()), port: 9090 })
         })),
     ]
 }
@@ -44,8 +44,8 @@ fn router() -> RouterName {
 }
 
 impl Fake<'_> {
-    fn made(&self) -> RouterName {
-        RouterName(format!("gateway-{}", self.made).into())
+    fn created_router(&self) -> RouterName {
+        RouterName(format!("gateway-{}", self.port).into())
     }
 
     /// Hosts with their oldest route.
@@ -58,7 +58,7 @@ impl Fake<'_> {
                     HostPattern::Suffix(domain) => HostMatch::Suffix(domain.clone()),
                     HostPattern::Any => HostMatch::Any,
                 };
-                for router in [router(), self.made()] {
+                for router in [router(), self.created_router()] {
                     hosts.entry((router, host.clone())).or_insert(*route);
                 }
             }
@@ -77,31 +77,31 @@ impl Batch for Fake<'_> {
     }
 
     fn translate(&self, lost: &LostHosts) -> Translation {
-        let mut settled = Translation::default();
+        let mut translation = Translation::default();
         let served = self.hosts().into_iter().filter(|(at, _)| !lost.contains_key(at));
-        settled.hosts = served.map(|(at, route)| (at.clone(), site(at.1, route))).collect();
-        if !settled.hosts.is_empty() {
+        translation.hosts = served.map(|(at, route)| (at.clone(), virtual_host(at.1, route))).collect();
+        if !translation.hosts.is_empty() {
             let ports = RouterPorts {
-                name: self.made(),
-                http: Some(self.made),
+                name: self.created_router(),
+                http: Some(self.port),
                 https: None,
                 traffic: Default::default(),
                 tls_fault: None,
             };
-            settled.routers.push(ports);
+            translation.routers.push(ports);
         }
         for route in &self.routes {
             let object = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
             let mut row = ParentStatus { parent: "default".to_owned(), admitted: true, ..ParentStatus::default() };
             row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
-            settled.statuses.insert(object, ObjectStatus::new(&json!({ "lost": lost.len() }), vec![row]));
+            translation.statuses.insert(object, ObjectStatus::new(&json!({ "lost": lost.len() }), vec![row]));
         }
-        settled
+        translation
     }
 }
 
-fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
+fn virtual_host(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
     let part = route.hostnames.iter().position(|own| own.to_string() == host.to_string()).unwrap();
     let id = RouteId { kind: route.kind, part: part as u32, ..route.meta.key.route_id() };
     let resolved = ResolvedRoute {
@@ -127,7 +127,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         route: Arc::new(resolved),
         origin: "x".into(),
     };
-    let site = HostRules {
+    let host_rules = HostRules {
         owner: ObjectRef { kind: route.kind, key: route.meta.key.clone() },
         listener: "default".into(),
         cleartext_listener: None,
@@ -140,7 +140,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         terminated: Default::default(),
         cleartext: Default::default(),
         certificate: None,
-        rules: Some(Box::new(site)),
+        rules: Some(Box::new(host_rules)),
     }
 }
 
@@ -171,21 +171,21 @@ fn served(table: &RoutingTable) -> Vec<String> {
     for router in &table.routers {
         for host in router.hosts.iter() {
             let routes = host.cleartext.iter().map(|route| route.id.object().to_string());
-            let who: Vec<_> = host.rules.iter().map(|site| site.owner.to_string()).chain(routes).collect();
+            let who: Vec<_> = host.rules.iter().map(|rules| rules.owner.to_string()).chain(routes).collect();
             served.push(format!("{} {}: {}", router.name, host.host, who.join(" ")));
         }
     }
     served
 }
 
-/// What serves on router `default`.
+/// The hosts of router `default`, with their owners.
 fn on_default(objects: impl IntoIterator<Item = Value>) -> Vec<String> {
     let (table, _) = engine().apply(&resources(objects));
     served(&table).iter().filter_map(|line| line.strip_prefix("default ")).map(str::to_owned).collect()
 }
 
 #[test]
-fn the_oldest_objects_kind_has_a_host_whole() {
+fn the_kind_of_the_oldest_object_owns_the_entire_host() {
     let at = |age| route("shop/route", age, json!({ "host": "a.test" }));
     let second = |age| route("shop/second", age, json!({ "host": "a.test", "path": "/p" }));
     let (h, g) = ([http("red/h", 5, &["a.test"])], [grpc("blue/g", 6, &["a.test"])]);
@@ -193,7 +193,11 @@ fn the_oldest_objects_kind_has_a_host_whole() {
     assert_eq!(with(vec![]), ["a.test: HTTPRoute red/h"]);
     assert_eq!(with(vec![at(4)]), ["a.test: Route shop/route"]);
     assert_eq!(with(vec![at(7)]), ["a.test: HTTPRoute red/h"]);
-    assert_eq!(with(vec![at(4), second(9)]), ["a.test: Route shop/second Route shop/route"], "whole: younger ones too");
+    assert_eq!(
+        with(vec![at(4), second(9)]),
+        ["a.test: Route shop/second Route shop/route"],
+        "the entire host: younger ones too"
+    );
     assert_eq!(with(vec![at(7), second(9)]), ["a.test: HTTPRoute red/h"]);
     assert_eq!(
         on_default([http("red/h", 5, &["a.test"]), grpc("blue/g", 4, &["a.test"])]),
@@ -223,14 +227,14 @@ fn an_exact_host_and_a_wildcard_are_two_hosts() {
 }
 
 #[test]
-fn a_route_that_holds_a_host_with_a_bad_certificate_holds_it_between_kinds_too() {
+fn a_route_with_an_invalid_certificate_owns_its_host_across_kinds_too() {
     let mut broken = route("shop/broken", 1, json!({ "host": "a.test" }));
     broken["spec"]["tls"] = json!({ "termination": "edge", "externalCertificate": { "name": "gone" } });
     assert_eq!(on_default([broken, http("red/h", 5, &["a.test"])]), Vec::<String>::new());
 }
 
 #[test]
-fn losers_say_so_and_tenants_are_told_no_foreign_namespace() {
+fn losers_report_the_conflict_without_a_foreign_namespace() {
     let objects = [
         http("red/h", 5, &["a.test", "b.test"]),
         route("red/near", 6, json!({ "host": "a.test" })),
@@ -252,19 +256,19 @@ fn losers_say_so_and_tenants_are_told_no_foreign_namespace() {
     let conflicts: Vec<_> =
         report.conflicts.entries().map(|(key, lost)| format!("{key} lost to {}", lost[0].winner)).collect();
     assert_eq!(conflicts, ["blue/far lost to HTTPRoute red/h", "red/near lost to HTTPRoute red/h"]);
-    let told: Vec<_> = report
+    let winners: Vec<_> = report
         .others
         .entries()
-        .map(|(object, told)| {
-            let winners: Vec<_> = told.rows[0].winners.iter().map(ToString::to_string).collect();
+        .map(|(object, status)| {
+            let winners: Vec<_> = status.rows[0].winners.iter().map(ToString::to_string).collect();
             format!("{object}: {}", winners.join(", "))
         })
         .collect();
-    assert_eq!(told, ["HTTPRoute red/h: ", "GRPCRoute red/g: HTTPRoute red/h, Route blue/old"]);
+    assert_eq!(winners, ["HTTPRoute red/h: ", "GRPCRoute red/g: HTTPRoute red/h, Route blue/old"]);
 }
 
 #[test]
-fn routers_are_made_for_ports_and_go_with_their_last_host() {
+fn routers_are_created_for_ports_and_removed_with_their_last_host() {
     let mut objects = resources([http("red/h", 5, &["a.test"])]);
     let mut engine = engine();
     let names = |table: &RoutingTable| -> Vec<_> {
@@ -282,7 +286,7 @@ fn routers_are_made_for_ports_and_go_with_their_last_host() {
 }
 
 #[test]
-fn what_says_the_same_stays_the_same() {
+fn equal_values_keep_their_identity() {
     let mut objects = resources([
         http("red/h", 5, &["a.test", "b.test"]),
         grpc("red/g", 6, &["c.test"]),
@@ -290,7 +294,7 @@ fn what_says_the_same_stays_the_same() {
     ]);
     let mut engine = engine();
     let (before, report_before) = engine.apply(&objects);
-    // Another object is put in: everything is worked out anew. A Route whose endpoints change stays the same as well.
+    // Another object is added: everything is translated again. A Route whose endpoints change stays the same as well.
     objects.insert(&good(http("red/new", 9, &["new.test"])));
     objects.insert(&good(router_api::testing::slice("blue/web", &["10.0.0.1"], 80)));
     let (after, report) = engine.apply(&objects);
@@ -299,10 +303,10 @@ fn what_says_the_same_stays_the_same() {
     assert_eq!(hosts, ["new.test"]);
     let routes: Vec<_> = after.routes.changes_since(&before.routes).map(|changed| changed.key.to_string()).collect();
     assert_eq!(routes, ["HTTPRoute:red/new:0"]);
-    let told = report.others.changes_since(&report_before.others).map(|changed| changed.key.to_string());
-    assert_eq!(told.collect::<Vec<_>>(), ["HTTPRoute red/new"]);
+    let changed = report.others.changes_since(&report_before.others).map(|changed| changed.key.to_string());
+    assert_eq!(changed.collect::<Vec<_>>(), ["HTTPRoute red/new"]);
 
-    // New routers: the sites on them stay.
+    // New routers: their host rules stay.
     objects.insert(&good(controller("default", json!({ "domain": "new.domain" }))));
     let (renewed, _) = engine.apply(&objects);
     let hosts: Vec<_> = renewed.routers[0].hosts.changes_since(&after.hosts).map(|c| c.key.to_string()).collect();
@@ -310,7 +314,7 @@ fn what_says_the_same_stays_the_same() {
 }
 
 #[test]
-fn a_route_takes_its_host_back_and_gives_it_up() {
+fn an_older_route_wins_the_host_until_it_is_removed() {
     let mut objects = resources([http("red/h", 5, &["a.test"])]);
     let mut engine = engine();
     let mut now = |objects: &Resources| {
@@ -319,10 +323,10 @@ fn a_route_takes_its_host_back_and_gives_it_up() {
         let routes: Vec<_> = router.routes.entries().map(|(id, _)| id.to_string()).collect();
         (served(&table).into_iter().filter(|line| line.starts_with("default")).collect::<Vec<_>>().join(" "), routes)
     };
-    let site = ("default a.test: HTTPRoute red/h".to_owned(), vec!["HTTPRoute:red/h:0".to_owned()]);
-    assert_eq!(now(&objects), site);
+    let of_http_route = ("default a.test: HTTPRoute red/h".to_owned(), vec!["HTTPRoute:red/h:0".to_owned()]);
+    assert_eq!(now(&objects), of_http_route);
     objects.insert(&good(route("blue/r", 1, json!({ "host": "a.test" }))));
     assert_eq!(now(&objects), ("default a.test: Route blue/r".to_owned(), vec!["blue/r".to_owned()]));
     objects.routes.remove(&ObjectKey::new("blue", "r"));
-    assert_eq!(now(&objects), site);
+    assert_eq!(now(&objects), of_http_route);
 }

@@ -1,4 +1,4 @@
-//! What a Secret, a Namespace, a ConfigMap and an IngressController change: only who uses it.
+//! A changed Secret, Namespace, ConfigMap or IngressController rebuilds only the objects that use it.
 
 use router_api::testing::{config_map, controller, good, route};
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ impl World {
         World { engine, resources, table, report }
     }
 
-    /// Applies an object. Returns `router: host` of each virtual host that differs, the routers whose other settings do,
-    /// and the Routes whose status does.
+    /// Applies an object. Returns `router: host` of each virtual host that differs, the routers whose other settings
+    /// do, and the Routes whose status does.
     fn put(&mut self, object: Value) -> Vec<String> {
         self.resources.insert(&good(object));
         let (table, report) = self.engine.apply(&self.resources);
@@ -95,7 +95,7 @@ fn a_secret_changes_the_routes_that_use_it() {
     for other in [secret("a", "other"), secret("b", "cert")] {
         assert_eq!(world.put(other), Vec::<String>::new());
     }
-    // Another Secret from now on.
+    // The route names another Secret.
     let tls = json!({ "termination": "edge", "externalCertificate": { "name": "other" } });
     world.put(route("a/secure", 1, json!({ "host": "secure.test", "tls": tls })));
     assert_eq!(world.put(secret("a", "cert")), Vec::<String>::new());
@@ -115,7 +115,7 @@ fn a_secret_or_a_config_map_of_a_router_changes_its_settings_and_no_route() {
 }
 
 #[test]
-fn labels_of_a_namespace_change_its_routes_on_routers_that_read_them() {
+fn labels_of_a_namespace_change_its_routes_on_routers_that_select_by_them() {
     let mut world = World::new();
     assert_eq!(world.put(namespace("a", &json!({ "team": "red", "unread": "x" }))), Vec::<String>::new());
     assert_eq!(world.put(namespace("b", &json!({ "team": "blue" }))), Vec::<String>::new());
@@ -123,7 +123,7 @@ fn labels_of_a_namespace_change_its_routes_on_routers_that_read_them() {
     assert_eq!(world.report.routes[&ObjectKey::new("b", "plain")].to_vec().len(), 2);
     assert_eq!(world.put(namespace("b", &json!({}))), ["second: b.test", "b/plain"]);
     assert_eq!(world.report.routes[&ObjectKey::new("b", "plain")].to_vec().len(), 1);
-    // A namespace of which there are no Routes yet.
+    // A namespace without Routes.
     world.put(namespace("c", &json!({ "team": "red" })));
     world.put(route("c/late", 4, json!({ "host": "c.test" })));
     assert_eq!(world.put(namespace("c", &json!({ "team": "none" }))), ["second: c.test", "c/late"]);

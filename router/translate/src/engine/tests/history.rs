@@ -1,4 +1,4 @@
-//! Whatever happened before: the engine makes of the present objects what a new engine makes of them.
+//! The result does not depend on history: after each change it equals that of a new engine.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use super::worlds::{named, objects};
 #[derive(Clone, Debug)]
 pub enum Edit {
     Put(Value),
-    /// A newer version of the object is refused; the last good one stays.
-    Refuse(Value),
+    /// A newer version of the object is rejected; the last accepted one stays.
+    Reject(Value),
     Remove(Value),
 }
 
@@ -21,7 +21,7 @@ fn edits() -> impl Strategy<Value = Edit> {
     prop_oneof![
         6 => objects().prop_map(Edit::Put),
         2 => objects().prop_map(Edit::Remove),
-        1 => objects().prop_map(Edit::Refuse),
+        1 => objects().prop_map(Edit::Reject),
     ]
 }
 
@@ -32,7 +32,7 @@ pub fn apply(resources: &mut Resources, edit: &Edit) {
             let object = good(value.clone());
             resources.set(object.key().clone(), object.kind(), None, None);
         }
-        Edit::Refuse(value) => {
+        Edit::Reject(value) => {
             let object = good(value.clone());
             let (kind, key) = (object.kind(), object.key().clone());
             let last = resources.object(kind, &key);
@@ -42,7 +42,7 @@ pub fn apply(resources: &mut Resources, edit: &Edit) {
     }
 }
 
-/// What most histories begin with, so that they soon come to routes that are served.
+/// Objects at the start of most histories, so that routes are soon served.
 pub fn base() -> Resources {
     const API: &str = "gateway.networking.k8s.io/v1";
     let all = json!({ "namespaces": { "from": "All" } });
@@ -71,7 +71,7 @@ pub fn base() -> Resources {
     ])
 }
 
-/// Everything that can be seen of a translation.
+/// The table and the report as text.
 pub fn outcome(engine: &mut Engine, resources: &Resources) -> String {
     let (table, report) = engine.apply(resources);
     text(&table, &report)
@@ -81,7 +81,7 @@ fn text(table: &RoutingTable, report: &StatusReport) -> String {
     format!("{table:?}\n{report:?}")
 }
 
-/// Whether two routers are equal. Unlike their text, this compares certificates.
+/// True if two routers are equal. Unlike their text, this compares certificates.
 fn are_equal(one: &RouterTable, other: &RouterTable) -> bool {
     (&one.default_certificate, &one.policy) == (&other.default_certificate, &other.policy)
         && one.hosts.iter().eq(other.hosts.iter())

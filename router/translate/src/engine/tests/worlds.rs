@@ -1,4 +1,4 @@
-//! Objects of all kinds that contend, refer to each other and depend on each other.
+//! Strategies for objects of all kinds that conflict, refer to each other and depend on each other.
 
 mod gateway_api;
 
@@ -101,7 +101,7 @@ pub fn objects() -> impl Strategy<Value = Value> {
             controller(if second { "second" } else { "default" }, spec)
         },
     );
-    // Boxed: a strategy in place of each other would not fit the stack of a test thread.
+    // Boxed: all strategies inline would not fit on the stack of a test thread.
     prop_oneof![
         8 => routes().boxed(),
         4 => slices.boxed(),
@@ -115,7 +115,7 @@ pub fn objects() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Labels that selectors read, and one that none reads.
+/// Namespaces, with a label that selectors match, and one that none matches.
 fn namespaces() -> impl Strategy<Value = Value> {
     (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(red, team, other)| {
         json!({ "apiVersion": "v1", "kind": "Namespace",
@@ -173,7 +173,7 @@ fn services() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Roots, what they delegate to, and delegations of certificates.
+/// Roots, their delegates, and TLSCertificateDelegations.
 fn contour() -> impl Strategy<Value = Value> {
     let fqdn =
         prop_oneof![Just("a.x.test"), Just("x.test"), Just("a.y.test"), Just(".x.test"), Just("*.x.test"), Just("")];

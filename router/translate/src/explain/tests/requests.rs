@@ -34,7 +34,7 @@ fn versions() -> Vec<Value> {
     objects
 }
 
-fn ask(objects: &[Value], url: &str, method: &str, fields: &[&str]) -> Explanation {
+fn explain_request(objects: &[Value], url: &str, method: &str, fields: &[&str]) -> Explanation {
     let resources = resources(objects.iter().cloned());
     let translation = translate(&resources, &Settings::default());
     let facts = facts(&translation, &resources);
@@ -66,15 +66,15 @@ fn method_fields_and_query_count() {
         ("http://h.test/v?v=9", "PUT", &["v: 4"], "10.0.0.4:8080"),
         ("http://elsewhere.test/v", "PUT", &["Host: H.test:80"], "10.0.0.4:8080"),
     ] {
-        let explanation = ask(&objects, url, method, fields);
+        let explanation = explain_request(&objects, url, method, fields);
         assert_eq!(outcome(&explanation), on(expected), "{explanation}");
         assert!(explanation.served, "{explanation}");
     }
 }
 
 #[test]
-fn what_the_question_leaves_out_is_named() {
-    let explanation = ask(&versions(), "http://h.test/v", "GET", &[]);
+fn conditions_that_the_query_lacks_are_shown() {
+    let explanation = explain_request(&versions(), "http://h.test/v", "GET", &[]);
     assert_eq!(outcome(&explanation), answered(404, "no-match"), "{explanation}");
     let text = explanation.to_string();
     for line in [
@@ -87,35 +87,35 @@ fn what_the_question_leaves_out_is_named() {
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
-    // A match: rules before it are near misses, rules after it come too late.
-    let explanation = ask(&versions(), "http://h.test/v", "GET", &["v: 3"]);
+    // A match: rules before it are near misses, rules after it are not reached.
+    let explanation = explain_request(&versions(), "http://h.test/v", "GET", &["v: 3"]);
     let text = explanation.to_string();
     assert!(text.contains("method PUT of HTTPRoute shop/versions: would take it with -X PUT"), "{text}");
     assert!(text.contains("query v=2 of HTTPRoute shop/versions: takes the path too, but an earlier"), "{text}");
     // A rule for another value of the field: the advice must not add a second one.
-    let text = ask(&versions(), "http://h.test/v", "GET", &["v: 4"]).to_string();
+    let text = explain_request(&versions(), "http://h.test/v", "GET", &["v: 4"]).to_string();
     assert!(text.contains("would take it with -H 'v: 3' instead of 'v: 4'\n"), "{text}");
 }
 
 #[test]
 fn unroutable_methods_and_targets_are_rejected() {
     let objects = versions();
-    assert_eq!(outcome(&ask(&objects, "http://h.test/v", "TRACE", &[])), answered(405, "bad-request"));
-    assert_eq!(outcome(&ask(&objects, "http://h.test/%00", "GET", &[])), answered(400, "bad-request"));
+    assert_eq!(outcome(&explain_request(&objects, "http://h.test/v", "TRACE", &[])), answered(405, "bad-request"));
+    assert_eq!(outcome(&explain_request(&objects, "http://h.test/%00", "GET", &[])), answered(400, "bad-request"));
     // gRPC errors are responses with status 200.
-    let grpc = ask(&objects, "http://h.test/x", "POST", &["content-type: application/grpc"]);
+    let grpc = explain_request(&objects, "http://h.test/x", "POST", &["content-type: application/grpc"]);
     assert_eq!(outcome(&grpc), answered(200, "no-match"));
-    let explain_unserved = ask(&objects, "http://h.test:81/v", "GET", &[]);
-    assert_eq!(outcome(&explain_unserved), json!([{ "kind": "close" }]));
+    let unserved = explain_request(&objects, "http://h.test:81/v", "GET", &[]);
+    assert_eq!(outcome(&unserved), json!([{ "kind": "close" }]));
 }
 
 #[test]
-fn an_address_has_what_every_host_has() {
+fn an_address_matches_rules_for_every_host() {
     let mut objects = versions();
     objects[2]["spec"].as_object_mut().unwrap().remove("hostnames");
-    let explanation = ask(&objects, "http://192.0.2.1/v?v=2", "GET", &[]);
+    let explanation = explain_request(&objects, "http://192.0.2.1/v?v=2", "GET", &[]);
     assert_eq!(outcome(&explanation), on("10.0.0.2:8080"), "{explanation}");
-    let explanation = ask(&versions(), "http://192.0.2.1/v?v=2", "GET", &[]);
+    let explanation = explain_request(&versions(), "http://192.0.2.1/v?v=2", "GET", &[]);
     assert_eq!(outcome(&explanation), answered(404, "no-match"), "{explanation}");
 }
 
@@ -128,11 +128,11 @@ fn redirects_have_the_location_that_clients_get() {
     };
     let to = |location: &str| json!([{ "kind": "response", "status": 302, "location": location, "cause": "none" }]);
     for termination in ["edge", "passthrough"] {
-        let explanation = ask(&redirect(termination), "http://h.test:8080/x?y=1", "GET", &[]);
+        let explanation = explain_request(&redirect(termination), "http://h.test:8080/x?y=1", "GET", &[]);
         assert_eq!(outcome(&explanation), to("https://h.test:8443/x?y=1"), "{explanation}");
     }
     // A load balancer in between may have another port.
-    let explanation = ask(&redirect("edge"), "http://h.test:8080/", "GET", &["Host: h.test"]);
+    let explanation = explain_request(&redirect("edge"), "http://h.test:8080/", "GET", &["Host: h.test"]);
     assert_eq!(outcome(&explanation), to("https://h.test/"), "{explanation}");
 
     let explanation = explained(&delegated(), "http://www.shop.test/old/x?y");
@@ -172,7 +172,7 @@ fn shares_have_an_outcome_for_each_case() {
 }
 
 #[test]
-fn clients_limits_and_certificates_are_cases_of_their_own() {
+fn clients_and_limits_are_cases_of_their_own() {
     let mut object = route("a/r", 1, json!({ "host": "h.test", "tls": { "termination": "edge" } }));
     object["metadata"]["annotations"] = json!({
         "haproxy.router.openshift.io/ip_allowlist": "10.0.0.0/8",
@@ -196,7 +196,7 @@ fn clients_limits_and_certificates_are_cases_of_their_own() {
 }
 
 #[test]
-fn fields_and_methods_are_read_as_curl_reads_them() {
+fn fields_and_methods_have_curls_syntax() {
     let url = || Query::parse("http://a.test/").unwrap();
     let read = |line: &str| url().with_header(line).map(|query| query.headers);
     let field = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);

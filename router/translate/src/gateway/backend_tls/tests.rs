@@ -1,4 +1,4 @@
-//! BackendTLSPolicies in; TLS settings of Services and statuses out.
+//! TLS settings of Services, and statuses, for sets of BackendTLSPolicies.
 
 use router_api::testing::{authority, config_map, resources, service};
 use router_model::names::Hostname;
@@ -28,7 +28,7 @@ fn trusts(name: &str, config_map: &str) -> Value {
     json!({ "hostname": name, "caCertificateRefs": [{ "group": "", "kind": "ConfigMap", "name": config_map }] })
 }
 
-fn world(policies: impl IntoIterator<Item = Value>) -> Resources {
+fn resources_with(policies: impl IntoIterator<Item = Value>) -> Resources {
     let ports = json!([{ "name": "tls", "port": 443 }, { "name": "alt", "port": 8443 }]);
     let mut objects = vec![
         service("shop/web", ports),
@@ -43,7 +43,7 @@ fn world(policies: impl IntoIterator<Item = Value>) -> Resources {
 }
 
 fn name_at(resources: &Resources, policies: &BackendTlsPolicies, port: u16) -> Option<String> {
-    let tls = policies.of(resources, &ObjectKey::new("shop", "web"), port)?.unwrap();
+    let tls = policies.tls_for(resources, &ObjectKey::new("shop", "web"), port)?.unwrap();
     Some(tls.server_name().as_ref().to_owned())
 }
 
@@ -65,11 +65,11 @@ fn conditions_of(resources: &Resources, name: &str) -> Vec<String> {
     ancestors[0]["conditions"].as_array().unwrap().iter().map(text).collect()
 }
 
-const GOOD: [&str; 2] = ["Accepted=True Accepted: ", "ResolvedRefs=True ResolvedRefs: "];
+const VALID: [&str; 2] = ["Accepted=True Accepted: ", "ResolvedRefs=True ResolvedRefs: "];
 
 #[test]
-fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_the_younger() {
-    let resources = world([
+fn a_port_policy_precedes_a_service_policy_and_an_older_one_a_younger() {
+    let resources = resources_with([
         policy("all", 5, None, trusts("all.test", "ca")),
         policy("port", 9, Some("tls"), trusts("port.test", "ca")),
         policy("late", 10, Some("tls"), trusts("late.test", "ca")),
@@ -78,10 +78,10 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
     let policies = BackendTlsPolicies::new(&resources);
     assert_eq!(name_at(&resources, &policies, 443).as_deref(), Some("port.test"));
     assert_eq!(name_at(&resources, &policies, 8443).as_deref(), Some("all.test"));
-    assert!(policies.of(&resources, &ObjectKey::new("shop", "other"), 443).is_none());
-    assert!(policies.of(&resources, &ObjectKey::new("else", "web"), 443).is_none());
-    assert_eq!(conditions_of(&resources, "all"), GOOD);
-    assert_eq!(conditions_of(&resources, "port"), GOOD);
+    assert!(policies.tls_for(&resources, &ObjectKey::new("shop", "other"), 443).is_none());
+    assert!(policies.tls_for(&resources, &ObjectKey::new("else", "web"), 443).is_none());
+    assert_eq!(conditions_of(&resources, "all"), VALID);
+    assert_eq!(conditions_of(&resources, "port"), VALID);
     let lost = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy port";
     assert_eq!(conditions_of(&resources, "late")[0], lost);
     let missing =
@@ -89,13 +89,13 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
     assert_eq!(conditions_of(&resources, "a-late")[0], missing);
 }
 
-/// One condition covers all targets, so the message lists those for which the policy is in force anyway.
+/// One condition covers all targets, so the message lists those for which the policy is in force.
 #[test]
-fn a_policy_that_lost_one_target_says_which_it_has() {
+fn a_conflicted_policy_lists_the_targets_where_it_is_in_force() {
     let mut late = policy("late", 9, Some("tls"), trusts("late.test", "ca"));
     let more = [json!({ "group": "", "kind": "Service", "name": "web", "sectionName": "alt" })];
     late["spec"]["targetRefs"].as_array_mut().unwrap().extend(more);
-    let resources = world([policy("early", 1, Some("tls"), trusts("early.test", "ca")), late]);
+    let resources = resources_with([policy("early", 1, Some("tls"), trusts("early.test", "ca")), late]);
     let policies = BackendTlsPolicies::new(&resources);
     assert_eq!(name_at(&resources, &policies, 443).as_deref(), Some("early.test"));
     assert_eq!(name_at(&resources, &policies, 8443).as_deref(), Some("late.test"));
@@ -105,13 +105,14 @@ fn a_policy_that_lost_one_target_says_which_it_has() {
 }
 
 #[test]
-fn policies_of_one_age_are_decided_by_name() {
-    let resources = world([policy("b", 1, None, trusts("b.test", "ca")), policy("a", 1, None, trusts("a.test", "ca"))]);
+fn policies_of_equal_age_are_ordered_by_name() {
+    let resources =
+        resources_with([policy("b", 1, None, trusts("b.test", "ca")), policy("a", 1, None, trusts("a.test", "ca"))]);
     assert_eq!(name_at(&resources, &BackendTlsPolicies::new(&resources), 443).as_deref(), Some("a.test"));
 }
 
 #[test]
-fn what_cannot_be_used_closes_the_service_and_says_why() {
+fn an_unusable_reference_makes_requests_fail_and_is_reported() {
     let reference = |kind: &str, name: &str| json!({ "group": "", "kind": kind, "name": name });
     let refs = "spec.validation.caCertificateRefs";
     let table = [
@@ -139,8 +140,8 @@ fn what_cannot_be_used_closes_the_service_and_says_why() {
     ];
     for (reference, reason, message) in table {
         let validation = json!({ "hostname": "h.test", "caCertificateRefs": [reference] });
-        let resources = world([policy("it", 1, None, validation)]);
-        let used = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443);
+        let resources = resources_with([policy("it", 1, None, validation)]);
+        let used = BackendTlsPolicies::new(&resources).tls_for(&resources, &ObjectKey::new("shop", "web"), 443);
         assert!(used.unwrap().is_err());
         let expected = [
             format!(
@@ -153,22 +154,23 @@ fn what_cannot_be_used_closes_the_service_and_says_why() {
 }
 
 #[test]
-fn a_good_reference_beside_a_bad_one_is_used() {
+fn a_valid_reference_is_used_despite_an_invalid_one() {
     let reference = |name: &str| json!({ "group": "", "kind": "ConfigMap", "name": name });
     let validation = json!({
         "hostname": "h.test",
         "caCertificateRefs": [reference("ca"), reference("nothing"), reference("other")],
     });
-    let resources = world([policy("it", 1, None, validation)]);
-    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    let resources = resources_with([policy("it", 1, None, validation)]);
+    let tls =
+        BackendTlsPolicies::new(&resources).tls_for(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert_eq!(tls.roots().unwrap().len(), 2);
     let conditions = conditions_of(&resources, "it");
-    assert_eq!(conditions[0], GOOD[0]);
+    assert_eq!(conditions[0], VALID[0]);
     assert!(conditions[1].starts_with("ResolvedRefs=False InvalidCACertificateRef: "), "{conditions:?}");
 }
 
 #[test]
-fn system_roots_and_names_are_passed_on() {
+fn system_roots_and_subject_alt_names_are_translated() {
     let validation = json!({
         "hostname": "h.test",
         "wellKnownCACertificates": "System",
@@ -177,27 +179,31 @@ fn system_roots_and_names_are_passed_on() {
             { "type": "URI", "uri": "spiffe://san.test/a" },
         ],
     });
-    let resources = world([policy("it", 1, None, validation)]);
-    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    let resources = resources_with([policy("it", 1, None, validation)]);
+    let tls =
+        BackendTlsPolicies::new(&resources).tls_for(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert!(tls.roots().is_none());
     let domain = Hostname::parse("san.test").unwrap();
     assert_eq!(**tls.names(), [PeerName::Below(domain), PeerName::Uri("spiffe://san.test/a".into())]);
-    assert_eq!(conditions_of(&resources, "it"), GOOD);
+    assert_eq!(conditions_of(&resources, "it"), VALID);
 }
 
 #[test]
-fn hostname_is_the_name_to_verify_where_no_other_is_given() {
-    let resources = world([policy("it", 1, None, trusts("h.test", "ca"))]);
-    let tls = BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+fn the_hostname_is_verified_without_subject_alt_names() {
+    let resources = resources_with([policy("it", 1, None, trusts("h.test", "ca"))]);
+    let tls =
+        BackendTlsPolicies::new(&resources).tls_for(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
     assert_eq!(**tls.names(), [PeerName::Host(tls.server_name().clone())]);
 }
 
 #[test]
-fn what_is_not_done_makes_the_policy_invalid() {
+fn an_unsupported_option_makes_the_policy_invalid() {
     let mut other = policy("it", 1, None, trusts("h.test", "ca"));
     other["spec"]["options"] = json!({ "example.com/ciphers": "best" });
-    let resources = world([other]);
+    let resources = resources_with([other]);
     let expected = "Accepted=False Invalid: spec.options[example.com/ciphers]: no TLS option is known; remove it";
     assert_eq!(conditions_of(&resources, "it")[0], expected);
-    assert!(BackendTlsPolicies::new(&resources).of(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().is_err());
+    assert!(
+        BackendTlsPolicies::new(&resources).tls_for(&resources, &ObjectKey::new("shop", "web"), 443).unwrap().is_err()
+    );
 }

@@ -1,4 +1,5 @@
-//! Edges from child routes to slots, and whether a child may attach: what is the same wherever the parent is attached.
+//! Edges from child routes to slots, and whether a child may attach, as far as that does not depend on the parent's own
+//! attachments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,7 +15,7 @@ use crate::gateway::inclusion::types::Context;
 
 /// Why a child is not attached to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
+pub enum ChildRejection {
     /// The child is of another kind than the parent.
     Kind(String),
     /// The slot does not admit the child's namespace or kind.
@@ -35,35 +36,35 @@ pub enum Refusal {
     Cycle(String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ChildRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Kind(message)
-            | Refusal::NotAllowed(message)
-            | Refusal::NoSection(message)
-            | Refusal::Unsupported(_, message)
-            | Refusal::Host(message)
-            | Refusal::Filter(message)
-            | Refusal::Match(message)
-            | Refusal::Depth(message)
-            | Refusal::Cycle(message) => f.write_str(message),
+            ChildRejection::Kind(message)
+            | ChildRejection::NotAllowed(message)
+            | ChildRejection::NoSection(message)
+            | ChildRejection::Unsupported(_, message)
+            | ChildRejection::Host(message)
+            | ChildRejection::Filter(message)
+            | ChildRejection::Match(message)
+            | ChildRejection::Depth(message)
+            | ChildRejection::Cycle(message) => f.write_str(message),
         }
     }
 }
 
-impl Refusal {
-    /// The message for an object in another namespace; it must not reveal the route's content.
+impl ChildRejection {
+    /// The message for the status of an object in another namespace; must not reveal the route's content.
     pub fn without_content(&self) -> &str {
         match self {
-            Refusal::Kind(message)
-            | Refusal::NotAllowed(message)
-            | Refusal::NoSection(message)
-            | Refusal::Depth(message)
-            | Refusal::Cycle(message) => message,
-            Refusal::Unsupported(..) => "it asks for what is not supported",
-            Refusal::Host(_) => "they have no hostname in common",
-            Refusal::Filter(_) => "their filters cannot be combined in one rule",
-            Refusal::Match(_) => "no request is like both",
+            ChildRejection::Kind(message)
+            | ChildRejection::NotAllowed(message)
+            | ChildRejection::NoSection(message)
+            | ChildRejection::Depth(message)
+            | ChildRejection::Cycle(message) => message,
+            ChildRejection::Unsupported(..) => "it asks for what is not supported",
+            ChildRejection::Host(_) => "they have no hostname in common",
+            ChildRejection::Filter(_) => "their filters cannot be combined in one rule",
+            ChildRejection::Match(_) => "no request is like both",
         }
     }
 }
@@ -83,75 +84,76 @@ pub struct ParentRoute<'r> {
     /// For each rule: its slot, if any, and the candidates, the oldest first.
     pub slots: Vec<Option<(Slot<'r>, Vec<ChildCandidate<'r>>)>>,
     /// Rules that are invalid slots.
-    pub broken: BTreeSet<usize>,
+    pub invalid: BTreeSet<usize>,
     /// Routes that may not attach to a slot, with the slot's rule and the reason.
-    pub refused: Vec<(usize, ObjectKey, Refusal)>,
+    pub rejected: Vec<(usize, ObjectKey, ChildRejection)>,
 }
 
-/// An edge that fails wherever its parent is attached.
+/// An edge that fails for every attachment of its parent.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub struct FailedEdge {
     /// Index in the child's `parentRefs`.
     pub reference: usize,
-    /// Why.
-    pub refusal: Refusal,
+    /// Why it fails.
+    pub rejection: ChildRejection,
 }
 
 /// All edges.
 pub struct Edges<'r> {
-    /// True if the HTTPRoute CRD has `status.parents[].inclusions`.
-    pub literal: bool,
+    /// True if the HTTPRoute CRD has the fields `allowedRoutes` and `status.parents[].inclusions`.
+    pub has_inclusion_fields: bool,
     /// All routes.
     pub routes: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
-    /// Parents by route: only routes that have a slot or that a child names.
+    /// Parents by route: only routes that have a slot or that a child references.
     pub parents: BTreeMap<ObjectRef, ParentRoute<'r>>,
-    /// By parent route: children, with the index of the `parentRefs` entry, where the parent leads to a Gateway of
-    /// ours.
+    /// By child: its parent routes, with the index of the `parentRefs` entry; only parents that a Gateway of Sluice
+    /// reaches.
     pub children: BTreeMap<ObjectRef, Vec<(usize, ObjectRef)>>,
-    /// By child: edges that fail wherever the parent is attached.
-    pub failed: BTreeMap<ObjectRef, Vec<Failed>>,
+    /// By child: edges that fail for every attachment of the parent.
+    pub failed: BTreeMap<ObjectRef, Vec<FailedEdge>>,
 }
 
 impl<'r> Edges<'r> {
     /// Collects parents and children among all routes.
     pub fn new(context: &Context<'r>, slots: &SlotResolver<'r>) -> Self {
         let by_key: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>> =
-            routes(context.resources).map(|route| (reference_of(route), route)).collect();
+            routes(context.resources).map(|route| (route.object(), route)).collect();
         let mut edges = Edges {
-            literal: slots.literal,
+            has_inclusion_fields: slots.has_inclusion_fields,
             routes: BTreeMap::new(),
             parents: BTreeMap::new(),
             children: BTreeMap::new(),
             failed: BTreeMap::new(),
         };
-        let mut below: BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>> = BTreeMap::new();
+        let mut children_of: BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>> = BTreeMap::new();
         for route in by_key.values().copied() {
             for (i, reference) in route.parents.iter().enumerate() {
                 if let Some(parent) = parent_of(route, reference).filter(|parent| by_key.contains_key(parent)) {
-                    below.entry(parent).or_default().push((route, i));
+                    children_of.entry(parent).or_default().push((route, i));
                 }
             }
             let found: Vec<_> = route.rules.iter().map(|rule| slots.slot(route, rule)).collect();
             if found.iter().any(|slot| !matches!(slot, Ok(None))) {
-                let broken = found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
+                let invalid =
+                    found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
                 let slots = found.into_iter().map(|slot| slot.ok().flatten().map(|slot| (slot, Vec::new())));
-                let parent = ParentRoute { slots: slots.collect(), broken, refused: Vec::new() };
-                edges.parents.insert(reference_of(route), parent);
+                let parent = ParentRoute { slots: slots.collect(), invalid, rejected: Vec::new() };
+                edges.parents.insert(route.object(), parent);
             }
         }
-        let ours = reaching(context, &by_key, &below);
-        for (parent, mut children) in below {
-            if !ours.contains(&parent) {
+        let reachable = reachable_from_gateways(context, &by_key, &children_of);
+        for (parent, mut children) in children_of {
+            if !reachable.contains(&parent) {
                 continue;
             }
             let Some(above) = by_key.get(&parent).copied() else { continue };
             // By age, so that precedence and messages do not depend on names alone.
             children.sort_by_key(|(child, i)| (child.meta.created, child.meta.key.clone(), child.kind, *i));
             for (child, i) in children {
-                edges.children.entry(reference_of(child)).or_default().push((i, parent.clone()));
+                edges.children.entry(child.object()).or_default().push((i, parent.clone()));
                 let own = edges.parents.entry(parent.clone()).or_default();
-                if let Err(refusal) = own.attach(context, slots, above, child, i) {
-                    edges.failed.entry(reference_of(child)).or_default().push(Failed { reference: i, refusal });
+                if let Err(rejection) = own.attach(context, slots, above, child, i) {
+                    edges.failed.entry(child.object()).or_default().push(FailedEdge { reference: i, rejection });
                 }
             }
         }
@@ -160,9 +162,9 @@ impl<'r> Edges<'r> {
         edges
     }
 
-    /// The route's slots and children; `None` if it is no parent.
+    /// The route's slots and children; `None` if it is not a parent.
     pub fn parent(&self, route: &GatewayRoute) -> Option<&ParentRoute<'r>> {
-        self.parents.get(&reference_of(route))
+        self.parents.get(&route.object())
     }
 }
 
@@ -174,27 +176,31 @@ impl<'r> ParentRoute<'r> {
         above: &GatewayRoute,
         child: &'r Arc<GatewayRoute>,
         i: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ChildRejection> {
         let Some(reference) = child.parents.get(i) else { return Ok(()) };
         let key = &child.meta.key;
-        let named = |(rule, _): &(usize, &mut Option<_>)| match &reference.section {
+        let is_named = |(rule, _): &(usize, &mut Option<_>)| match &reference.section {
             Some(section) => above.rules.get(*rule).and_then(|rule| rule.name.as_ref()) == Some(section),
             None => true,
         };
-        let refusal = if child.kind != above.kind {
-            Some(Refusal::Kind(format!("{} cannot attach to {}", a(child.kind), a(above.kind))))
+        let rejection = if child.kind != above.kind {
+            Some(ChildRejection::Kind(format!(
+                "{} cannot attach to {}",
+                with_article(child.kind),
+                with_article(above.kind)
+            )))
         } else if reference.port.is_some() {
             let message = "port of a parentRef that names a route; leave it out".to_owned();
-            Some(Refusal::Unsupported("UnsupportedValue".to_owned(), message))
+            Some(ChildRejection::Unsupported("UnsupportedValue".to_owned(), message))
         } else {
-            (context.refusal)(child).map(|(reason, message)| Refusal::Unsupported(reason, message))
+            (context.rejection)(child).map(|(reason, message)| ChildRejection::Unsupported(reason, message))
         };
-        let meant = self.slots.iter_mut().enumerate().filter(named);
-        let mut meant: Vec<_> = meant.filter_map(|(rule, slot)| Some((rule, slot.as_mut()?))).collect();
-        if refusal.is_none() {
-            let admits = |slot: &Slot<'_>| slot.takes_own_kind && slots.admits(slot, above, &key.namespace);
+        let named_slots = self.slots.iter_mut().enumerate().filter(is_named);
+        let mut named_slots: Vec<_> = named_slots.filter_map(|(rule, slot)| Some((rule, slot.as_mut()?))).collect();
+        if rejection.is_none() {
+            let admits = |slot: &Slot<'_>| slot.admits_own_kind && slots.admits(slot, above, &key.namespace);
             let mut found = false;
-            for (_, (_, candidates)) in meant.iter_mut().filter(|(_, (slot, _))| admits(slot)) {
+            for (_, (_, candidates)) in named_slots.iter_mut().filter(|(_, (slot, _))| admits(slot)) {
                 found = true;
                 // Edges are sorted by child, so a repeated child can only be the last one.
                 match candidates.last_mut() {
@@ -206,56 +212,58 @@ impl<'r> ParentRoute<'r> {
                 return Ok(());
             }
         }
-        let mut hearing: Vec<usize> = meant.iter().map(|(rule, _)| *rule).collect();
-        let refusal = refusal.unwrap_or_else(|| not_taken(above, reference, child, !hearing.is_empty()));
-        if hearing.is_empty() {
+        let mut reporting_rules: Vec<usize> = named_slots.iter().map(|(rule, _)| *rule).collect();
+        let rejection = rejection.unwrap_or_else(|| not_admitted(above, reference, child, !reporting_rules.is_empty()));
+        if reporting_rules.is_empty() {
             let all = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
-            hearing.extend(all.map(|(rule, _)| rule));
+            reporting_rules.extend(all.map(|(rule, _)| rule));
         }
-        self.refused.extend(hearing.into_iter().map(|rule| (rule, key.clone(), refusal.clone())));
-        Err(refusal)
+        self.rejected.extend(reporting_rules.into_iter().map(|rule| (rule, key.clone(), rejection.clone())));
+        Err(rejection)
     }
 }
 
-/// Refusal of a child that names no slot of the parent. `means_slots`: the parent has slots of the name that the child
-/// gives. A child in another namespace gets no details: they would reveal the parent's rules.
-fn not_taken(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, means_slots: bool) -> Refusal {
-    let (parent, namespace) = (name(above), &child.meta.key.namespace);
+/// Why the parent does not admit a child that no slot accepts. `names_slot`: the child's reference selects a slot. A
+/// child in another namespace gets no details, as they would reveal the parent's rules.
+fn not_admitted(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, names_slot: bool) -> ChildRejection {
+    let (parent, namespace) = (route_name(above), &child.meta.key.namespace);
     let is_own = *namespace == above.meta.key.namespace;
     match &reference.section {
         Some(section) if !is_own => {
-            let message =
-                format!("{parent} has no rule {section} that admits {} of namespace {namespace}", a(child.kind));
-            Refusal::NotAllowed(message)
+            let message = format!(
+                "{parent} has no rule {section} that admits {} of namespace {namespace}",
+                with_article(child.kind)
+            );
+            ChildRejection::NotAllowed(message)
         }
-        Some(section) if !means_slots && above.rules.iter().any(|rule| rule.name.as_ref() == Some(section)) => {
-            Refusal::NoSection(format!("rule {section} of {parent} is no slot"))
+        Some(section) if !names_slot && above.rules.iter().any(|rule| rule.name.as_ref() == Some(section)) => {
+            ChildRejection::NoSection(format!("rule {section} of {parent} is no slot"))
         }
-        Some(section) if !means_slots => Refusal::NoSection(format!("{parent} has no rule named {section}")),
-        None if !means_slots => Refusal::NoSection(format!("{parent} has no slot")),
-        _ => Refusal::NotAllowed(format!("{parent} admits no {} of namespace {namespace}", child.kind)),
+        Some(section) if !names_slot => ChildRejection::NoSection(format!("{parent} has no rule named {section}")),
+        None if !names_slot => ChildRejection::NoSection(format!("{parent} has no slot")),
+        _ => ChildRejection::NotAllowed(format!("{parent} admits no {} of namespace {namespace}", child.kind)),
     }
 }
 
-/// Routes with a chain of parents that leads to a Gateway of ours, whether they may attach or not.
-fn reaching<'r>(
+/// Routes with a chain of parents up to a Gateway of Sluice, whether or not they may attach.
+fn reachable_from_gateways<'r>(
     context: &Context<'r>,
     by_key: &BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
-    below: &BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>>,
+    children_of: &BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>>,
 ) -> BTreeSet<ObjectRef> {
-    let on_gateway = |route: &GatewayRoute| {
+    let is_root = |route: &GatewayRoute| {
         route
             .parents
             .iter()
             .filter_map(|parent| gateway_of(route, parent))
             .any(|key| context.gateways.contains_key(&key))
     };
-    let root_routes = by_key.iter().filter(|(_, route)| on_gateway(route));
+    let root_routes = by_key.iter().filter(|(_, route)| is_root(route));
     let mut found: BTreeSet<_> = root_routes.map(|(key, _)| key.clone()).collect();
     let mut rest: Vec<_> = found.iter().cloned().collect();
     while let Some(next) = rest.pop() {
-        for (child, _) in below.get(&next).into_iter().flatten() {
-            let child = reference_of(child);
+        for (child, _) in children_of.get(&next).into_iter().flatten() {
+            let child = child.object();
             if found.insert(child.clone()) {
                 rest.push(child);
             }
@@ -270,19 +278,14 @@ pub fn routes(resources: &Resources) -> impl Iterator<Item = &Arc<GatewayRoute>>
     http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter())
 }
 
-/// The route as an object.
-pub fn reference_of(route: &GatewayRoute) -> ObjectRef {
-    ObjectRef { kind: route.kind, key: route.meta.key.clone() }
-}
-
-/// The route that a parentRef names, if it names one.
+/// The route that a `parentRefs` entry names; `None` if it names another kind.
 pub fn parent_of(route: &GatewayRoute, reference: &ParentRef) -> Option<ObjectRef> {
     let kinds = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute];
     let kind = kinds.into_iter().find(|kind| *reference.object.kind == *kind.name())?;
     (*reference.object.group == *GROUP).then(|| ObjectRef { kind, key: key_of(route, reference) })
 }
 
-/// The Gateway that a parentRef names, if it names one.
+/// The Gateway that a `parentRefs` entry names; `None` if it names another kind.
 pub fn gateway_of(route: &GatewayRoute, reference: &ParentRef) -> Option<ObjectKey> {
     let is_gateway = *reference.object.group == *GROUP && *reference.object.kind == *Kind::Gateway.name();
     is_gateway.then(|| key_of(route, reference))
@@ -294,11 +297,11 @@ fn key_of(route: &GatewayRoute, reference: &ParentRef) -> ObjectKey {
 }
 
 /// A route in a message.
-pub fn name(route: &GatewayRoute) -> String {
+pub fn route_name(route: &GatewayRoute) -> String {
     route.meta.key.to_string()
 }
 
-/// A rule in a message: `shop/store#teams`, or by position when it has no name.
+/// A rule in a message: `shop/store#teams`, or `shop/store[0]` if it has no name.
 pub fn rule_name(route: &GatewayRoute, rule: usize) -> String {
     match route.rules.get(rule).and_then(|rule| rule.name.as_ref()) {
         Some(section) => format!("{}#{section}", route.meta.key),
@@ -306,6 +309,6 @@ pub fn rule_name(route: &GatewayRoute, rule: usize) -> String {
     }
 }
 
-fn a(kind: Kind) -> String {
+fn with_article(kind: Kind) -> String {
     format!("{} {kind}", kind.article())
 }

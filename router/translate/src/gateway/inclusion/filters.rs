@@ -1,4 +1,4 @@
-//! Joins the filters and time-outs of a parent with those of its child.
+//! Combines the filters and time-outs of a parent with those of its child.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use router_api::gateway_api::types::{Filter, GatewayRoute};
 use crate::gateway::inclusion::types::AuthoredFilter;
 
 /// Maximum number of RequestMirror filters in an effective rule.
-const MOST_MIRRORS: usize = 8;
+const MAX_MIRRORS: usize = 8;
 
 /// The parent's filters, followed by those of a child's rule.
 ///
 /// # Errors
-/// The filters conflict, and why.
+/// Which filters conflict.
 pub fn chain(
     above: &[AuthoredFilter],
     route: &Arc<GatewayRoute>,
     filters: &[Filter],
 ) -> Result<Vec<AuthoredFilter>, String> {
     let has = |is: fn(&Filter) -> bool| (above.iter().any(|one| is(&one.filter)), filters.iter().any(is));
-    if let (true, true) = has(moves) {
+    if let (true, true) = has(changes_destination) {
         return Err("URLRewrite or RequestRedirect, and its parent has URLRewrite".to_owned());
     }
     if let (true, true) = has(|filter| matches!(filter, Filter::Cors(_))) {
@@ -29,18 +29,18 @@ pub fn chain(
     let own = filters.iter().map(|filter| AuthoredFilter { author: route.clone(), filter: filter.clone() });
     let chain: Vec<_> = above.iter().cloned().chain(own).collect();
     let mirrors = chain.iter().filter(|one| matches!(one.filter, Filter::Mirror(_))).count();
-    if !above.is_empty() && mirrors > MOST_MIRRORS {
-        return Err(format!("{mirrors} RequestMirror filters with its parent's; at most {MOST_MIRRORS} are allowed"));
+    if !above.is_empty() && mirrors > MAX_MIRRORS {
+        return Err(format!("{mirrors} RequestMirror filters with its parent's; at most {MAX_MIRRORS} are allowed"));
     }
     Ok(chain)
 }
 
 /// True for filters that change a request's destination; a rule can have only one.
-pub fn moves(filter: &Filter) -> bool {
+pub fn changes_destination(filter: &Filter) -> bool {
     matches!(filter, Filter::Rewrite(_) | Filter::Redirect(_))
 }
 
-/// The shorter of two time-outs; zero means none.
+/// The shorter of two time-outs; zero means no time-out.
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     let limit = |limit: Option<Duration>| limit.filter(|limit| !limit.is_zero());
     match (limit(one), limit(other)) {

@@ -1,4 +1,4 @@
-//! Precedence of a match within its level.
+//! Sort key of a match within its level.
 
 use std::cmp::Reverse;
 

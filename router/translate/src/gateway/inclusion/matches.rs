@@ -1,11 +1,11 @@
-//! Combines a child's match with its parent's.
+//! Combines the matches of a parent and its child.
 
 use std::sync::Arc;
 
 use router_model::kind::Kind;
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::matchers::{NamedMatchers, PathMatcher, RequestMatcher, ValueMatcher};
 
-/// Why two matches cannot be combined, worded for the child; it must not reveal the parent's content.
+/// Why two matches cannot be combined, as a message for the child; must not reveal the parent's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// No request can match both.
@@ -25,7 +25,7 @@ pub fn combine(kind: Kind, parent: &RequestMatcher, child: &RequestMatcher) -> R
     };
     Ok(RequestMatcher {
         path: match kind {
-            Kind::GrpcRoute => both(&parent.path, &child.path)?,
+            Kind::GrpcRoute => intersect_calls(&parent.path, &child.path)?,
             _ => path(&parent.path, &child.path)?,
         },
         method,
@@ -65,8 +65,8 @@ fn path(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
     })
 }
 
-/// The calls that match both.
-fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismatch> {
+/// The gRPC calls that match both.
+fn intersect_calls(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismatch> {
     use PathMatcher::{Exact, Prefix, Regex};
     let is_within = |call: &str, service: &str| {
         call.strip_prefix(service).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -110,9 +110,8 @@ fn is_root(path: &str) -> bool {
     path == "/"
 }
 
-type NamedMatchers = Vec<(Arc<str>, ValueMatcher)>;
-
-/// The first condition for each name: the API defines this within one list, and it applies to the joined lists as well.
+/// The first condition for each name, parent's first: the API defines this within one list; here it applies to the
+/// concatenated lists.
 fn first_of_each(parent: &NamedMatchers, child: &NamedMatchers) -> NamedMatchers {
     let mut all = NamedMatchers::with_capacity(parent.len() + child.len());
     for condition in parent.iter().chain(child) {

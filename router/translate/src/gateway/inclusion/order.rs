@@ -1,7 +1,7 @@
-//! Order of the rules of a listener. Rules are compared level by level from the listener down: by specificity of the
-//! hostname, then by the API's order of matches, then by age. So a child never takes a request from a more specific
-//! rule of its parent, however specific the child's own match is. Of equal rules of one route, a plain rule precedes a
-//! slot, unless a child of the slot has a narrower hostname.
+//! Orders the rules of a listener. Rules are compared level by level from the listener down: by specificity of the
+//! hostname, then by the API's order of matches, then by age. So a child never receives a request that a more specific
+//! rule of its parent matches, however specific the child's own match is. Of equal rules of one route, a plain rule
+//! precedes a slot, unless a child of the slot has a narrower hostname.
 
 use router_table::host_pattern::{HostPattern, Specificity};
 
@@ -39,35 +39,35 @@ impl<'r> Precedence<'r> {
 
     /// The rules that serve a host, in order: the first match decides. `host` may be a name or a wildcard; rules of
     /// hosts that cover it apply. With the number of each alternative among all.
-    pub fn serving(&self, host: &HostPattern) -> Vec<(usize, &'r EffectiveRule, &'r Alternative)> {
+    pub fn rules_for(&self, host: &HostPattern) -> Vec<(usize, &'r EffectiveRule, &'r Alternative)> {
         let mut found: Vec<usize> = self.by_host.covering(host).flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
         let rules = found.into_iter().filter_map(|i| self.rules.get(i).copied());
-        let mut serving: Vec<_> = rules
+        let mut ordered: Vec<_> = rules
             .flat_map(|(before, rule)| {
                 let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, host)).collect();
                 let alternatives = rule.alternatives.iter().enumerate();
-                alternatives.map(move |(i, one)| (place(&hosts, rule.outcome, one), (before + i, rule, one)))
+                alternatives.map(move |(i, one)| (sort_key(&hosts, rule.outcome, one), (before + i, rule, one)))
             })
             .collect();
-        serving.sort_by(|(one, _), (other, _)| compare(one, other));
-        serving.into_iter().map(|(_, served)| served).collect()
+        ordered.sort_by(|(one, _), (other, _)| compare(one, other));
+        ordered.into_iter().map(|(_, served)| served).collect()
     }
 }
 
-/// For each level how specific its host is, the rank of its match, how specific the host of the level below is,
-/// whether it is a slot, and the order within its route. One after the other, so the order is total.
+/// For each level: specificity of its host, rank of its match, specificity of the host of the level below, whether it
+/// is a slot, position within its route. The order is total.
 type RuleOrder<'a> = Vec<(Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize))>;
 
-fn place<'a>(hosts: &[Option<Specificity>], outcome: RuleOutcome, alternative: &'a Alternative) -> RuleOrder<'a> {
+fn sort_key<'a>(hosts: &[Option<Specificity>], outcome: RuleOutcome, alternative: &'a Alternative) -> RuleOrder<'a> {
     let levels = hosts.iter().zip(&alternative.order).enumerate();
-    let place = levels.map(|(i, (host, key))| {
+    let keys = levels.map(|(i, (host, key))| {
         let below = hosts.get(i + 1);
         let is_slot = below.is_some() || outcome != RuleOutcome::Serve;
         (*host, &key.rank, *below.unwrap_or(host), is_slot, key.position)
     });
-    place.collect()
+    keys.collect()
 }
 
 /// The fallback of a slot comes after all of the slot's children.

@@ -27,18 +27,18 @@ use crate::gateway::inclusion::types::{Fragment, IncludedRow, RuleOutcome};
 use crate::settings::MaxDepth;
 
 /// A listener `public#<name>` and its hostname.
-type Listener = (Arc<str>, HostPattern);
+type TestListener = (Arc<str>, HostPattern);
 
 #[derive(Clone, Debug)]
-struct World {
-    listeners: Vec<Listener>,
+struct Scenario {
+    listeners: Vec<TestListener>,
     routes: Vec<Arc<GatewayRoute>>,
     slots: Vec<Arc<RouteSlot>>,
     depth: u8,
 }
 
 #[derive(Clone, Debug)]
-struct Request {
+struct TestRequest {
     host: Hostname,
     path: String,
     method: &'static str,
@@ -61,7 +61,7 @@ fn pattern(text: &str) -> HostPattern {
 }
 
 const HOSTS: [&str; 6] = ["*.test", "*.x.test", "*.a.x.test", "a.x.test", "b.x.test", "c.a.x.test"];
-/// For each pattern, and for each two nested ones, a name that matches.
+/// A matching name for each pattern and for each pair of nested patterns.
 const NAMES: [&str; 7] = ["y.test", "x.test", "b.x.test", "a.x.test", "c.a.x.test", "d.a.x.test", "other"];
 const METHODS: [&str; 2] = ["GET", "POST"];
 const ROUTES: usize = 6;
@@ -127,14 +127,14 @@ fn namespace_of(name: &str) -> &'static str {
     if name.ends_with(['0', '2', '4']) { "red" } else { "blue" }
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn scenarios() -> impl Strategy<Value = Scenario> {
     let route =
         (vec(parents(), 0..4), subsequence(HOSTS.to_vec(), 0..2), vec(rules(), 1..4), 0..3u32, vec(any::<bool>(), 4));
     let listeners = subsequence(vec!["*", "*.test", "*.x.test", "a.x.test"], 1..3);
     (listeners, vec(route, ROUTES), 2..6u8).prop_map(|(listeners, routes, depth)| {
         let section = |i| if i == 0 { "http".into() } else { format!("s{i}").into() };
         let listeners = listeners.into_iter().enumerate().map(|(i, host)| (section(i), pattern(host))).collect();
-        let mut world = World { listeners, routes: Vec::new(), slots: Vec::new(), depth };
+        let mut scenario = Scenario { listeners, routes: Vec::new(), slots: Vec::new(), depth };
         for (i, (parents, hostnames, rules, age, open)) in routes.into_iter().enumerate() {
             let id = format!("r{i}");
             let namespace = namespace_of(&id);
@@ -143,7 +143,7 @@ fn worlds() -> impl Strategy<Value = World> {
                 if slot {
                     let name: Arc<str> = format!("{id}-{j}").into();
                     let from = if open[j] { FromNamespaces::All } else { FromNamespaces::Same };
-                    world.slots.push(Arc::new(RouteSlot {
+                    scenario.slots.push(Arc::new(RouteSlot {
                         meta: meta(&name, namespace, 0),
                         manifest: Manifest::new(&json!({})),
                         allowed: AllowedRoutes { kinds: None, from },
@@ -157,7 +157,7 @@ fn worlds() -> impl Strategy<Value = World> {
             // If several rules have one name, the API uses only the first.
             let mut names = BTreeSet::new();
             own.iter_mut().for_each(|rule| rule.name = rule.name.take().filter(|name| names.insert(name.clone())));
-            world.routes.push(Arc::new(GatewayRoute {
+            scenario.routes.push(Arc::new(GatewayRoute {
                 kind: Kind::HttpRoute,
                 meta: meta(&id, namespace, age),
                 manifest: Manifest::new(&json!({})),
@@ -166,18 +166,18 @@ fn worlds() -> impl Strategy<Value = World> {
                 rules: own,
             }));
         }
-        world
+        scenario
     })
 }
 
-fn requests() -> impl Strategy<Value = Request> {
+fn requests() -> impl Strategy<Value = TestRequest> {
     let path = vec(select(vec!["a", "b", "ab"]), 0..4).prop_map(|parts| format!("/{}", parts.join("/")));
     (select(NAMES.to_vec()), path, select(METHODS.to_vec()), select(vec!["1", "2", ""]))
-        .prop_map(|(host, path, method, header)| Request { host: name(host), path, method, header })
+        .prop_map(|(host, path, method, header)| TestRequest { host: name(host), path, method, header })
 }
 
-impl World {
-    fn expand(&self, backwards: bool) -> (Vec<(Listener, Arc<GatewayRoute>)>, Expanded) {
+impl Scenario {
+    fn expand(&self, backwards: bool) -> (Vec<(TestListener, Arc<GatewayRoute>)>, Expanded) {
         let mut resources = Resources::default();
         self.routes.iter().for_each(|route| resources.insert(&Object::HttpRoute(route.clone())));
         self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
@@ -202,7 +202,7 @@ impl World {
             resources: &resources,
             max_depth: MaxDepth::new(self.depth).unwrap(),
             gateways: &BTreeMap::from([(gateway.clone(), 0)]),
-            refusal: &|_| None,
+            rejection: &|_| None,
         };
         let expanded = expand(&context, &root_routes);
         let listener = |root_route: &RootRoute<'_>| {
@@ -212,8 +212,8 @@ impl World {
     }
 
     /// Routes attached to listeners.
-    fn root_routes(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
-        let mut root_routes: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
+    fn root_routes(&self) -> Vec<(&TestListener, &Arc<GatewayRoute>, usize)> {
+        let mut root_routes: Vec<(&TestListener, &Arc<GatewayRoute>, usize)> = Vec::new();
         for listener in &self.listeners {
             for route in &self.routes {
                 let names = |parent: &ParentRef| {
@@ -233,24 +233,24 @@ impl World {
 
 /// The outcome of a request under the flat rules of a listener.
 fn flat(
-    root_routes: &[(Listener, Arc<GatewayRoute>)],
+    root_routes: &[(TestListener, Arc<GatewayRoute>)],
     expanded: &Expanded,
-    listener: &Listener,
-    request: &Request,
+    listener: &TestListener,
+    request: &TestRequest,
 ) -> Answer {
-    let of_listener = root_routes.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
-    let precedence = Precedence::new(of_listener.flat_map(|(_, rules)| rules));
+    let listener_rules = root_routes.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
+    let precedence = Precedence::new(listener_rules.flat_map(|(_, rules)| rules));
     let (_, rule, _) = precedence
-        .serving(&HostPattern::Exact(request.host.clone()))
+        .rules_for(&HostPattern::Exact(request.host.clone()))
         .into_iter()
         .find(|(.., alternative)| matches(&alternative.matcher, request, &request.path, &[]))?;
-    let way = rule.levels.iter().map(|level| (level.route.meta.key.clone(), level.rule)).collect();
-    Some((way, rule.outcome))
+    let branch = rule.levels.iter().map(|level| (level.route.meta.key.clone(), level.rule)).collect();
+    Some((branch, rule.outcome))
 }
 
 /// True if a request matches; `path` is the part below the parents' paths. Headers that an ancestor matches on are not
 /// compared again.
-fn matches(matcher: &RequestMatcher, request: &Request, path: &str, above: &[&RequestMatcher]) -> bool {
+fn matches(matcher: &RequestMatcher, request: &TestRequest, path: &str, above: &[&RequestMatcher]) -> bool {
     let path = match &matcher.path {
         PathMatcher::Prefix(prefix) => rest(prefix, path).is_some(),
         PathMatcher::Exact(exact) => **exact == *path,
@@ -274,28 +274,33 @@ fn rest<'p>(prefix: &str, path: &'p str) -> Option<&'p str> {
 }
 
 /// The model: from the listener down, the best match at each level, without backtracking.
-struct Model<'w> {
-    world: &'w World,
-    listener: &'w Listener,
+struct TreeModel<'w> {
+    scenario: &'w Scenario,
+    listener: &'w TestListener,
 }
 
-/// A slot on the way: the route, the index of the rule, and the index of the match.
-type Step<'w> = (&'w Arc<GatewayRoute>, usize, usize);
+/// A slot on a branch: the route, the index of the rule, and the index of the match.
+type BranchStep<'w> = (&'w Arc<GatewayRoute>, usize, usize);
 
-impl<'w> Model<'w> {
-    fn ask(&self, request: &Request) -> Answer {
-        let root_routes = self.world.root_routes().into_iter().filter(|(listener, ..)| *listener == self.listener);
+impl<'w> TreeModel<'w> {
+    fn answer(&self, request: &TestRequest) -> Answer {
+        let root_routes = self.scenario.root_routes().into_iter().filter(|(listener, ..)| *listener == self.listener);
         self.choose(request, &mut Vec::new(), root_routes.map(|(_, route, _)| route).collect())
     }
 
-    fn choose(&self, request: &Request, way: &mut Vec<Step<'w>>, routes: Vec<&'w Arc<GatewayRoute>>) -> Answer {
-        let mut best: Option<(_, Step<'w>)> = None;
+    fn choose(
+        &self,
+        request: &TestRequest,
+        branch: &mut Vec<BranchStep<'w>>,
+        routes: Vec<&'w Arc<GatewayRoute>>,
+    ) -> Answer {
+        let mut best: Option<(_, BranchStep<'w>)> = None;
         for route in routes {
-            let Some(host) = self.host(way, route, &request.host) else { continue };
+            let Some(host) = self.host(branch, route, &request.host) else { continue };
             for (i, rule) in route.rules.iter().enumerate() {
                 for (j, own) in rule.matches.iter().enumerate() {
-                    let way: Vec<_> = way.iter().copied().chain([(route, i, j)]).collect();
-                    if !self.fits(&way, request) {
+                    let branch: Vec<_> = branch.iter().copied().chain([(route, i, j)]).collect();
+                    if !self.fits(&branch, request) {
                         continue;
                     }
                     let (exact, long) = match &own.path {
@@ -304,7 +309,7 @@ impl<'w> Model<'w> {
                         PathMatcher::Regex(_) => unreachable!("none is made"),
                     };
                     let slot = is_slot(route, i);
-                    let below = if slot { self.narrowest_below(&way, request).unwrap_or(host) } else { host };
+                    let below = if slot { self.narrowest_below(&branch, request).unwrap_or(host) } else { host };
                     let key = (
                         host,
                         (Reverse(exact), Reverse(long), Reverse(own.method.is_some()), Reverse(own.headers.len())),
@@ -319,38 +324,39 @@ impl<'w> Model<'w> {
             }
         }
         let (_, step) = best?;
-        way.push(step);
-        let steps = |way: &[Step<'_>]| way.iter().map(|(route, rule, _)| (route.meta.key.clone(), *rule)).collect();
+        branch.push(step);
+        let steps =
+            |branch: &[BranchStep<'_>]| branch.iter().map(|(route, rule, _)| (route.meta.key.clone(), *rule)).collect();
         if !is_slot(step.0, step.1) {
-            return Some((steps(way), RuleOutcome::Serve));
+            return Some((steps(branch), RuleOutcome::Serve));
         }
-        let children: Vec<_> = self.world.routes.iter().filter(|child| self.attaches(way, child)).collect();
+        let children: Vec<_> = self.scenario.routes.iter().filter(|child| self.attaches(branch, child)).collect();
         let outcome = if children.is_empty() { RuleOutcome::NoBackend } else { RuleOutcome::NoChild };
-        self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
+        self.choose(request, branch, children).or_else(|| Some((steps(branch), outcome)))
     }
 
-    /// Specificity of the hosts of children below the last slot of a way that have a rule for the request.
-    fn narrowest_below(&self, way: &[Step<'w>], request: &Request) -> Option<(bool, Reverse<usize>)> {
-        let children = self.world.routes.iter().filter(|child| self.attaches(way, child));
-        let takes = |child: &&'w Arc<GatewayRoute>| {
+    /// Specificity of the hosts of children below the last slot of a branch that have a rule for the request.
+    fn narrowest_below(&self, branch: &[BranchStep<'w>], request: &TestRequest) -> Option<(bool, Reverse<usize>)> {
+        let children = self.scenario.routes.iter().filter(|child| self.attaches(branch, child));
+        let has_rule = |child: &&'w Arc<GatewayRoute>| {
             child.rules.iter().enumerate().any(|(i, rule)| {
-                (0..rule.matches.len()).any(|j| self.fits(&[way, &[(*child, i, j)]].concat(), request))
+                (0..rule.matches.len()).any(|j| self.fits(&[branch, &[(*child, i, j)]].concat(), request))
             })
         };
-        children.filter(takes).filter_map(|child| self.host(way, child, &request.host)).min()
+        children.filter(has_rule).filter_map(|child| self.host(branch, child, &request.host)).min()
     }
 
-    /// Specificity of a route's hosts for a name at the end of a way (smaller is more specific); `None` if it has no
+    /// Specificity of a route's hosts for a name at the end of a branch (smaller is more specific); `None` if it has no
     /// such host.
-    fn host(&self, way: &[Step<'_>], route: &GatewayRoute, host: &Hostname) -> Option<(bool, Reverse<usize>)> {
-        let routes = way.iter().map(|(route, ..)| &***route).chain([route]);
+    fn host(&self, branch: &[BranchStep<'_>], route: &GatewayRoute, host: &Hostname) -> Option<(bool, Reverse<usize>)> {
+        let routes = branch.iter().map(|(route, ..)| &***route).chain([route]);
         let lists = routes.map(|route| route.hostnames.as_slice()).filter(|list| !list.is_empty());
         let own = [self.listener.1.clone()];
         let lists: Vec<_> = lists.chain([own.as_slice()]).collect();
-        let asked = HostPattern::Exact(host.clone());
+        let exact = HostPattern::Exact(host.clone());
         // A name that all lists cover is served by the most specific pattern of any list.
         lists.iter().try_fold((true, Reverse(0)), |best, list| {
-            let covering = list.iter().filter(|pattern| pattern.covers(&asked));
+            let covering = list.iter().filter(|pattern| pattern.covers(&exact));
             let specific = covering.map(|pattern| match pattern {
                 HostPattern::Exact(_) => (false, Reverse(usize::MAX)),
                 HostPattern::Suffix(domain) => (true, Reverse(domain.as_str().len())),
@@ -360,11 +366,11 @@ impl<'w> Model<'w> {
         })
     }
 
-    /// True if a request matches every level of a way, each applied to the path that the level above left.
-    fn fits(&self, way: &[Step<'_>], request: &Request) -> bool {
+    /// True if a request matches every level of a branch, each applied to the path that the level above left.
+    fn fits(&self, branch: &[BranchStep<'_>], request: &TestRequest) -> bool {
         let mut path = Some(request.path.as_str());
         let mut above: Vec<&RequestMatcher> = Vec::new();
-        way.iter().all(|(route, rule, alternative)| {
+        branch.iter().all(|(route, rule, alternative)| {
             let matcher = &route.rules[*rule].matches[*alternative];
             let fits = match path {
                 Some(path) => matches(matcher, request, path, &above),
@@ -383,9 +389,9 @@ impl<'w> Model<'w> {
         })
     }
 
-    /// True if a child attaches to the slot at the end of a way.
-    fn attaches(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
-        let Some((parent, rule, _)) = way.last() else { return false };
+    /// True if a child attaches to the slot at the end of a branch.
+    fn attaches(&self, branch: &[BranchStep<'_>], child: &GatewayRoute) -> bool {
+        let Some((parent, rule, _)) = branch.last() else { return false };
         let key = |route: &GatewayRoute| route.meta.key.clone();
         let named = child.parents.iter().any(|reference| {
             &*reference.object.kind == "HTTPRoute"
@@ -393,47 +399,47 @@ impl<'w> Model<'w> {
                 && reference.section.as_ref().is_none_or(|name| parent.rules[*rule].name.as_ref() == Some(name))
         });
         let slot_name = &*parent.rules[*rule].backends[0].object.name;
-        let slot = self.world.slots.iter().find(|slot| &*slot.meta.key.name == slot_name).unwrap();
+        let slot = self.scenario.slots.iter().find(|slot| &*slot.meta.key.name == slot_name).unwrap();
         let admitted = match slot.allowed.from {
             FromNamespaces::All => true,
             _ => child.meta.key.namespace == parent.meta.key.namespace,
         };
         let has = |is: fn(&Filter) -> bool| {
-            let above = way.iter().any(|(route, rule, _)| route.rules[*rule].filters.iter().any(is));
+            let above = branch.iter().any(|(route, rule, _)| route.rules[*rule].filters.iter().any(is));
             above && child.rules.iter().any(|rule| rule.filters.iter().any(is))
         };
         named
             && admitted
-            && way.len() < usize::from(self.world.depth)
-            && way.iter().all(|(route, ..)| key(route) != key(child))
+            && branch.len() < usize::from(self.scenario.depth)
+            && branch.iter().all(|(route, ..)| key(route) != key(child))
             && !has(|filter| matches!(filter, Filter::Rewrite(_)))
             && !has(|filter| matches!(filter, Filter::Cors(_)))
-            && NAMES.iter().any(|host| self.host(way, child, &name(host)).is_some())
-            && self.some_request_fits(way, child)
+            && NAMES.iter().any(|host| self.host(branch, child, &name(host)).is_some())
+            && self.some_request_fits(branch, child)
     }
 
     /// True if some request can match the child and the slots above it.
-    fn some_request_fits(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
+    fn some_request_fits(&self, branch: &[BranchStep<'_>], child: &GatewayRoute) -> bool {
         let child = Arc::new(child.clone());
-        let mut ways: Vec<Vec<Step<'_>>> = vec![Vec::new()];
-        for (route, rule) in way.iter().map(|(route, rule, _)| (*route, *rule)) {
+        let mut branches: Vec<Vec<BranchStep<'_>>> = vec![Vec::new()];
+        for (route, rule) in branch.iter().map(|(route, rule, _)| (*route, *rule)) {
             let alternatives = 0..route.rules[rule].matches.len();
-            ways = alternatives
-                .flat_map(|j| ways.iter().map(move |way| [way.as_slice(), &[(route, rule, j)]].concat()))
+            branches = alternatives
+                .flat_map(|j| branches.iter().map(move |branch| [branch.as_slice(), &[(route, rule, j)]].concat()))
                 .collect();
         }
-        let paths: BTreeSet<String> = ways.iter().flat_map(|way| paths_of(way, &child)).collect();
+        let paths: BTreeSet<String> = branches.iter().flat_map(|branch| paths_of(branch, &child)).collect();
         let own = child.rules.iter().enumerate().flat_map(|(i, rule)| (0..rule.matches.len()).map(move |j| (i, j)));
         let own: Vec<_> = own.collect();
-        ways.iter().any(|way| {
+        branches.iter().any(|branch| {
             own.iter().any(|(i, j)| {
-                let way = [way.as_slice(), &[(&child, *i, *j)]].concat();
+                let branch = [branch.as_slice(), &[(&child, *i, *j)]].concat();
                 paths.iter().any(|path| {
                     METHODS.iter().any(|method| {
                         // Of each header only the uppermost condition counts, so some value always matches.
                         ["1", "2"].iter().any(|header| {
                             let (path, host) = (path.clone(), name("other"));
-                            self.fits(&way, &Request { host, path, method, header })
+                            self.fits(&branch, &TestRequest { host, path, method, header })
                         })
                     })
                 })
@@ -446,13 +452,13 @@ fn is_slot(route: &GatewayRoute, rule: usize) -> bool {
     !route.rules[rule].backends.is_empty()
 }
 
-/// Candidate paths for the matches on a way.
-fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
+/// Candidate paths for the matches on a branch.
+fn paths_of(branch: &[BranchStep<'_>], child: &GatewayRoute) -> Vec<String> {
     let text = |matcher: &RequestMatcher| match &matcher.path {
         PathMatcher::Prefix(path) | PathMatcher::Exact(path) => path.trim_end_matches('/').to_owned(),
         PathMatcher::Regex(_) => unreachable!("none is made"),
     };
-    let above: String = way.iter().map(|(route, rule, j)| text(&route.rules[*rule].matches[*j])).collect();
+    let above: String = branch.iter().map(|(route, rule, j)| text(&route.rules[*rule].matches[*j])).collect();
     let own = child.rules.iter().flat_map(|rule| &rule.matches);
     own.map(|matcher| format!("{above}{}", text(matcher)))
         .map(|path| if path.is_empty() { "/".to_owned() } else { path })
@@ -460,10 +466,10 @@ fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
 }
 
 /// A fragment without messages: those of a sibling name the older one that shadows it.
-fn essence(fragment: &Fragment) -> Value {
+fn without_messages(fragment: &Fragment) -> Value {
     let rows = fragment.rows.iter().map(|row| {
-        let IncludedRow { parent, accepted, line, .. } = row;
-        json!([format!("{parent:?}"), accepted.holds, accepted.reason, line.hosts])
+        let IncludedRow { parent, accepted, summary, .. } = row;
+        json!([format!("{parent:?}"), accepted.holds, accepted.reason, summary.hosts])
     });
     json!([rows.collect::<Value>(), fragment.slot])
 }
@@ -474,53 +480,54 @@ proptest! {
     /// So a child never receives a request outside its parents' hosts and matches, nor one that a more specific rule of
     /// its parent matches.
     #[test]
-    fn the_flat_rules_do_what_a_walk_would_do(world in worlds(), asked in vec(requests(), 30)) {
-        let (root_routes, expanded) = world.expand(false);
-        for listener in &world.listeners {
-            let model = Model { world: &world, listener };
-            for request in &asked {
+    fn flat_rules_match_like_a_walk_down_the_tree(scenario in scenarios(), requests in vec(requests(), 30)) {
+        let (root_routes, expanded) = scenario.expand(false);
+        for listener in &scenario.listeners {
+            let model = TreeModel { scenario: &scenario, listener };
+            for request in &requests {
                 let answer = flat(&root_routes, &expanded, listener, request);
-                prop_assert_eq!(&answer, &model.ask(request), "{:?} on {:?}", request, listener);
+                prop_assert_eq!(&answer, &model.answer(request), "{:?} on {:?}", request, listener);
             }
         }
     }
 
     #[test]
-    fn cutting_an_edge_changes_only_what_is_below_it(
-        world in worlds(), which in any::<prop::sample::Index>(), asked in vec(requests(), 30),
+    fn removing_an_edge_changes_only_routes_below_it(
+        scenario in scenarios(), which in any::<prop::sample::Index>(), requests in vec(requests(), 30),
     ) {
-        let all = world.routes.iter().enumerate().flat_map(|(i, route)| {
+        let all = scenario.routes.iter().enumerate().flat_map(|(i, route)| {
             let routes = route.parents.iter().enumerate().filter(|(_, parent)| &*parent.object.kind == "HTTPRoute");
             routes.map(move |(edge, _)| (i, edge))
         });
         let all: Vec<_> = all.collect();
         prop_assume!(!all.is_empty());
         let (child, edge) = *which.get(&all);
-        let cut = world.routes[child].parents[edge].clone();
+        let cut = scenario.routes[child].parents[edge].clone();
         let parent = ObjectKey::new(cut.object.namespace.as_ref().unwrap(), &cut.object.name);
-        let mut after = world.clone();
-        let mut route = GatewayRoute::clone(&world.routes[child]);
+        let mut after = scenario.clone();
+        let mut route = GatewayRoute::clone(&scenario.routes[child]);
         route.parents.remove(edge);
         let child = route.meta.key.clone();
-        let place = after.routes.iter().position(|known| known.meta.key == child).unwrap();
-        after.routes[place] = Arc::new(route);
+        let index = after.routes.iter().position(|known| known.meta.key == child).unwrap();
+        after.routes[index] = Arc::new(route);
 
-        let (tops_before, before) = world.expand(false);
-        let (tops_after, after) = after.expand(false);
-        for listener in &world.listeners {
-            for request in &asked {
-                let old = flat(&tops_before, &before, listener, request);
-                let new = flat(&tops_after, &after, listener, request);
-                let Some((way, outcome)) = &old else {
+        let (root_routes_before, before) = scenario.expand(false);
+        let (root_routes_after, after) = after.expand(false);
+        for listener in &scenario.listeners {
+            for request in &requests {
+                let old = flat(&root_routes_before, &before, listener, request);
+                let new = flat(&root_routes_after, &after, listener, request);
+                let Some((branch, outcome)) = &old else {
                     prop_assert_eq!(&old, &new);
                     continue;
                 };
-                let through = way.windows(2).any(|two| two[0].0 == parent && two[1].0 == child);
+                let through = branch.windows(2).any(|two| two[0].0 == parent && two[1].0 == child);
                 // The slot has lost its last child, so it has no backend any more.
-                let emptied = *outcome == RuleOutcome::NoChild && way.last().is_some_and(|(route, _)| *route == parent);
+                let is_parent_last = branch.last().is_some_and(|(route, _)| *route == parent);
+                let emptied = *outcome == RuleOutcome::NoChild && is_parent_last;
                 if emptied {
-                    let (new_way, new_outcome) = new.as_ref().unwrap();
-                    prop_assert_eq!(new_way, way);
+                    let (new_branch, new_outcome) = new.as_ref().unwrap();
+                    prop_assert_eq!(new_branch, branch);
                     prop_assert!(matches!(new_outcome, RuleOutcome::NoChild | RuleOutcome::NoBackend));
                 } else if !through {
                     prop_assert_eq!(&old, &new, "{:?}", request);
@@ -533,22 +540,22 @@ proptest! {
                 let mut parents = route.parents.iter().filter(|parent| &*parent.object.kind == "HTTPRoute");
                 parents.any(|parent| below.iter().any(|key| key.name == parent.object.name))
             };
-            let more: Vec<_> = world.routes.iter().filter(is_below).map(|route| route.meta.key.clone()).collect();
+            let more: Vec<_> = scenario.routes.iter().filter(is_below).map(|route| route.meta.key.clone()).collect();
             below.extend(more);
         }
-        let concerned = |object: &ObjectRef| match object.kind {
+        let affected = |object: &ObjectRef| match object.kind {
             Kind::RouteSlot => below.iter().chain([&parent]).any(|route| object.key.name.starts_with(&*route.name)),
             _ => below.contains(&object.key) || object.key == parent,
         };
-        for (object, fragment) in before.fragments.iter().filter(|(object, _)| !concerned(object)) {
-            prop_assert_eq!(Some(essence(fragment)), after.fragments.get(object).map(essence), "{}", object);
+        for (object, fragment) in before.fragments.iter().filter(|(object, _)| !affected(object)) {
+            prop_assert_eq!(Some(without_messages(fragment)), after.fragments.get(object).map(without_messages), "{}", object);
         }
     }
 
     #[test]
-    fn the_order_of_routes_says_nothing(world in worlds()) {
-        let (_, one) = world.expand(false);
-        let (_, mut other) = world.expand(true);
+    fn results_do_not_depend_on_the_order_of_routes(scenario in scenarios()) {
+        let (_, one) = scenario.expand(false);
+        let (_, mut other) = scenario.expand(true);
         other.rules.reverse();
         prop_assert_eq!(one.fragments, other.fragments);
         prop_assert_eq!(format!("{:?}", one.rules), format!("{:?}", other.rules));

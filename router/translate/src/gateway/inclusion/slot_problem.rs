@@ -1,8 +1,8 @@
-//! A rule that is an invalid slot.
+//! Error of a rule that is an invalid slot.
 
 use crate::status::condition::Condition;
 
-/// A rule that is an invalid slot. Its requests are answered 500.
+/// Error of a rule that is an invalid slot. Requests to it get 500.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotProblem {
     /// The condition in every row of the route's status: `Accepted` or `ResolvedRefs`.

@@ -1,4 +1,4 @@
-//! Faults in the slots of routes, independent of where the routes are attached.
+//! Validates the slots of routes, independently of the attachments of the routes.
 
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
@@ -11,7 +11,7 @@ use super::slots::SlotResolver;
 use crate::gateway::inclusion::slot_problem::SlotProblem;
 use crate::warning::Warning;
 
-/// Faults of the slots of a route, with the index of each rule.
+/// Invalid slots of a route, with the index of each rule.
 pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, SlotProblem)> {
     let slots = SlotResolver::new(resources);
     let rules = route.rules.iter().enumerate();

@@ -1,5 +1,5 @@
-//! Which rules are slots, and which routes they admit. A slot is written either as a `RouteSlot` that is the only
-//! backend of a rule, or, if the HTTPRoute CRD has the field, as `allowedRoutes` of the rule.
+//! Finds the slots among rules, and the routes that they admit. A slot is written either as a `RouteSlot` that is the
+//! only backend of a rule, or, if the HTTPRoute CRD has the field, as `allowedRoutes` of the rule.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Slot<'r> {
     /// The RouteSlot, if the rule names one.
     pub object: Option<ObjectKey>,
     /// True if routes of the parent's own kind may attach; no other kind can.
-    pub takes_own_kind: bool,
+    pub admits_own_kind: bool,
     /// Entries of `allowedRoutes.kinds` that are ignored.
     pub invalid_kinds: Vec<String>,
     /// The rule has a RequestRedirect filter, so nothing can attach.
@@ -31,14 +31,17 @@ pub struct Slot<'r> {
 #[derive(Clone, Copy)]
 pub struct SlotResolver<'r> {
     resources: &'r Resources,
-    /// Whether the CRD of HTTPRoute has `allowedRoutes`.
-    pub literal: bool,
+    /// True if the HTTPRoute CRD has `allowedRoutes` and `inclusions`.
+    pub has_inclusion_fields: bool,
 }
 
 impl<'r> SlotResolver<'r> {
     /// Slots of routes among these objects.
     pub fn new(resources: &'r Resources) -> Self {
-        SlotResolver { resources, literal: resources.definitions.iter().any(|definition| definition.has_inclusions) }
+        SlotResolver {
+            resources,
+            has_inclusion_fields: resources.definitions.iter().any(|definition| definition.has_inclusions),
+        }
     }
 
     /// The slot of this rule, if it is one.
@@ -50,7 +53,7 @@ impl<'r> SlotResolver<'r> {
         let allowed = rule.allowed.as_ref().filter(|_| route.kind == Kind::HttpRoute);
         match (named.as_slice(), allowed) {
             ([], None) => Ok(None),
-            ([], Some(_)) if !self.literal => Err(SlotProblem::unsupported(
+            ([], Some(_)) if !self.has_inclusion_fields => Err(SlotProblem::unsupported(
                 "allowedRoutes counts only where the CRD of HTTPRoute has it; install Sluice's, or name a RouteSlot in backendRefs",
             )),
             ([], Some(_)) if !rule.backends.is_empty() => {
@@ -86,8 +89,8 @@ impl<'r> SlotResolver<'r> {
         }
     }
 
-    /// True if a slot admits routes of this namespace; `Same` means that of the slot's own route, not of those above
-    /// it.
+    /// True if a slot admits routes of this namespace; `Same` means the namespace of the slot's own route, not of those
+    /// above it.
     pub fn admits(&self, slot: &Slot<'_>, parent: &GatewayRoute, namespace: &Arc<str>) -> bool {
         match &slot.allowed.from {
             FromNamespaces::Same => *namespace == parent.meta.key.namespace,
@@ -111,7 +114,7 @@ fn slot<'r>(route: &GatewayRoute, rule: &RouteRule, allowed: &'r AllowedRoutes, 
     Slot {
         allowed,
         object,
-        takes_own_kind: kinds.is_none_or(|kinds| kinds.is_empty() || kinds.iter().any(|kind| is_own(&kind))),
+        admits_own_kind: kinds.is_none_or(|kinds| kinds.is_empty() || kinds.iter().any(|kind| is_own(&kind))),
         invalid_kinds: others.map(|(group, kind)| format!("{group}/{kind}")).collect(),
         redirects: rule.filters.iter().any(|filter| matches!(filter, Filter::Redirect(_))),
     }

@@ -1,7 +1,7 @@
-//! Statuses of parents, children and RouteSlots. A child may be accepted through one Gateway and rejected through
-//! another, so it has a row for each of its own `parentRefs` and one for each listener that it is reached from. A
-//! parent has an entry for each of its slots under each listener. Routes of other namespaces are named; their content
-//! is not revealed.
+//! Writes what inclusion adds to the statuses of parents, children and RouteSlots. A child may be accepted through one
+//! Gateway and rejected through another, so it has a row for each of its own `parentRefs` and one for each listener
+//! that reaches it. A parent has an entry for each of its slots under each listener. Statuses name routes of other
+//! namespaces, but do not reveal their content.
 
 mod parent;
 pub(crate) mod wording;
@@ -16,148 +16,155 @@ use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use super::edges::{Edges, Refusal, gateway_of, reference_of};
+use super::edges::{ChildRejection, Edges, gateway_of};
 use super::walk::{InclusionPath, via};
 use crate::gateway::conditions::condition;
-use crate::gateway::inclusion::status::wording::{reason, refused, sentence};
+use crate::gateway::inclusion::status::wording::{reason, rejected, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
 use crate::status::object_status::ParentStatus;
 
 /// Maximum length of `status.parents` (API schema), for all controllers together.
-const MOST_ROWS: usize = 32;
+const MAX_ROWS: usize = 32;
 /// Maximum length of `inclusionPaths`.
-const MOST_PATHS: usize = 64;
-/// Fragments of status for all objects that inclusion concerns.
+const MAX_PATHS: usize = 64;
+
+/// Status fragments of all parents, children and RouteSlots.
 pub fn fragments(
     context: &Context<'_>,
     edges: &Edges<'_>,
     root_routes: &[RootRoute<'_>],
-    ways: &[InclusionPath<'_>],
+    paths: &[InclusionPath<'_>],
 ) -> BTreeMap<ObjectRef, Fragment> {
     let mut fragments: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
-    let attached_children = AttachedChildren::new(context, edges, root_routes, ways);
+    let attached_children = AttachedChildren::new(context, edges, root_routes, paths);
     let mut by_child: BTreeMap<ObjectRef, Vec<&InclusionPath<'_>>> = BTreeMap::new();
-    for way in ways {
-        by_child.entry(reference_of(way.child)).or_default().push(way);
+    for path in paths {
+        by_child.entry(path.child.object()).or_default().push(path);
     }
-    // Sorted by name, so that the order of listeners does not matter.
-    for ways in by_child.values_mut() {
-        ways.sort_by_key(|way| place(root_routes, way));
+    // Sorted by name, so that the result does not depend on the order of listeners.
+    for paths in by_child.values_mut() {
+        paths.sort_by_key(|path| path_order(root_routes, path));
     }
     for (child, references) in &edges.children {
         let Some(route) = edges.routes.get(child) else { continue };
-        let ways = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
+        let paths = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
         let mut rows: Vec<_> =
-            references.iter().map(|(i, parent)| direct(edges, root_routes, route, *i, parent, ways)).collect();
-        rows.extend(roots(root_routes, route, ways, &attached_children));
+            references.iter().map(|(i, parent)| direct_row(edges, root_routes, route, *i, parent, paths)).collect();
+        rows.extend(listener_rows(root_routes, route, paths, &attached_children));
         fragments.entry(child.clone()).or_default().rows = rows;
     }
     attached_children.write(&mut fragments);
     fragments
 }
 
-/// Listener and slots of a way, by name.
+/// Listener and slots of a path, by name.
 type PathOrder<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
 
-fn place<'w>(root_routes: &[RootRoute<'_>], way: &InclusionPath<'w>) -> PathOrder<'w> {
+fn path_order<'w>(root_routes: &[RootRoute<'_>], path: &InclusionPath<'w>) -> PathOrder<'w> {
     let root =
-        root_routes.get(way.root_route).map(|root_route| (root_route.gateway.clone(), root_route.section.clone()));
-    (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
+        root_routes.get(path.root_route).map(|root_route| (root_route.gateway.clone(), root_route.section.clone()));
+    (root, path.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
 
 /// The row for one of a child's own `parentRefs`.
-fn direct(
+fn direct_row(
     edges: &Edges<'_>,
     root_routes: &[RootRoute<'_>],
     route: &GatewayRoute,
     i: usize,
     parent: &ObjectRef,
-    ways: &[&InclusionPath<'_>],
+    paths: &[&InclusionPath<'_>],
 ) -> IncludedRow {
-    let ways: Vec<_> = ways.iter().copied().filter(|way| way.references.contains(&i)).collect();
-    let failed = edges.failed.get(&reference_of(route)).into_iter().flatten().find(|failed| failed.reference == i);
-    let live: Vec<_> = ways.iter().copied().filter(|way| way.result.is_ok()).collect();
-    let refusals: Vec<_> = ways.iter().filter_map(|way| Some((way, way.result.as_ref().err()?))).collect();
-    let accepted = match (failed, live.len()) {
-        (Some(failed), _) => refused(&failed.refusal),
-        (None, 0) if ways.is_empty() => {
+    let paths: Vec<_> = paths.iter().copied().filter(|path| path.references.contains(&i)).collect();
+    let failed = edges.failed.get(&route.object()).into_iter().flatten().find(|failed| failed.reference == i);
+    let attached: Vec<_> = paths.iter().copied().filter(|path| path.result.is_ok()).collect();
+    let rejections: Vec<_> = paths.iter().filter_map(|path| Some((path, path.result.as_ref().err()?))).collect();
+    let accepted = match (failed, attached.len()) {
+        (Some(failed), _) => rejected(&failed.rejection),
+        (None, 0) if paths.is_empty() => {
             Condition::new("Accepted", false, "NoMatchingParent", format!("{} is accepted by no Gateway", parent.key))
         }
         (None, 0) => {
-            let texts =
-                refusals.iter().map(|(way, refusal)| format!("via {}: {}", via(&way.slots), words(way, refusal)));
+            let texts = rejections
+                .iter()
+                .map(|(path, rejection)| format!("via {}: {}", via(&path.slots), message_for_child(path, rejection)));
             let message = sentence(texts);
             // If the reasons differ, the first one is used; the message lists all.
             Condition::new(
                 "Accepted",
                 false,
-                refusals.first().map_or("NoMatchingParent", |(_, why)| reason(why)),
+                rejections.first().map_or("NoMatchingParent", |(_, why)| reason(why)),
                 message,
             )
         }
-        (None, n) if n == ways.len() => Condition::new("Accepted", true, "Accepted", with_notes(count(n), &live)),
+        (None, n) if n == paths.len() => Condition::new("Accepted", true, "Accepted", with_notes(count(n), &attached)),
         (None, n) => {
-            let message = with_notes(format!("{n} of {}", count(ways.len())), &live);
+            let message = with_notes(format!("{n} of {}", count(paths.len())), &attached);
             Condition::new("Accepted", true, "PartiallyAccepted", message)
         }
     };
     let mut members = Vec::new();
-    if edges.literal && route.kind == Kind::HttpRoute {
-        let paths = ways.iter().take(MOST_PATHS).map(|way| path(root_routes, way));
-        members.push(("inclusionPaths", Value::Array(paths.collect())));
+    if edges.has_inclusion_fields && route.kind == Kind::HttpRoute {
+        let entries = paths.iter().take(MAX_PATHS).map(|path| path_entry(root_routes, path));
+        members.push(("inclusionPaths", Value::Array(entries.collect())));
     }
     let section = route.parents.get(i).and_then(|reference| reference.section.as_deref());
-    let line = line(
+    let summary = summary(
         match section {
             Some(section) => format!("{parent}#{section}"),
             None => parent.to_string(),
         },
         &accepted,
-        &live,
+        &attached,
     );
-    IncludedRow { parent: RowParent::Direct(i), accepted, dropped: dropped(&live), members, line }
+    IncludedRow { parent: RowParent::Direct(i), accepted, dropped: dropped(&attached), members, summary }
 }
 
 /// The rows of listeners that reach a child only through other routes.
-fn roots(
+fn listener_rows(
     root_routes: &[RootRoute<'_>],
     route: &GatewayRoute,
-    ways: &[&InclusionPath<'_>],
+    paths: &[&InclusionPath<'_>],
     attached_children: &AttachedChildren<'_>,
 ) -> Vec<IncludedRow> {
     let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&InclusionPath<'_>>> = BTreeMap::new();
-    for way in ways {
-        if let Some(root_route) = root_routes.get(way.root_route) {
-            by_root.entry((root_route.gateway.clone(), &root_route.section)).or_default().push(way);
+    for path in paths {
+        if let Some(root_route) = root_routes.get(path.root_route) {
+            by_root.entry((root_route.gateway.clone(), &root_route.section)).or_default().push(path);
         }
     }
     by_root.retain(|(gateway, section), _| !names_listener(route, gateway, section));
     // Rows of all `parentRefs` come first, those of other controllers included.
-    let room = MOST_ROWS.saturating_sub(route.parents.len());
+    let room = MAX_ROWS.saturating_sub(route.parents.len());
     let left_out = by_root.len().saturating_sub(room);
     let mut rows: Vec<_> = by_root
         .into_iter()
         .take(room)
-        .map(|((gateway, section), ways)| {
-            let live: Vec<_> = ways.iter().copied().filter(|way| way.result.is_ok()).collect();
-            let refusals: Vec<_> = ways.iter().filter_map(|way| way.result.as_ref().err()).collect();
-            let texts = ways.iter().map(|way| match &way.result {
-                Ok(_) => format!("via {}", via(&way.slots)),
-                Err(refusal) if live.is_empty() => format!("via {}: {}", via(&way.slots), words(way, refusal)),
-                Err(refusal) => format!("not via {}: {}", via(&way.slots), words(way, refusal)),
+        .map(|((gateway, section), paths)| {
+            let attached: Vec<_> = paths.iter().copied().filter(|path| path.result.is_ok()).collect();
+            let rejections: Vec<_> = paths.iter().filter_map(|path| path.result.as_ref().err()).collect();
+            let texts = paths.iter().map(|path| match &path.result {
+                Ok(_) => format!("via {}", via(&path.slots)),
+                Err(rejection) if attached.is_empty() => {
+                    format!("via {}: {}", via(&path.slots), message_for_child(path, rejection))
+                }
+                Err(rejection) => format!("not via {}: {}", via(&path.slots), message_for_child(path, rejection)),
             });
-            let message = with_notes(sentence(texts), &live);
-            let accepted = match refusals.first() {
-                Some(refusal) if live.is_empty() => Condition::new("Accepted", false, reason(refusal), message),
+            let message = with_notes(sentence(texts), &attached);
+            let accepted = match rejections.first() {
+                Some(rejection) if attached.is_empty() => Condition::new("Accepted", false, reason(rejection), message),
                 _ => Condition::new("Accepted", true, "Accepted", message),
             };
-            let line = line(format!("Gateway {gateway}#{section}"), &accepted, &live);
+            let summary = summary(format!("Gateway {gateway}#{section}"), &accepted, &attached);
             let mut members = Vec::new();
-            members
-                .extend(attached_children.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
-            let parent = RowParent::Root { gateway, section: section.into() };
-            IncludedRow { parent, accepted, dropped: dropped(&live), members, line }
+            members.extend(
+                attached_children
+                    .inclusions_of_listener(route, &gateway, section)
+                    .map(|entries| ("inclusions", entries)),
+            );
+            let parent = RowParent::Listener { gateway, section: section.into() };
+            IncludedRow { parent, accepted, dropped: dropped(&attached), members, summary }
         })
         .collect();
     if let Some(last) = rows.last_mut().filter(|_| left_out > 0) {
@@ -175,9 +182,9 @@ fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> b
     })
 }
 
-fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> ParentStatus {
+fn summary(parent: String, accepted: &Condition, attached: &[&InclusionPath<'_>]) -> ParentStatus {
     let hosts: BTreeSet<_> =
-        live.iter().filter_map(|way| way.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
+        attached.iter().filter_map(|path| path.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
     ParentStatus {
         parent,
         hosts: hosts.into_iter().map(ToString::to_string).collect(),
@@ -189,7 +196,7 @@ fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> Pa
 }
 
 /// An entry of `inclusionPaths`.
-fn path(root_routes: &[RootRoute<'_>], way: &InclusionPath<'_>) -> Value {
+fn path_entry(root_routes: &[RootRoute<'_>], path: &InclusionPath<'_>) -> Value {
     let step = |kind: Kind, key: &ObjectKey, section: Option<&str>| {
         let mut step = Map::new();
         for (name, text) in [("kind", kind.name()), ("namespace", &key.namespace), ("name", &key.name)] {
@@ -199,53 +206,55 @@ fn path(root_routes: &[RootRoute<'_>], way: &InclusionPath<'_>) -> Value {
         Value::Object(step)
     };
     let root_route = root_routes
-        .get(way.root_route)
+        .get(path.root_route)
         .map(|root_route| step(Kind::Gateway, root_route.gateway, Some(&root_route.section)));
-    let slots = way.slots.iter().map(|(route, rule)| {
+    let slots = path.slots.iter().map(|(route, rule)| {
         let section = route.rules.get(*rule).and_then(|rule| rule.name.as_deref());
         step(route.kind, &route.meta.key, section)
     });
     let steps: Vec<_> =
-        root_route.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
-    let (accepted, hosts) = match &way.result {
-        Ok(hosts) => (Condition::new("Accepted", true, "Accepted", way.notes.join("; ")), &**hosts),
-        Err(refusal) => (Condition::new("Accepted", false, reason(refusal), words(way, refusal)), &[] as &[_]),
+        root_route.into_iter().chain(slots).chain([step(path.child.kind, &path.child.meta.key, None)]).collect();
+    let (accepted, hosts) = match &path.result {
+        Ok(hosts) => (Condition::new("Accepted", true, "Accepted", path.notes.join("; ")), &**hosts),
+        Err(rejection) => {
+            (Condition::new("Accepted", false, reason(rejection), message_for_child(path, rejection)), &[] as &[_])
+        }
     };
     json!({
         "path": steps,
         "hostnames": hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "conditions": [condition(&accepted, way.child.meta.generation)],
+        "conditions": [condition(&accepted, path.child.meta.generation)],
     })
 }
 
-/// Why a child is not attached, for its own status; it must not reveal routes of other namespaces.
-fn words<'w>(way: &InclusionPath<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
-    let own = &way.child.meta.key.namespace;
-    match refusal {
-        Refusal::Host(_) | Refusal::Filter(_)
-            if way.slots.iter().any(|(parent, _)| parent.meta.key.namespace != *own) =>
+/// Why a child is not attached, for its own status; must not reveal content of routes in other namespaces.
+fn message_for_child<'w>(path: &InclusionPath<'_>, rejection: &'w ChildRejection) -> Cow<'w, str> {
+    let own = &path.child.meta.key.namespace;
+    match rejection {
+        ChildRejection::Host(_) | ChildRejection::Filter(_)
+            if path.slots.iter().any(|(parent, _)| parent.meta.key.namespace != *own) =>
         {
-            refusal.without_content().into()
+            rejection.without_content().into()
         }
-        _ => refusal.to_string().into(),
+        _ => rejection.to_string().into(),
     }
 }
 
-fn count(ways: usize) -> String {
-    if ways == 1 { "1 inclusion path".to_owned() } else { format!("{ways} inclusion paths") }
+fn count(paths: usize) -> String {
+    if paths == 1 { "1 inclusion path".to_owned() } else { format!("{paths} inclusion paths") }
 }
 
-fn with_notes(message: String, live: &[&InclusionPath<'_>]) -> String {
-    let notes: BTreeSet<_> = live.iter().flat_map(|way| &way.notes).cloned().collect();
+fn with_notes(message: String, attached: &[&InclusionPath<'_>]) -> String {
+    let notes: BTreeSet<_> = attached.iter().flat_map(|path| &path.notes).cloned().collect();
     if notes.is_empty() { message } else { format!("{message}; {}", sentence(notes)) }
 }
 
-/// Rules dropped on some of these ways, with the reasons.
-fn dropped(live: &[&InclusionPath<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
+/// Rules dropped on any of these paths, with the reasons.
+fn dropped(attached: &[&InclusionPath<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
     let mut dropped: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
-    for way in live {
-        for (rule, what) in &way.dropped {
-            dropped.entry(*rule).or_default().insert(format!("via {}: {what}", via(&way.slots)));
+    for path in attached {
+        for (rule, what) in &path.dropped {
+            dropped.entry(*rule).or_default().insert(format!("via {}: {what}", via(&path.slots)));
         }
     }
     dropped

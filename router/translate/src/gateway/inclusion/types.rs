@@ -24,10 +24,10 @@ pub struct Context<'c> {
     pub resources: &'c Resources,
     /// Maximum depth of a tree.
     pub max_depth: MaxDepth,
-    /// Gateways of accepted classes: statuses have rows for edges that lead to one of them.
+    /// Gateways of accepted classes; statuses have rows only for edges that one of them reaches.
     pub gateways: &'c BTreeMap<ObjectKey, usize>,
-    /// Why a route is rejected wherever it is attached: reason and message of `Accepted`.
-    pub refusal: &'c dyn Fn(&GatewayRoute) -> Option<(String, String)>,
+    /// Reason and message of `Accepted` if a route is rejected for every parent.
+    pub rejection: &'c dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 }
 
 /// A route attached to a listener of a Gateway.
@@ -54,7 +54,7 @@ pub struct Expanded {
     pub fragments: BTreeMap<ObjectRef, Fragment>,
 }
 
-/// A rule with everything that the slots above it say merged in; or the fallback of a slot.
+/// A rule merged with the slots above it, or the fallback of a slot.
 #[derive(Clone, Debug)]
 pub struct EffectiveRule {
     /// Routes and rules from the listener down, at least one; the backends of the last one serve.
@@ -63,9 +63,9 @@ pub struct EffectiveRule {
     pub alternatives: Vec<Alternative>,
     /// Filters in order, each with the route that defines it; references resolve from that route.
     pub filters: Vec<AuthoredFilter>,
-    /// The shortest of all levels.
+    /// The shortest `request` time-out of all levels.
     pub request_timeout: Option<Duration>,
-    /// The shortest of all levels.
+    /// The shortest `backendRequest` time-out of all levels.
     pub backend_timeout: Option<Duration>,
     /// `retry` of the lowest level that sets it.
     pub retry: Option<Retry>,
@@ -89,7 +89,7 @@ pub struct Level {
 pub struct Alternative {
     /// All of its conditions must hold.
     pub matcher: RequestMatcher,
-    /// What a prefix replacement replaces: the path matched down to the level that has the filter.
+    /// The path that a prefix replacement replaces: the one matched down to the level of the filter.
     pub prefix: Arc<str>,
     /// Precedence, level by level.
     pub order: Vec<LevelKey>,
@@ -165,12 +165,12 @@ pub struct IncludedRow {
     pub parent: RowParent,
     /// Condition `Accepted`.
     pub accepted: Condition,
-    /// Rules that some way to the child does not serve, with the unsupported values.
+    /// Rules that are dropped on some path to the child, with the unsupported values.
     pub dropped: BTreeMap<usize, BTreeSet<String>>,
-    /// `inclusions` and `inclusionPaths` if the CRD has them, beside `conditions`.
+    /// `inclusions` and `inclusionPaths`, if the CRD has them.
     pub members: Vec<(&'static str, Value)>,
-    /// The same row for `sluice get`.
-    pub line: ParentStatus,
+    /// Short form of the row, for `sluice get`.
+    pub summary: ParentStatus,
 }
 
 /// The parent of a row.
@@ -179,7 +179,7 @@ pub enum RowParent {
     /// The `parentRefs` entry of this index; the row repeats it as written.
     Direct(usize),
     /// A listener that reaches the route only through other routes.
-    Root {
+    Listener {
         /// The Gateway.
         gateway: ObjectKey,
         /// The listener's name.

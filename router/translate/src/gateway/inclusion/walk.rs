@@ -1,4 +1,4 @@
-//! Walks from each listener down the slots to all attached children.
+//! Walks the tree of routes from each listener down to all attached children, and merges their rules.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
 
-use super::edges::{ChildCandidate, Edges, Refusal, name, reference_of, rule_name};
+use super::edges::{ChildCandidate, ChildRejection, Edges, route_name, rule_name};
 use super::filters;
 use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
@@ -22,23 +22,23 @@ use crate::gateway::inclusion::types::{
     Alternative, AuthoredFilter, Context, EffectiveRule, Level, RootRoute, RuleOutcome,
 };
 
-/// Maximum number of matches of one child below one slot, summed over its rules and all ways to the slot.
-const MOST_MATCHES: usize = 1024;
+/// Maximum number of matches of one child below one slot, summed over its rules and all paths to the slot.
+const MAX_MATCHES: usize = 1024;
 /// Maximum number of matches of all children below one root route. A child of many slots counts in each of them;
 /// without a limit, a few routes could expand to millions of rules.
-const MOST_BELOW: usize = 16_384;
+const MAX_MATCHES_BELOW: usize = 16_384;
 /// Maximum number of matches evaluated below one root route, including those of children that are then rejected.
-const MOST_LOOKED_AT: usize = 16 * MOST_BELOW;
-/// Maximum number of ways from one root route to one route. Real trees need a few; without a limit, some tens of routes
-/// that all name each other would keep the engine busy for ever.
-const MOST_WAYS: usize = 64;
+const MAX_EVALUATED: usize = 16 * MAX_MATCHES_BELOW;
+/// Maximum number of paths from one root route to one route. Real trees need a few; without a limit, the walk over a
+/// few tens of routes that all reference each other would not end in practice.
+const MAX_PATHS: usize = 64;
 
 /// Result of a walk.
 pub struct WalkResult<'r> {
     /// The rules of each root route.
     pub rules: Vec<Vec<EffectiveRule>>,
     /// Every attempt to attach a child to a slot, in the order of the walk.
-    pub ways: Vec<InclusionPath<'r>>,
+    pub paths: Vec<InclusionPath<'r>>,
 }
 
 /// One attempt to attach a child to a slot: a path from a listener to a route.
@@ -52,10 +52,10 @@ pub struct InclusionPath<'r> {
     /// Indices of the child's `parentRefs` that name the last slot.
     pub references: &'r [usize],
     /// The child's hosts below the slot, or why it is not attached.
-    pub result: Result<Arc<[HostPattern]>, Refusal>,
-    /// Notes on parts of the child that have no effect there.
+    pub result: Result<Arc<[HostPattern]>, ChildRejection>,
+    /// Notes on parts of the child that have no effect below the slot.
     pub notes: Vec<String>,
-    /// Rules dropped there because of unsupported values.
+    /// Rules dropped below the slot because of unsupported values.
     pub dropped: Dropped,
 }
 
@@ -70,14 +70,14 @@ pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [R
     let walked = parallel::map_all(&root_routes, |(i, root_route)| {
         let mut walk = InclusionWalk::new(depth, edges, *i, root_route);
         let hosts: Arc<[HostPattern]> = root_route.hosts.into();
-        // The root has no parent, so nothing can conflict.
-        if let Ok(below) = start.below(root_route.route, &hosts) {
-            walk.serve(root_route.route, below.states);
+        // The root has no parent, so no conflict is possible.
+        if let Ok(merged) = start.merge(root_route.route, &hosts) {
+            walk.serve(root_route.route, merged.states);
         }
-        (walk.rules, walk.ways)
+        (walk.rules, walk.paths)
     });
-    let (rules, ways): (_, Vec<_>) = walked.into_iter().unzip();
-    WalkResult { rules, ways: ways.into_iter().flatten().collect() }
+    let (rules, paths): (_, Vec<_>) = walked.into_iter().unzip();
+    WalkResult { rules, paths: paths.into_iter().flatten().collect() }
 }
 
 /// A walk down from one root route.
@@ -88,15 +88,15 @@ struct InclusionWalk<'r> {
     listener: (&'r ObjectKey, &'r str),
     stack: Vec<(&'r GatewayRoute, usize)>,
     /// Attempts to attach, by child.
-    tries: HashMap<ObjectRef, usize>,
+    attempts: HashMap<ObjectRef, usize>,
     /// Number of matches, by child, parent and slot.
     matches: HashMap<(ObjectRef, ObjectRef, usize), usize>,
     /// Number of matches of all attached children.
-    below: usize,
-    /// The same, including children that were rejected.
-    looked_at: usize,
+    matches_below: usize,
+    /// Number of matches of all children, rejected ones included.
+    evaluated: usize,
     rules: Vec<EffectiveRule>,
-    ways: Vec<InclusionPath<'r>>,
+    paths: Vec<InclusionPath<'r>>,
 }
 
 impl<'r> InclusionWalk<'r> {
@@ -107,12 +107,12 @@ impl<'r> InclusionWalk<'r> {
             root_route: i,
             listener: (root_route.gateway, &root_route.section),
             stack: Vec::new(),
-            tries: HashMap::new(),
+            attempts: HashMap::new(),
             matches: HashMap::new(),
-            below: 0,
-            looked_at: 0,
+            matches_below: 0,
+            evaluated: 0,
             rules: Vec::with_capacity(root_route.route.rules.len()),
-            ways: Vec::new(),
+            paths: Vec::new(),
         }
     }
 
@@ -127,11 +127,11 @@ impl<'r> InclusionWalk<'r> {
         for (rule, state) in states.into_iter().enumerate().filter(|(_, state)| !state.alternatives.is_empty()) {
             let slot = parent.and_then(|parent| parent.slots.get(rule)?.as_ref());
             let outcome = match slot {
-                None if parent.is_some_and(|parent| parent.broken.contains(&rule)) => RuleOutcome::NoBackend,
+                None if parent.is_some_and(|parent| parent.invalid.contains(&rule)) => RuleOutcome::NoBackend,
                 None => RuleOutcome::Serve,
                 Some((slot, candidates)) => {
                     self.stack.push((route, rule));
-                    let attached = self.fill(slot, candidates, &state);
+                    let attached = self.attach_children(slot, candidates, &state);
                     self.stack.pop();
                     if attached { RuleOutcome::NoChild } else { RuleOutcome::NoBackend }
                 }
@@ -140,30 +140,32 @@ impl<'r> InclusionWalk<'r> {
         }
     }
 
-    /// Attaches all children that the slot accepts. `false` if there is none.
-    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [ChildCandidate<'r>], state: &LevelState) -> bool {
+    /// Attaches all children that the slot accepts; false if there is none.
+    fn attach_children(&mut self, slot: &Slot<'_>, candidates: &'r [ChildCandidate<'r>], state: &LevelState) -> bool {
         let mut attached = false;
-        let mut taken = OlderMatches::default();
+        let mut older_matches = OlderMatches::default();
         for candidate in candidates {
-            let tries = self.tries.entry(reference_of(candidate.route)).or_default();
-            *tries += 1;
-            let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
+            let attempts = self.attempts.entry(candidate.route.object()).or_default();
+            *attempts += 1;
+            let merged = match (*attempts).cmp(&(MAX_PATHS + 1)) {
                 Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
-                    let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener());
-                    Err(Refusal::Depth(message))
+                    let message = format!("more than {MAX_PATHS} paths lead to it from {}", self.listener());
+                    Err(ChildRejection::Depth(message))
                 }
                 // Already reported once.
                 Ordering::Greater => continue,
             };
-            let result = below.as_ref().map(|below| below.hosts.clone()).map_err(Clone::clone);
-            let notes = match &below {
-                Ok(below) => below.notes.iter().cloned().chain(taken.shadowed(candidate.route, &below.hosts)).collect(),
+            let result = merged.as_ref().map(|merged| merged.hosts.clone()).map_err(Clone::clone);
+            let notes = match &merged {
+                Ok(merged) => {
+                    merged.notes.iter().cloned().chain(older_matches.shadowed(candidate.route, &merged.hosts)).collect()
+                }
                 Err(_) => Vec::new(),
             };
-            let dropped = below.as_ref().map(|below| below.dropped.clone()).unwrap_or_default();
+            let dropped = merged.as_ref().map(|merged| merged.dropped.clone()).unwrap_or_default();
             let (child, references) = (candidate.route, candidate.references.as_slice());
-            self.ways.push(InclusionPath {
+            self.paths.push(InclusionPath {
                 root_route: self.root_route,
                 slots: self.stack.clone(),
                 child,
@@ -172,67 +174,69 @@ impl<'r> InclusionWalk<'r> {
                 notes,
                 dropped,
             });
-            if let Ok(below) = below {
+            if let Ok(merged) = merged {
                 attached = true;
-                self.serve(child, below.states);
+                self.serve(child, merged.states);
             }
         }
         attached
     }
 
-    /// Whether a child can attach to the slot at the top of the stack.
+    /// Merges a child with the slot at the top of the stack.
+    ///
+    /// # Errors
+    /// Why the child cannot attach.
     fn attach(
         &mut self,
         slot: &Slot<'_>,
         candidate: &ChildCandidate<'_>,
         state: &LevelState,
-    ) -> Result<Below, Refusal> {
+    ) -> Result<MergedChild, ChildRejection> {
         let child = candidate.route;
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {
-            let routes = self.stack.iter().map(|(route, _)| name(route)).chain([name(child)]);
-            let way: Vec<_> = [self.listener()].into_iter().chain(routes).collect();
-            return Err(Refusal::Cycle(way.join(" -> ")));
+            let routes = self.stack.iter().map(|(route, _)| route_name(route)).chain([route_name(child)]);
+            let path: Vec<_> = [self.listener()].into_iter().chain(routes).collect();
+            return Err(ChildRejection::Cycle(path.join(" -> ")));
         }
         if self.stack.len() >= self.depth {
             let (routes, most) = (self.stack.len() + 1, self.depth);
             let message = format!("route {routes} on the path from {}; at most {most} are allowed", self.listener());
-            return Err(Refusal::Depth(message));
+            return Err(ChildRejection::Depth(message));
         }
         if slot.redirects {
-            return Err(Refusal::Filter("RequestRedirect in a rule with a slot".to_owned()));
+            return Err(ChildRejection::Filter("RequestRedirect in a rule with a slot".to_owned()));
         }
         let hosts = narrow(&state.hosts, &child.hostnames)?;
-        let Some((parent, rule)) = self.stack.last() else { return state.below(child, &hosts) };
+        let Some((parent, rule)) = self.stack.last() else { return state.merge(child, &hosts) };
         // The matches that the child adds below the slot. Those of a rejected child do not count.
-        let key = (reference_of(child), reference_of(parent), *rule);
+        let key = (child.object(), parent.object(), *rule);
         let sum = self.matches.entry(key).or_default();
         let added: usize = child.rules.iter().map(|rule| rule.matches.len() * state.alternatives.len()).sum();
-        if *sum + added > MOST_MATCHES {
-            let message =
-                format!("{} matches with those of the slot; at most {MOST_MATCHES} are allowed", *sum + added);
+        if *sum + added > MAX_MATCHES {
+            let message = format!("{} matches with those of the slot; at most {MAX_MATCHES} are allowed", *sum + added);
             return Err(unsupported(message));
         }
-        if self.below + added > MOST_BELOW {
-            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would be below one route")));
+        if self.matches_below + added > MAX_MATCHES_BELOW {
+            return Err(unsupported(format!("with it more than {MAX_MATCHES_BELOW} matches would be below one route")));
         }
-        self.looked_at += added;
-        if self.looked_at > MOST_LOOKED_AT {
-            let message = format!("more than {MOST_LOOKED_AT} matches of routes would be evaluated below one route");
+        self.evaluated += added;
+        if self.evaluated > MAX_EVALUATED {
+            let message = format!("more than {MAX_EVALUATED} matches of routes would be evaluated below one route");
             return Err(unsupported(message));
         }
-        let below = state.below(child, &hosts)?;
+        let merged = state.merge(child, &hosts)?;
         *sum += added;
-        self.below += added;
-        Ok(below)
+        self.matches_below += added;
+        Ok(merged)
     }
 }
 
-fn unsupported(message: String) -> Refusal {
-    Refusal::Unsupported("UnsupportedValue".to_owned(), message)
+fn unsupported(message: String) -> ChildRejection {
+    ChildRejection::Unsupported("UnsupportedValue".to_owned(), message)
 }
 
-/// Everything that the levels from the listener down say.
+/// Merged conditions, filters and settings of the levels from the listener down.
 #[derive(Clone)]
 struct LevelState {
     levels: Vec<Level>,
@@ -242,12 +246,12 @@ struct LevelState {
     request_timeout: Option<Duration>,
     backend_timeout: Option<Duration>,
     retry: Option<Retry>,
-    /// A level has replaced the prefix: lower levels extend the match, but not the replaced prefix.
-    replaced: bool,
+    /// True if a level has a filter that replaces the prefix: lower levels extend the match, but not that prefix.
+    prefix_replaced: bool,
 }
 
 /// A child merged with the slot above.
-struct Below {
+struct MergedChild {
     hosts: Arc<[HostPattern]>,
     /// One for each of its rules.
     states: Vec<LevelState>,
@@ -259,10 +263,10 @@ impl LevelState {
     /// The state above the first level: everything matches.
     fn start() -> Self {
         let any = Alternative { matcher: RequestMatcher::default(), prefix: "/".into(), order: Vec::new() };
-        LevelState { alternatives: vec![any], ..LevelState::nothing() }
+        LevelState { alternatives: vec![any], ..LevelState::empty() }
     }
 
-    fn nothing() -> Self {
+    fn empty() -> Self {
         LevelState {
             levels: Vec::new(),
             hosts: Arc::default(),
@@ -271,29 +275,32 @@ impl LevelState {
             request_timeout: None,
             backend_timeout: None,
             retry: None,
-            replaced: false,
+            prefix_replaced: false,
         }
     }
 
     /// Merges a route, served on these hosts, with this state.
-    fn below(&self, route: &Arc<GatewayRoute>, hosts: &Arc<[HostPattern]>) -> Result<Below, Refusal> {
+    ///
+    /// # Errors
+    /// The route cannot be merged, or none of its rules can match.
+    fn merge(&self, route: &Arc<GatewayRoute>, hosts: &Arc<[HostPattern]>) -> Result<MergedChild, ChildRejection> {
         // Filters are checked before matches, as there are few filters and many matches.
         let filters = route.rules.iter().enumerate().map(|(i, rule)| {
             // Unsupported values are reported with the route's own validity; the rule serves nothing.
-            let is_done = rule.unsupported.is_empty();
-            let chain = is_done.then(|| filters::chain(&self.filters, route, &rule.filters)).transpose();
-            chain.map_err(|what| Refusal::Filter(format!("rule {i}: {what}")))
+            let is_supported = rule.unsupported.is_empty();
+            let chain = is_supported.then(|| filters::chain(&self.filters, route, &rule.filters)).transpose();
+            chain.map_err(|what| ChildRejection::Filter(format!("rule {i}: {what}")))
         });
-        let filters = filters.collect::<Result<Vec<_>, Refusal>>()?;
+        let filters = filters.collect::<Result<Vec<_>, ChildRejection>>()?;
         let (mut notes, mut dropped) = (Vec::new(), Dropped::new());
         let mut states = Vec::with_capacity(filters.len());
         for (i, filters) in filters.into_iter().enumerate() {
-            let nothing = || self.serving_nothing(route, i, hosts);
+            let empty = || self.empty_rule(route, i, hosts);
             let state = match filters {
-                None => nothing(),
-                Some(filters) => self.rule(route, i, nothing(), filters, &mut notes).unwrap_or_else(|what| {
+                None => empty(),
+                Some(filters) => self.rule(route, i, empty(), filters, &mut notes).unwrap_or_else(|what| {
                     dropped.insert(i, what);
-                    nothing()
+                    empty()
                 }),
             };
             states.push(state);
@@ -304,20 +311,20 @@ impl LevelState {
                 return Err(unsupported(words.chain(notes).collect::<Vec<_>>().join("; ")));
             }
             if !notes.is_empty() {
-                return Err(Refusal::Match(notes.join("; ")));
+                return Err(ChildRejection::Match(notes.join("; ")));
             }
         }
-        Ok(Below { hosts: hosts.clone(), states, notes, dropped })
+        Ok(MergedChild { hosts: hosts.clone(), states, notes, dropped })
     }
 
     /// The state of a rule that serves nothing.
-    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> LevelState {
+    fn empty_rule(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> LevelState {
         let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
         let levels = self.levels.iter().cloned().chain([level]).collect();
-        LevelState { levels, hosts: hosts.clone(), ..LevelState::nothing() }
+        LevelState { levels, hosts: hosts.clone(), ..LevelState::empty() }
     }
 
-    /// Merges a rule with this state; `nothing` is its state without matches.
+    /// Merges a rule with this state; `empty` is its state without matches.
     ///
     /// # Errors
     /// The rule's unsupported value.
@@ -325,17 +332,17 @@ impl LevelState {
         &self,
         route: &Arc<GatewayRoute>,
         i: usize,
-        nothing: LevelState,
+        empty: LevelState,
         filters: Vec<AuthoredFilter>,
         notes: &mut Vec<String>,
     ) -> Result<LevelState, String> {
-        let Some(rule) = route.rules.get(i) else { return Ok(nothing) };
+        let Some(rule) = route.rules.get(i) else { return Ok(empty) };
         let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
         for above in &self.alternatives {
             for (j, own) in rule.matches.iter().enumerate() {
                 match combine(route.kind, &above.matcher, own) {
                     Ok(matcher) => {
-                        let prefix = if self.replaced { above.prefix.clone() } else { prefix(&matcher) };
+                        let prefix = if self.prefix_replaced { above.prefix.clone() } else { prefix(&matcher) };
                         let order = above.order.iter().cloned().chain([LevelKey::new(route, i, j, own)]).collect();
                         alternatives.push(Alternative { matcher, prefix, order });
                     }
@@ -352,8 +359,8 @@ impl LevelState {
             request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
             backend_timeout: filters::shorter(self.backend_timeout, rule.backend_timeout),
             retry: rule.retry.clone().or_else(|| self.retry.clone()),
-            replaced: self.replaced || rule.filters.iter().any(replaces_prefix),
-            ..nothing
+            prefix_replaced: self.prefix_replaced || rule.filters.iter().any(replaces_prefix),
+            ..empty
         })
     }
 
@@ -364,7 +371,7 @@ impl LevelState {
 }
 
 /// The intersection of a slot's hosts with a child's.
-fn narrow(above: &Arc<[HostPattern]>, own: &[HostPattern]) -> Result<Arc<[HostPattern]>, Refusal> {
+fn narrow(above: &Arc<[HostPattern]>, own: &[HostPattern]) -> Result<Arc<[HostPattern]>, ChildRejection> {
     if own.is_empty() {
         return Ok(above.clone());
     }
@@ -373,7 +380,7 @@ fn narrow(above: &Arc<[HostPattern]>, own: &[HostPattern]) -> Result<Arc<[HostPa
     hosts.dedup();
     if hosts.is_empty() {
         let verb = if own.len() == 1 { "does" } else { "do" };
-        return Err(Refusal::Host(format!("{} {verb} not intersect {}", list(own), list(above))));
+        return Err(ChildRejection::Host(format!("{} {verb} not intersect {}", list(own), list(above))));
     }
     Ok(hosts.into())
 }
@@ -425,13 +432,13 @@ impl OlderMatches {
             }
         }
         for key in own {
-            self.0.entry(key).or_insert_with(|| (name(child), child.meta.created));
+            self.0.entry(key).or_insert_with(|| (route_name(child), child.meta.created));
         }
         notes
     }
 }
 
-/// The slots of a way, in a message.
+/// The slots of an inclusion path, in a message.
 pub fn via(slots: &[(&GatewayRoute, usize)]) -> String {
     slots.iter().map(|(route, rule)| rule_name(route, *rule)).collect::<Vec<_>>().join(" ▸ ")
 }

@@ -1,4 +1,4 @@
-//! Whether what routes share has changed, and how far that reaches.
+//! Detects changes of the [`GatewayBase`], and how much must be translated again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,40 +8,40 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::gateway::base::{Base, ListenerAt};
+use crate::gateway::base::{GatewayBase, ListenerAt};
 use crate::gateway::inclusion::slots::SlotResolver;
-use crate::gateway::incremental::differing::{differing, good};
-use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::incremental::differing::{accepted, differing};
+use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::translator::{Changes, Inputs};
 
-/// How far a change of the base reaches.
+/// Results that a change of the base affects.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BaseChange {
-    /// Routes attach as before.
+    /// Attachments of routes are unchanged.
     Listeners {
-        /// Listeners that show other certificates.
+        /// Listeners whose certificates changed.
         certificates: Vec<ListenerAt>,
-        /// Gateways whose status differs.
+        /// Gateways whose status may differ.
         gateways: BTreeSet<usize>,
     },
-    /// Anything may be attached elsewhere.
+    /// All: any route may attach elsewhere.
     Everything,
 }
 
-/// Whether a base made anew might differ from this one.
-pub fn may_differ(base: &Base, world: &Inputs<'_>, changes: &Changes<'_>) -> bool {
-    let (new, old) = (world.resources, changes.last);
-    world.routers != changes.last_routers
+/// True if a new base might differ from this one.
+pub fn may_differ(base: &GatewayBase, inputs: &Inputs<'_>, changes: &Changes<'_>) -> bool {
+    let (new, old) = (inputs.resources, changes.last);
+    inputs.routers != changes.last_routers
         || differing(&new.gateway_classes, &old.gateway_classes).next().is_some()
         || differing(&new.gateways, &old.gateways).next().is_some()
         || differing(&new.definitions, &old.definitions).next().is_some()
         || differing(&new.reference_grants, &old.reference_grants).next().is_some()
         || changed_policies(base, new, old).next().is_some()
-        || differing(&new.secrets, &old.secrets).any(|changed| is_shown(base, changed.key))
+        || differing(&new.secrets, &old.secrets).any(|changed| is_referenced(base, changed.key))
 }
 
-/// True if a listener names this Secret.
-fn is_shown(base: &Base, secret: &ObjectKey) -> bool {
+/// True if a listener references this Secret.
+fn is_referenced(base: &GatewayBase, secret: &ObjectKey) -> bool {
     base.listeners().any(|(_, state, placed)| {
         let mut named = placed.listener.tls.iter().flat_map(|tls| &tls.certificates);
         named.any(|reference| {
@@ -51,14 +51,14 @@ fn is_shown(base: &Base, secret: &ObjectKey) -> bool {
     })
 }
 
-/// Old and new versions of BackendTLSPolicies that changed or whose ConfigMaps did.
+/// BackendTLSPolicies that changed (old and new version) or whose ConfigMaps did.
 pub fn changed_policies<'r>(
-    base: &'r Base,
+    base: &'r GatewayBase,
     new: &'r Resources,
     old: &'r Resources,
 ) -> impl Iterator<Item = &'r Arc<BackendTlsPolicy>> {
     let policies = differing(&new.backend_tls_policies, &old.backend_tls_policies);
-    let policies = policies.flat_map(|changed| good(changed.old).into_iter().chain(good(changed.new)));
+    let policies = policies.flat_map(|changed| accepted(changed.old).into_iter().chain(accepted(changed.new)));
     let trusting = differing(&new.config_maps, &old.config_maps).flat_map(move |changed| {
         base.policies.iter().filter(move |policy| {
             let mut named = policy.ca_certificates.iter();
@@ -68,10 +68,10 @@ pub fn changed_policies<'r>(
     policies.chain(trusting)
 }
 
-/// How far the difference of two bases reaches.
-pub fn compare(world: &Inputs<'_>, changes: &Changes<'_>, old: &Base, new: &Base) -> BaseChange {
-    let literal = |resources: &Resources| SlotResolver::new(resources).literal;
-    if literal(world.resources) != literal(changes.last)
+/// The results that the difference of two bases affects.
+pub fn compare(inputs: &Inputs<'_>, changes: &Changes<'_>, old: &GatewayBase, new: &GatewayBase) -> BaseChange {
+    let has_inclusion_fields = |resources: &Resources| SlotResolver::new(resources).has_inclusion_fields;
+    if has_inclusion_fields(inputs.resources) != has_inclusion_fields(changes.last)
         || old.routers != new.routers
         || old.classes.statuses != new.classes.statuses
         || old.gateways.len() != new.gateways.len()
@@ -79,10 +79,11 @@ pub fn compare(world: &Inputs<'_>, changes: &Changes<'_>, old: &Base, new: &Base
         return BaseChange::Everything;
     }
     for (old, new) in old.gateways.iter().zip(&new.gateways) {
-        let attach_alike = |(old, new): (&Placed, &Placed)| old.router == new.router && old.kinds == new.kinds;
+        let admit_alike =
+            |(old, new): (&PlacedListener, &PlacedListener)| old.router == new.router && old.kinds == new.kinds;
         if !Arc::ptr_eq(&old.gateway, &new.gateway)
-            || old.refusal != new.refusal
-            || !old.listeners.iter().zip(&new.listeners).all(attach_alike)
+            || old.rejection != new.rejection
+            || !old.listeners.iter().zip(&new.listeners).all(admit_alike)
         {
             return BaseChange::Everything;
         }
@@ -92,19 +93,19 @@ pub fn compare(world: &Inputs<'_>, changes: &Changes<'_>, old: &Base, new: &Base
         if old.certificates != new.certificates {
             certificates.push(at);
         }
-        let says_the_same = old.certificates.is_empty() == new.certificates.is_empty()
+        let has_same_status = old.certificates.is_empty() == new.certificates.is_empty()
             && old.accepted == new.accepted
             && old.conflicted == new.conflicted
             && old.resolved == new.resolved
             && old.overlapping == new.overlapping;
-        if !says_the_same {
+        if !has_same_status {
             gateways.insert(at.0);
         }
     }
     BaseChange::Listeners { certificates, gateways }
 }
 
-/// All objects that a translation may have given a status.
+/// All objects of the kinds that have a status.
 pub fn objects(resources: &Resources) -> BTreeSet<ObjectRef> {
     macro_rules! keys {
         ($($collection:ident $kind:ident),*) => {

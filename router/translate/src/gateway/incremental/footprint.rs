@@ -1,5 +1,5 @@
-//! The hosts that routes may claim, whatever accepts or rejects them: a function of the routes and of the listeners'
-//! hostnames alone, so it changes with these only.
+//! The hosts that routes may claim, whether or not they are accepted. They depend only on the routes and on the
+//! hostnames of listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ use router_api::resources::Resources;
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
-use crate::gateway::base::{Base, ListenerAt};
-use crate::gateway::claims::common;
+use crate::gateway::base::{GatewayBase, ListenerAt};
+use crate::gateway::claims::intersection;
 use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 
-/// Hosts that each route may claim, by listener: of a route that is included by others, the hosts below theirs.
+/// Hosts that each route may claim, by listener. Hosts of an included route are within those of its parents.
 pub type Footprint = BTreeSet<(ObjectRef, ListenerAt, HostPattern)>;
 
-/// The footprint of whole units.
-pub fn footprint(base: &Base, resources: &Resources, units: &BTreeSet<ObjectRef>) -> Footprint {
-    let routes = || units.iter().filter_map(|object| Some((object, resources.gateway_route(object)?)));
+/// The footprint of complete components.
+pub fn footprint(base: &GatewayBase, resources: &Resources, components: &BTreeSet<ObjectRef>) -> Footprint {
+    let routes = || components.iter().filter_map(|object| Some((object, resources.gateway_route(object)?)));
     let mut children: BTreeMap<ObjectRef, Vec<&GatewayRoute>> = BTreeMap::new();
     for (_, route) in routes() {
         for parent in route.parents.iter().filter_map(|reference| parent_of(route, reference)) {
             children.entry(parent).or_default().push(route);
         }
     }
-    let attaching =
-        routes().flat_map(|(object, route)| attaching(base, route).map(move |(at, host)| (object.clone(), at, host)));
+    let attaching = routes()
+        .flat_map(|(object, route)| direct_hosts(base, route).map(move |(at, host)| (object.clone(), at, host)));
     if children.is_empty() {
         return attaching.collect();
     }
@@ -37,14 +37,17 @@ pub fn footprint(base: &Base, resources: &Resources, units: &BTreeSet<ObjectRef>
         }
         let (object, at, host) = next;
         for child in children.get(&object).into_iter().flatten() {
-            rest.extend(common(&host, &child.hostnames).into_iter().map(|host| (child.object(), at, host)));
+            rest.extend(intersection(&host, &child.hostnames).into_iter().map(|host| (child.object(), at, host)));
         }
     }
     found
 }
 
-/// The listeners that a route names itself, and its hosts there.
-pub fn attaching<'b>(base: &'b Base, route: &'b GatewayRoute) -> impl Iterator<Item = (ListenerAt, HostPattern)> + 'b {
+/// The listeners that a route's own `parentRefs` name, and its hosts there.
+pub fn direct_hosts<'b>(
+    base: &'b GatewayBase,
+    route: &'b GatewayRoute,
+) -> impl Iterator<Item = (ListenerAt, HostPattern)> + 'b {
     route.parents.iter().flat_map(move |parent| {
         let gateway = gateway_of(route, parent).and_then(|key| base.by_key.get(&key)).copied();
         let state = gateway.and_then(|gateway| Some((gateway, base.gateways.get(gateway)?)));
@@ -54,7 +57,7 @@ pub fn attaching<'b>(base: &'b Base, route: &'b GatewayRoute) -> impl Iterator<I
                     && parent.port.is_none_or(|port| port == placed.listener.port)
             });
             named.flat_map(move |(j, placed)| {
-                common(&placed.listener.hostname, &route.hostnames).into_iter().map(move |host| ((i, j), host))
+                intersection(&placed.listener.hostname, &route.hostnames).into_iter().map(move |host| ((i, j), host))
             })
         })
     })

@@ -1,11 +1,11 @@
-//! Objects by a key that several of them share.
+//! Multimap from a key to objects.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
 use router_model::object::ObjectRef;
 
-/// Objects by a key that several of them share. Most keys have one object.
+/// Multimap from a key to objects, in order. Most keys have one object.
 #[derive(Debug)]
 pub struct ObjectsBy<K>(BTreeMap<K, Vec<ObjectRef>>);
 

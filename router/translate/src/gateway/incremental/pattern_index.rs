@@ -1,55 +1,60 @@
-//! Routes by place and hostname: those that cover a hostname, and those below one, are found without a scan.
+//! Index of routes by router and host pattern: finds the patterns that cover a host, or that a pattern covers, without
+//! a scan.
 
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::incremental::objects_by::ObjectsBy;
 
-/// A place ([`crate::gateway::base::Base::place`]), the labels of a name from the last to the first, each with a dot behind
-/// it, and the pattern itself. Patterns below a domain begin with its text.
+/// The router ([`crate::gateway::base::GatewayBase::router_index`]), the labels of the name in reverse order, each
+/// followed by a dot, and the pattern. So the text of a domain is a prefix of the texts of its subdomains.
 type Key = (usize, Box<str>, HostPattern);
 
-/// Routes by place and hostname; see the module.
+/// Routes by router and host pattern; see the module.
 #[derive(Debug, Default)]
 pub struct PatternIndex(ObjectsBy<Key>);
 
 impl PatternIndex {
     /// Adds a route.
-    pub fn insert(&mut self, place: usize, pattern: &HostPattern, route: &ObjectRef) {
-        self.0.insert(key(place, pattern), route);
+    pub fn insert(&mut self, router_index: usize, pattern: &HostPattern, route: &ObjectRef) {
+        self.0.insert(key(router_index, pattern), route);
     }
 
     /// Removes a route.
-    pub fn remove(&mut self, place: usize, pattern: &HostPattern, route: &ObjectRef) {
-        self.0.remove(&key(place, pattern), route);
+    pub fn remove(&mut self, router_index: usize, pattern: &HostPattern, route: &ObjectRef) {
+        self.0.remove(&key(router_index, pattern), route);
     }
 
     /// The routes of exactly this pattern.
-    pub fn exactly(&self, place: usize, pattern: &HostPattern) -> &[ObjectRef] {
-        self.0.get(&key(place, pattern))
+    pub fn exactly(&self, router_index: usize, pattern: &HostPattern) -> &[ObjectRef] {
+        self.0.get(&key(router_index, pattern))
     }
 
-    /// The routes of this pattern and of those that cover it.
-    pub fn covering(&self, place: usize, pattern: &HostPattern) -> impl Iterator<Item = &ObjectRef> {
-        pattern.and_wider().into_iter().flat_map(move |wider| self.exactly(place, &wider))
+    /// The routes of this pattern and of the patterns that cover it.
+    pub fn covering(&self, router_index: usize, pattern: &HostPattern) -> impl Iterator<Item = &ObjectRef> {
+        pattern.and_wider().into_iter().flat_map(move |wider| self.exactly(router_index, &wider))
     }
 
-    /// This pattern and those that it covers, with their routes; only such that have any.
-    pub fn below(&self, place: usize, pattern: &HostPattern) -> impl Iterator<Item = (&HostPattern, &[ObjectRef])> {
+    /// This pattern and those that it covers, with their routes; patterns without routes are left out.
+    pub fn below(
+        &self,
+        router_index: usize,
+        pattern: &HostPattern,
+    ) -> impl Iterator<Item = (&HostPattern, &[ObjectRef])> {
         let text = text(pattern);
         // `Any` is the least pattern of a text.
-        let all = self.0.range((place, text.clone(), HostPattern::Any)..);
+        let all = self.0.range((router_index, text.clone(), HostPattern::Any)..);
         let is_name = matches!(pattern, HostPattern::Exact(_));
         let all = all.take_while(move |((at, known, _), _)| {
-            *at == place && if is_name { **known == *text } else { known.starts_with(&*text) }
+            *at == router_index && if is_name { **known == *text } else { known.starts_with(&*text) }
         });
         let pattern = pattern.clone();
         all.map(|((.., known), routes)| (known, routes)).filter(move |(known, _)| pattern.covers(known))
     }
 }
 
-fn key(place: usize, pattern: &HostPattern) -> Key {
-    (place, text(pattern), pattern.clone())
+fn key(router_index: usize, pattern: &HostPattern) -> Key {
+    (router_index, text(pattern), pattern.clone())
 }
 
 fn text(pattern: &HostPattern) -> Box<str> {
@@ -89,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_covers_and_what_is_below_is_what_patterns_say(known in subsequence(ALL.to_vec(), 0..9)) {
+        fn covering_and_below_agree_with_patterns(known in subsequence(ALL.to_vec(), 0..9)) {
             let route = |text: &str| ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", text) };
             let mut index = PatternIndex::default();
             for text in &known {
@@ -97,13 +102,13 @@ mod tests {
                 index.insert(0, &pattern("*"), &route("elsewhere"));
                 index.insert(2, &pattern("*"), &route("elsewhere"));
             }
-            for asked in ALL {
-                let asked = pattern(asked);
-                let covering: BTreeSet<_> = index.covering(1, &asked).cloned().collect();
-                let expected = known.iter().filter(|text| pattern(text).covers(&asked)).map(|text| route(text));
+            for text in ALL {
+                let host = pattern(text);
+                let covering: BTreeSet<_> = index.covering(1, &host).cloned().collect();
+                let expected = known.iter().filter(|text| pattern(text).covers(&host)).map(|text| route(text));
                 prop_assert_eq!(covering, expected.collect());
-                let below: BTreeSet<_> = index.below(1, &asked).flat_map(|(_, routes)| routes).cloned().collect();
-                let expected = known.iter().filter(|text| asked.covers(&pattern(text))).map(|text| route(text));
+                let below: BTreeSet<_> = index.below(1, &host).flat_map(|(_, routes)| routes).cloned().collect();
+                let expected = known.iter().filter(|text| host.covers(&pattern(text))).map(|text| route(text));
                 prop_assert_eq!(below, expected.collect());
             }
             known.iter().for_each(|text| index.remove(1, &pattern(text), &route(text)));

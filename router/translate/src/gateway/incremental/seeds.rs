@@ -1,4 +1,4 @@
-//! What a change bears on directly: the first step of following it.
+//! Objects that a change affects directly: the seeds from which all dependent results are found.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::gateway::backend_tls;
-use crate::gateway::base::Base;
+use crate::gateway::base::GatewayBase;
 use crate::gateway::inclusion::edges::routes;
 use crate::gateway::inclusion::slots::SlotResolver;
 use crate::gateway::incremental::base_change::changed_policies;
-use crate::gateway::incremental::differing::{differing, good};
-use crate::gateway::incremental::world::{Indexes, RouteChange};
+use crate::gateway::incremental::differing::{accepted, differing};
+use crate::gateway::incremental::indexes::{Indexes, RouteVersions};
 use crate::translator::Changes;
 
-/// What a change bears on directly.
+/// Objects that a change affects directly.
 #[derive(Debug, Default)]
 pub struct Seeds<'r> {
     /// Routes that changed.
-    pub changed: Vec<RouteChange<'r>>,
-    /// Routes and RouteSlots that changed, or that refer to what changed.
+    pub changed: Vec<RouteVersions<'r>>,
+    /// Routes and RouteSlots that changed, or that reference a changed object.
     pub objects: BTreeSet<ObjectRef>,
     /// Services that changed.
     pub services: BTreeSet<ObjectKey>,
     /// A BackendTLSPolicy, or a ConfigMap of one, changed.
     pub policies: bool,
-    /// BackendTLSPolicies that are there no more.
-    pub gone: BTreeSet<ObjectRef>,
+    /// Deleted BackendTLSPolicies.
+    pub deleted: BTreeSet<ObjectRef>,
 }
 
 impl<'r> Seeds<'r> {
-    /// What these changes bear on. `base` is that before them.
-    pub fn of(base: &Base, indexes: &Indexes, resources: &'r Resources, changes: &Changes<'r>) -> Self {
+    /// Objects that these changes affect directly. `base` is the one before the changes.
+    pub fn new(base: &GatewayBase, indexes: &Indexes, resources: &'r Resources, changes: &Changes<'r>) -> Self {
         let mut seeds = Seeds::default();
         let last = changes.last;
         seeds.routes(Kind::HttpRoute, &resources.http_routes, &last.http_routes);
@@ -53,7 +53,7 @@ impl<'r> Seeds<'r> {
             services.extend(backend_tls::services(policy));
             let key = &policy.meta.key;
             if resources.backend_tls_policies.get(key).is_none() {
-                seeds.gone.insert(ObjectRef { kind: Kind::BackendTlsPolicy, key: key.clone() });
+                seeds.deleted.insert(ObjectRef { kind: Kind::BackendTlsPolicy, key: key.clone() });
             }
         }
         for service in &services {
@@ -62,8 +62,8 @@ impl<'r> Seeds<'r> {
         let grants = differing(&resources.reference_grants, &last.reference_grants);
         for namespace in grants.map(|changed| &changed.key.namespace).collect::<BTreeSet<_>>() {
             let from = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
-            let of_namespace = indexes.services.range(from..).take_while(|(key, _)| key.namespace == *namespace);
-            let referring = of_namespace.flat_map(|(_, routes)| routes);
+            let in_namespace = indexes.services.range(from..).take_while(|(key, _)| key.namespace == *namespace);
+            let referring = in_namespace.flat_map(|(_, routes)| routes);
             seeds.objects.extend(referring.filter(|route| route.key.namespace != *namespace).cloned());
         }
         seeds.namespaces(base, resources, last);
@@ -73,12 +73,12 @@ impl<'r> Seeds<'r> {
     fn routes(&mut self, kind: Kind, new: &'r Objects<GatewayRoute>, old: &'r Objects<GatewayRoute>) {
         for changed in differing(new, old) {
             self.objects.insert(ObjectRef { kind, key: changed.key.clone() });
-            self.changed.push((good(changed.old), good(changed.new)));
+            self.changed.push((accepted(changed.old), accepted(changed.new)));
         }
     }
 
-    /// Routes in namespaces whose labels a selector now judges differently.
-    fn namespaces(&mut self, base: &Base, resources: &Resources, last: &Resources) {
+    /// Adds routes of namespaces for whose labels a selector's result has changed.
+    fn namespaces(&mut self, base: &GatewayBase, resources: &Resources, last: &Resources) {
         let changed = differing(&resources.namespaces, &last.namespaces).map(|changed| &changed.key.name);
         for namespace in changed {
             let (old, new) = (last.namespace_labels(namespace), resources.namespace_labels(namespace));
@@ -89,12 +89,12 @@ impl<'r> Seeds<'r> {
                 FromNamespaces::Selector(selector) => selector.matches(&old) != selector.matches(&new),
                 _ => false,
             };
-            let of_listeners = base.listeners().any(|(.., placed)| differs(&placed.listener.allowed.from));
-            let of_slots = resources.route_slots.iter().any(|slot| differs(&slot.allowed.from));
-            // Rules with `allowedRoutes` are rare, as are definitions that have it.
-            if of_listeners || of_slots || SlotResolver::new(resources).literal {
-                let of_namespace = routes(resources).filter(|route| route.meta.key.namespace == *namespace);
-                self.objects.extend(of_namespace.map(|route| route.object()));
+            let affects_listeners = base.listeners().any(|(.., placed)| differs(&placed.listener.allowed.from));
+            let affects_slots = resources.route_slots.iter().any(|slot| differs(&slot.allowed.from));
+            // Rules with `allowedRoutes` are rare, as are CRDs with that field.
+            if affects_listeners || affects_slots || SlotResolver::new(resources).has_inclusion_fields {
+                let in_namespace = routes(resources).filter(|route| route.meta.key.namespace == *namespace);
+                self.objects.extend(in_namespace.map(|route| route.object()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The second step: hosts and statuses, once it is known which hosts other APIs have.
+//! The second step of a translation: hosts and statuses, once the owners of hosts among all APIs are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
 
-use crate::gateway::base::{Base, Scope};
+use crate::gateway::base::{GatewayBase, HostScope};
 use crate::gateway::incremental::part::Part;
 use crate::gateway::incremental::{Incremental, Pending, PendingHost, pattern, take_built};
-use crate::gateway::status::{Contests, Counted, gateways};
+use crate::gateway::status::{CountedRoutes, CrossApiClaims, gateways};
 use crate::gateway::{GatewayTranslator, virtual_host};
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{Delta, Inputs, LostHosts, RouterHost};
 
-type Statuses = BTreeMap<ObjectRef, Option<ObjectStatus>>;
+type StatusChanges = BTreeMap<ObjectRef, Option<ObjectStatus>>;
 
 impl Incremental {
-    /// See [`crate::translator::Translator::settle`].
-    pub(super) fn decide(&mut self, world: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
+    /// See [`crate::translator::Translator::translate`].
+    pub(super) fn decide(&mut self, inputs: &Inputs<'_>, lost: &LostHosts, changed: &[RouterHost]) -> Delta {
         let Some(base) = self.base.clone() else { return Delta::default() };
         let mut pending = std::mem::take(&mut self.pending);
-        let mut statuses = Statuses::new();
-        statuses.extend(pending.gone.iter().map(|object| (object.clone(), None)));
-        if pending.everything {
+        let mut statuses = StatusChanges::new();
+        statuses.extend(pending.deleted.iter().map(|object| (object.clone(), None)));
+        if pending.all {
             (self.counted, self.counts) = Default::default();
             self.outcomes.clear();
             statuses
                 .extend(base.classes.statuses.iter().map(|(object, status)| (object.clone(), Some(status.clone()))));
         }
         let mut decided: Vec<(Part, GatewayTranslator)> = pending.decided.take().into_iter().collect();
-        if let Some((part, mut model)) = self.passing(&base, world, &pending, &decided, changed) {
+        if let Some((part, mut model)) = self.owner_changes(&base, inputs, &pending, &decided, changed) {
             let built = take_built(&mut model, &base, &part.hosts).into_iter();
             pending.hosts.extend(built.filter(|(_, built)| built.is_some()).map(|(at, built)| {
                 let was_served = !self.unserved.contains(&at);
@@ -47,19 +47,20 @@ impl Incremental {
         for i in &pending.gateways {
             let Some(state) = base.gateways.get(*i) else { continue };
             let object = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
-            let status = gateways::status(state, *i, world.addresses, &self.counts, &self.outcomes);
+            let status = gateways::status(state, *i, inputs.addresses, &self.counts, &self.outcomes);
             statuses.insert(object, Some(status));
         }
         let hosts = pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost));
         Delta {
             hosts: hosts.collect(),
             statuses: statuses.into_iter().collect(),
-            routers: pending.everything.then(|| base.made.clone()),
+            routers: pending.all.then(|| base.created_routers.clone()),
             domains: None,
         }
     }
 
-    /// A host as the table has it; `None` within if it is served no more.
+    /// The new virtual host of the table, or `None` if the host is no longer served. Returns `None` if the table does
+    /// not change.
     fn serve(
         &mut self,
         at: RouterHost,
@@ -78,18 +79,18 @@ impl Incremental {
         was_served.then_some((at, None))
     }
 
-    /// Decides the hosts that pass from or to another API, beside those that are pending.
-    fn passing(
+    /// Recomputes hosts whose owner changed to or from another API, except those that are pending.
+    fn owner_changes(
         &self,
-        base: &Arc<Base>,
-        world: &Inputs<'_>,
+        base: &Arc<GatewayBase>,
+        inputs: &Inputs<'_>,
         pending: &Pending,
         decided: &[(Part, GatewayTranslator)],
         changed: &[RouterHost],
     ) -> Option<(Part, GatewayTranslator)> {
         let changed = changed.iter().filter(|at| !pending.hosts.contains_key(*at));
-        let mut hosts: Scope = changed.filter_map(|(router, host)| place_of(base, router, host)).collect();
-        self.indexes.add_connections(base, world.resources, &mut hosts);
+        let mut hosts: HostScope = changed.filter_map(|(router, host)| pattern_at(base, router, host)).collect();
+        self.indexes.add_connections(base, inputs.resources, &mut hosts);
         let mut part = Part::default();
         part.add_dependents(base, &self.indexes, &hosts);
         part.hosts = hosts;
@@ -97,7 +98,7 @@ impl Incremental {
             part.objects.retain(|object| !decided.objects.contains(object));
             part.listeners.retain(|at| !decided.listeners.contains(at));
         }
-        let model = (!part.is_empty()).then(|| part.translate(base, &self.indexes, world))?;
+        let model = (!part.is_empty()).then(|| part.translate(base, &self.indexes, inputs))?;
         Some((part, model))
     }
 
@@ -107,17 +108,17 @@ impl Incremental {
         part: &Part,
         model: &GatewayTranslator,
         lost: &LostHosts,
-        statuses: &mut Statuses,
+        statuses: &mut StatusChanges,
     ) -> BTreeSet<usize> {
-        let contests = Contests { lost, claims: &self.claims };
+        let cross_api = CrossApiClaims { lost, claims: &self.claims };
         let policy = |key: &_| ObjectRef { kind: Kind::BackendTlsPolicy, key: Clone::clone(key) };
         let objects = part.objects.iter().cloned().chain(part.policies.iter().map(policy));
         statuses.append(&mut objects.map(|object| (object, None)).collect());
-        let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), contests);
+        let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), cross_api);
         let policies = model.policy_statuses(&|key| part.policies.contains(key));
         let decided = routes.into_iter().chain(policies);
         statuses.append(&mut decided.map(|(object, status)| (object, Some(status))).collect());
-        let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, contests))).collect();
+        let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, cross_api))).collect();
         let mut gateways = self.count(&part.objects, counted);
         for (at, outcome) in outcomes {
             if self.outcomes.get(&at) != Some(&outcome) {
@@ -128,8 +129,9 @@ impl Incremental {
         gateways
     }
 
-    /// Takes over which listeners count these routes. Returns the Gateways whose numbers may differ.
-    fn count(&mut self, objects: &BTreeSet<ObjectRef>, counted: Counted) -> BTreeSet<usize> {
+    /// Updates the listeners that count these routes in `attachedRoutes`. Returns the Gateways whose numbers may
+    /// differ.
+    fn count(&mut self, objects: &BTreeSet<ObjectRef>, counted: CountedRoutes) -> BTreeSet<usize> {
         let mut differing = BTreeSet::new();
         for object in objects {
             let new = counted.get(object).map_or(&[][..], AsRef::as_ref);
@@ -148,7 +150,7 @@ impl Incremental {
     }
 }
 
-fn place_of(base: &Base, router: &RouterName, host: &HostMatch) -> Option<(usize, HostPattern)> {
-    let place = base.routers.iter().position(|known| known.name == *router)?;
-    Some((place, pattern(host)?))
+fn pattern_at(base: &GatewayBase, router: &RouterName, host: &HostMatch) -> Option<(usize, HostPattern)> {
+    let router_index = base.routers.iter().position(|known| known.name == *router)?;
+    Some((router_index, pattern(host)?))
 }

@@ -1,6 +1,6 @@
-//! Whatever happened before: after each step, claims, hosts and statuses are those of a new translation of all objects.
+//! After each step of a random history, claims, hosts and statuses equal those of a full translation.
 
-mod world;
+mod random_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;
 use serde_json::{Value, json};
 
-use self::world::{Edit, base, edits, named, put, secret};
+use self::random_objects::{Edit, base, edits, named, put, secret};
 use super::*;
 use crate::endpoints::EndpointIndex;
 use crate::settings::Settings;
@@ -21,7 +21,7 @@ use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
 
-/// What a translation comes to.
+/// Results of a translation.
 #[derive(Debug, Default)]
 struct Outcome {
     claims: BTreeMap<RouterHost, Arc<HostClaim>>,
@@ -30,9 +30,9 @@ struct Outcome {
     routers: Vec<RouterPorts>,
 }
 
-/// An incremental translation with the sum of all that it returned.
+/// An incremental translation with its accumulated results.
 #[derive(Default)]
-struct Followed {
+struct IncrementalRun {
     incremental: Incremental,
     outcome: Outcome,
     resources: Resources,
@@ -42,8 +42,8 @@ struct Followed {
     visited: (usize, usize),
 }
 
-/// Of the claims in order, each `.0`th from `.1` on is lost; none if `.0` is 0.
-type Losing = (usize, usize);
+/// Every `.0`th claim, starting at `.1`, is lost to another API; none if `.0` is 0.
+type LossPattern = (usize, usize);
 
 fn put_all<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = (K, Option<V>)>) {
     for (key, value) in changes {
@@ -54,16 +54,22 @@ fn put_all<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item
     }
 }
 
-fn losing((each, from): Losing, claims: &BTreeMap<RouterHost, Arc<HostClaim>>) -> LostHosts {
+fn lost_hosts((each, from): LossPattern, claims: &BTreeMap<RouterHost, Arc<HostClaim>>) -> LostHosts {
     let owner = ObjectRef { kind: router_model::kind::Kind::Route, key: ObjectKey::new("red", "winner") };
     let owner = HostOwner { object: owner, created: Created::default() };
     let lost = claims.keys().enumerate().filter(|(i, _)| each > 0 && i % each == from % each);
     lost.map(|(_, at)| (at.clone(), owner.clone())).collect()
 }
 
-impl Followed {
-    /// Follows to these objects, and returns what a fresh translation comes to.
-    fn step(&mut self, resources: &Resources, routers: &[RouterPorts], each: Losing, settings: &Settings) -> Outcome {
+impl IncrementalRun {
+    /// Applies these objects incrementally, and returns the results of a full translation.
+    fn step(
+        &mut self,
+        resources: &Resources,
+        routers: &[RouterPorts],
+        each: LossPattern,
+        settings: &Settings,
+    ) -> Outcome {
         let endpoints = EndpointIndex::new(resources, settings.endpoint_addresses);
         let inputs = Inputs { resources, settings, endpoints: &endpoints, routers, addresses: &settings.addresses };
         let slices = resources.endpoint_slices.changes_since(&self.resources.endpoint_slices);
@@ -76,14 +82,14 @@ impl Followed {
             })
             .collect();
         let changes = Changes { last: &self.resources, last_routers: &self.routers, protocols: &protocols };
-        let claims = self.incremental.follow(&inputs, &changes);
+        let claims = self.incremental.claims(&inputs, &changes);
         put_all(&mut self.outcome.claims, claims);
 
-        let lost = losing(each, &self.outcome.claims);
+        let lost = lost_hosts(each, &self.outcome.claims);
         let all: BTreeSet<&RouterHost> = lost.keys().chain(self.lost.keys()).collect();
         let changed = all.into_iter().filter(|at| lost.get(*at) != self.lost.get(*at)).cloned();
         let changed: Vec<RouterHost> = changed.collect();
-        let delta = self.incremental.settle(&inputs, &lost, &changed);
+        let delta = self.incremental.translate(&inputs, &lost, &changed);
         self.visited = (delta.hosts.len(), delta.statuses.len());
         let removed = delta.hosts.iter().filter(|(_, host)| host.is_none());
         removed.for_each(|(at, _)| assert!(self.outcome.hosts.contains_key(at), "{at:?} was not served"));
@@ -97,22 +103,22 @@ impl Followed {
     }
 }
 
-/// What a new translation comes to.
-fn fresh(inputs: &Inputs<'_>, each: Losing) -> Outcome {
+/// Results of a full translation.
+fn fresh(inputs: &Inputs<'_>, each: LossPattern) -> Outcome {
     let (mut incremental, mut outcome) = (Incremental::default(), Outcome::default());
     let (nothing, none) = (Resources::default(), BTreeSet::new());
     let changes = Changes { last: &nothing, last_routers: &[], protocols: &none };
-    put_all(&mut outcome.claims, incremental.follow(inputs, &changes));
-    let lost = losing(each, &outcome.claims);
+    put_all(&mut outcome.claims, incremental.claims(inputs, &changes));
+    let lost = lost_hosts(each, &outcome.claims);
     let changed: Vec<RouterHost> = lost.keys().cloned().collect();
-    let delta = incremental.settle(inputs, &lost, &changed);
+    let delta = incremental.translate(inputs, &lost, &changed);
     put_all(&mut outcome.hosts, delta.hosts);
     put_all(&mut outcome.statuses, delta.statuses);
     outcome.routers = delta.routers.unwrap_or_default();
     outcome
 }
 
-/// The first difference of two maps, in words.
+/// Describes the first difference of two maps.
 fn difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     found: &BTreeMap<K, V>,
     expected: &BTreeMap<K, V>,
@@ -133,17 +139,17 @@ fn routers(tls: bool) -> Vec<RouterPorts> {
     vec![ports("default", Some(80), tls.then_some(443))]
 }
 
-fn check(history: &[(Edit, Losing)], settings: &Settings) -> Result<(), TestCaseError> {
-    let mut followed = Followed::default();
+fn check(history: &[(Edit, LossPattern)], settings: &Settings) -> Result<(), TestCaseError> {
+    let mut run = IncrementalRun::default();
     let mut resources = base();
     let mut tls = true;
-    for (i, (edit, losing)) in history.iter().enumerate() {
+    for (i, (edit, pattern)) in history.iter().enumerate() {
         match edit {
             Edit::Routers => tls = !tls,
             _ => put(&mut resources, edit),
         }
-        let fresh = followed.step(&resources, &routers(tls), *losing, settings);
-        let found = &followed.outcome;
+        let fresh = run.step(&resources, &routers(tls), *pattern, settings);
+        let found = &run.outcome;
         let differs = difference(&found.claims, &fresh.claims).map(|it| format!("claim {it}"));
         let differs = differs.or_else(|| Some(format!("host {}", difference(&found.hosts, &fresh.hosts)?)));
         let differs = differs.or_else(|| Some(format!("status {}", difference(&found.statuses, &fresh.statuses)?)));
@@ -157,12 +163,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn history_leaves_no_trace(history in vec((edits(), (0..4usize, 0..3usize)), 1..30)) {
+    fn results_do_not_depend_on_history(history in vec((edits(), (0..4usize, 0..3usize)), 1..30)) {
         check(&history, &Settings::default())?;
     }
 
     #[test]
-    fn history_leaves_no_trace_with_lists_of_domains(history in vec((edits(), (0..4usize, 0..3usize)), 1..30)) {
+    fn results_do_not_depend_on_history_with_domain_lists(history in vec((edits(), (0..4usize, 0..3usize)), 1..30)) {
         let mut settings = Settings::default();
         settings.domains.allowed = vec!["a.x.test".to_owned(), "y.test".to_owned()];
         settings.domains.denied = vec!["deep.a.x.test".to_owned()];
@@ -203,8 +209,8 @@ fn shop_route(i: usize, path: &str) -> Value {
 }
 
 #[test]
-fn a_change_visits_its_dependents_only() {
-    let (mut followed, mut resources, settings) = (Followed::default(), shop(), Settings::default());
+fn a_change_recomputes_only_its_dependents() {
+    let (mut run, mut resources, settings) = (IncrementalRun::default(), shop(), Settings::default());
     let grant = |name: &str| {
         let from = json!([{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "green" }]);
         let spec = json!({ "from": from, "to": [{ "group": "", "kind": "Service", "name": name }] });
@@ -221,26 +227,26 @@ fn a_change_visits_its_dependents_only() {
     let versions = json!({ "allowedRoutes": { "namespaces": { "from": "All" } } });
     let mut versions = named("RouteSlot", "red", "versions", 1, versions);
     versions["apiVersion"] = json!("gateway.sluice.dev/v1alpha1");
-    followed.step(&resources, &routers(true), (0, 0), &settings);
+    run.step(&resources, &routers(true), (0, 0), &settings);
     for (what, object, visited) in [
         ("a path", shop_route(7, "/p"), (1, 1)),
-        // With the Gateway, whose listener has one route more.
+        // And the Gateway, whose listener has one more route.
         ("a new route", shop_route(20, "/"), (1, 2)),
         ("a Service of one route", service("red/s9", json!([{ "port": 81 }])), (1, 1)),
         ("a Service of none", service("red/none", json!([{ "port": 81 }])), (0, 0)),
         ("a grant, to two routes of the other namespace", grant("s1"), (2, 2)),
-        // `h3.test` is the hostname of the listener that shows it.
+        // `h3.test` is the hostname of the listener with this certificate.
         ("a Secret of one host", secret("red", 1), (1, 1)),
         ("a Secret of none", secret("green", 1), (0, 0)),
-        ("labels that nobody reads", label, (0, 0)),
+        ("labels that no selector matches on", label, (0, 0)),
         ("a ConfigMap of none", config_map("red/ca", json!({})), (0, 0)),
         ("a policy of one Service", named("BackendTLSPolicy", "red", "p", 1, policy), (1, 2)),
         ("a RouteSlot of none", versions, (0, 1)),
     ] {
         resources.insert(&good(object));
-        let fresh = followed.step(&resources, &routers(true), (0, 0), &settings);
-        assert_eq!(followed.visited, visited, "{what}");
-        assert_eq!(difference(&followed.outcome.hosts, &fresh.hosts), None, "{what}");
-        assert_eq!(difference(&followed.outcome.statuses, &fresh.statuses), None, "{what}");
+        let fresh = run.step(&resources, &routers(true), (0, 0), &settings);
+        assert_eq!(run.visited, visited, "{what}");
+        assert_eq!(difference(&run.outcome.hosts, &fresh.hosts), None, "{what}");
+        assert_eq!(difference(&run.outcome.statuses, &fresh.statuses), None, "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates of listeners; listeners whose certificates or hostnames overlap.
+//! Resolves the certificates of listeners, and finds listeners whose certificates or hostnames overlap.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,59 +12,60 @@ use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
 use rustls::sign::CertifiedKey;
 
-use crate::gateway::conditions::Faults;
+use crate::gateway::conditions::ReferenceErrors;
 use crate::gateway::grants::{Grants, Referrer};
-use crate::gateway::listeners::evaluated::{GatewayProtocol, Placed};
+use crate::gateway::listeners::placed_listener::{GatewayProtocol, PlacedListener};
 use crate::status::condition::Condition;
 
-/// The certificates of all valid `certificateRefs`, in order; invalid ones are added to the faults.
+/// The certificates of all valid `certificateRefs`, in order; invalid ones are added to `errors`.
 pub fn resolve(
     gateway: &Gateway,
     listener: &Listener,
     resources: &Resources,
     grants: &Grants,
-    faults: &mut Faults,
+    errors: &mut ReferenceErrors,
 ) -> Vec<Certificate> {
     let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
     if references.is_empty() {
-        faults.add("InvalidCertificateRef", "tls.certificateRefs is empty; name a Secret of type kubernetes.io/tls");
+        errors.add("InvalidCertificateRef", "tls.certificateRefs is empty; name a Secret of type kubernetes.io/tls");
     }
     let mut certificates = Vec::new();
     for reference in references {
         if !reference.group.is_empty() || *reference.kind != *Kind::Secret.name() {
             let message = format!("certificateRefs: kind {} is not done; name a Secret", reference.kind);
-            faults.add("InvalidCertificateRef", message);
+            errors.add("InvalidCertificateRef", message);
             continue;
         }
         let namespace = reference.namespace.as_ref().unwrap_or(&gateway.meta.key.namespace);
         let key = ObjectKey { namespace: namespace.clone(), name: reference.name.clone() };
         // Without a grant, the message must not reveal whether the Secret exists.
-        if !grants.allows(&Referrer::of(Kind::Gateway, &gateway.meta.key), Kind::Secret, &key) {
+        if !grants.allows(&Referrer::new(Kind::Gateway, &gateway.meta.key), Kind::Secret, &key) {
             let message =
                 format!("certificateRefs: no ReferenceGrant in {namespace} lets this Gateway use Secret {key}");
-            faults.add("RefNotPermitted", message);
+            errors.add("RefNotPermitted", message);
             continue;
         }
         match resources.secrets.get(&key).map(|secret| &secret.pair) {
             Some(Some(pair)) => certificates.push(pair.clone()),
             Some(None) => {
                 let message = format!("certificateRefs: Secret {key} has not type kubernetes.io/tls");
-                faults.add("InvalidCertificateRef", message);
+                errors.add("InvalidCertificateRef", message);
             }
             None => {
                 let message = format!("certificateRefs: there is no Secret {key}, or its content is invalid");
-                faults.add("InvalidCertificateRef", message);
+                errors.add("InvalidCertificateRef", message);
             }
         }
     }
     certificates
 }
 
-/// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may coalesce: it reuses a connection
-/// for every name that the certificate covers (RFC 9113, 9.1.1), and gets 421.
-pub fn note_overlaps(placed: &mut [Placed]) {
-    let is_https = |placed: &Placed| placed.protocol == Some(GatewayProtocol::Https) && placed.router.is_some();
-    let https: Vec<(usize, &Placed)> = placed.iter().enumerate().filter(|(_, placed)| is_https(placed)).collect();
+/// Sets `OverlappingTLSConfig` on listeners of one Gateway and port between which clients may reuse connections: a
+/// client may reuse one for every name that the certificate covers (RFC 9113, 9.1.1); such a request gets 421.
+pub fn note_overlaps(placed: &mut [PlacedListener]) {
+    let is_https = |placed: &PlacedListener| placed.protocol == Some(GatewayProtocol::Https) && placed.router.is_some();
+    let https: Vec<(usize, &PlacedListener)> =
+        placed.iter().enumerate().filter(|(_, placed)| is_https(placed)).collect();
     let names: Vec<Option<String>> = https.iter().map(|(_, placed)| name_of(&placed.listener.hostname)).collect();
     // Listeners often share a certificate. For each: the names that it covers.
     let mut covered: HashMap<*const CertifiedKey, Vec<bool>> = HashMap::new();
@@ -74,7 +75,7 @@ pub fn note_overlaps(placed: &mut [Placed]) {
             names.iter().map(|name| name.as_ref().is_some_and(|name| leaf.covers(name))).collect()
         });
     }
-    let shows_for = |placed: &Placed, other: usize| {
+    let covers = |placed: &PlacedListener, other: usize| {
         let mut names = placed.certificates.iter().filter_map(|pair| covered.get(&Arc::as_ptr(pair)));
         names.any(|names| names.get(other) == Some(&true))
     };
@@ -85,7 +86,7 @@ pub fn note_overlaps(placed: &mut [Placed]) {
         let others = https.iter().enumerate().filter(|(other, _)| *other != nth);
         for (other_nth, (_, other)) in others.filter(|(_, (_, other))| other.listener.port == one.listener.port) {
             let hostnames = one.listener.hostname.intersect(&other.listener.hostname).is_some();
-            if hostnames || shows_for(one, other_nth) || shows_for(other, nth) {
+            if hostnames || covers(one, other_nth) || covers(other, nth) {
                 names.push(&other.listener.name);
                 reason = if hostnames { "OverlappingHostnames" } else { reason };
             }
@@ -106,7 +107,7 @@ pub fn note_overlaps(placed: &mut [Placed]) {
     }
 }
 
-/// A name of this pattern; `None` for every name.
+/// A name that the pattern matches; `None` for `Any`.
 fn name_of(hostname: &HostPattern) -> Option<String> {
     match hostname {
         HostPattern::Any => None,

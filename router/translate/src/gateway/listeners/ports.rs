@@ -1,4 +1,4 @@
-//! Assigns listeners to routers by port, and records the hostnames taken on each port.
+//! Assigns listeners to routers by port, and records the hostnames in use on each port.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,42 +21,47 @@ pub enum PortKind {
     Tls,
 }
 
-/// The ports of all routers, and the hostnames that listeners have taken on them.
+/// The ports of all routers, and the Gateways that own hostnames on them.
 #[derive(Debug)]
 pub struct Ports<'r> {
-    known: &'r [RouterPorts],
-    made: BTreeMap<u16, RouterPorts>,
-    taken: HashMap<(RouterName, PortKind, HostPattern), &'r Gateway>,
+    configured: &'r [RouterPorts],
+    created: BTreeMap<u16, RouterPorts>,
+    owners: HashMap<(RouterName, PortKind, HostPattern), &'r Gateway>,
 }
 
 impl<'r> Ports<'r> {
-    /// Starts from these routers, with no hostname taken.
-    pub fn new(known: &'r [RouterPorts]) -> Self {
-        Ports { known, made: BTreeMap::new(), taken: HashMap::new() }
+    /// Starts from these routers, without listeners.
+    pub fn new(configured: &'r [RouterPorts]) -> Self {
+        Ports { configured, created: BTreeMap::new(), owners: HashMap::new() }
     }
 
     /// The routers created for Gateways, in order of port.
-    pub fn made(&self) -> impl Iterator<Item = &RouterPorts> {
-        self.made.values()
+    pub fn created(&self) -> impl Iterator<Item = &RouterPorts> {
+        self.created.values()
     }
 
     /// Why a router cannot terminate TLS; `None` if it can.
     pub fn tls_fault(&self, name: &RouterName) -> Option<&'static str> {
-        self.known.iter().find(|router| router.name == *name)?.tls_fault
+        self.configured.iter().find(|router| router.name == *name)?.tls_fault
     }
 
-    /// Takes the hostname of a listener on its port, and creates a router if no router has the port.
+    /// Reserves the hostname of a listener on its port, and creates a router if no router has the port.
     ///
     /// # Errors
-    /// The hostname or port is taken, and what to change.
-    pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: PortKind) -> Result<RouterName, String> {
+    /// The hostname or port is in use; the message says what to change.
+    pub fn reserve(
+        &mut self,
+        gateway: &'r Gateway,
+        listener: &Listener,
+        port_kind: PortKind,
+    ) -> Result<RouterName, String> {
         let port = listener.port;
-        let router = match self.router(port, side)? {
+        let router = match self.router(port, port_kind)? {
             Some(router) => router,
-            None => self.make(port, side),
+            None => self.create(port, port_kind),
         };
-        let key = (router.clone(), side, listener.hostname.clone());
-        match self.taken.get(&key) {
+        let key = (router.clone(), port_kind, listener.hostname.clone());
+        match self.owners.get(&key) {
             Some(owner) => {
                 let reference = |gateway: &Gateway| ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
                 let conflict = HostConflict {
@@ -69,16 +74,16 @@ impl<'r> Ports<'r> {
                 Err(format!("port {port}: {taken}; choose another hostname or port"))
             }
             None => {
-                self.taken.insert(key, gateway);
+                self.owners.insert(key, gateway);
                 Ok(router)
             }
         }
     }
 
     /// The router that has this port for the listener's protocol, if any.
-    fn router(&self, port: u16, side: PortKind) -> Result<Option<RouterName>, String> {
-        for router in self.known.iter().chain(self.made.get(&port)) {
-            let (own, other) = match side {
+    fn router(&self, port: u16, port_kind: PortKind) -> Result<Option<RouterName>, String> {
+        for router in self.configured.iter().chain(self.created.get(&port)) {
+            let (own, other) = match port_kind {
                 PortKind::Cleartext => (router.http, router.https),
                 PortKind::Tls => (router.https, router.http),
             };
@@ -86,23 +91,23 @@ impl<'r> Ports<'r> {
                 return Ok(Some(router.name.clone()));
             }
             if other == Some(port) {
-                let speaks = if side == PortKind::Cleartext { "TLS" } else { "clear-text HTTP" };
+                let speaks = if port_kind == PortKind::Cleartext { "TLS" } else { "clear-text HTTP" };
                 return Err(format!("port {port} of router {} speaks {speaks}; choose another port", router.name));
             }
         }
         Ok(None)
     }
 
-    fn make(&mut self, port: u16, side: PortKind) -> RouterName {
+    fn create(&mut self, port: u16, port_kind: PortKind) -> RouterName {
         let mut name = format!("gateway-{port}");
-        while self.known.iter().any(|known| *known.name.0 == *name) {
+        while self.configured.iter().any(|configured| *configured.name.0 == *name) {
             name.push_str("-0");
         }
         let name = RouterName(name.into());
-        let of = |own| (side == own).then_some(port);
+        let of = |own| (port_kind == own).then_some(port);
         let (http, https) = (of(PortKind::Cleartext), of(PortKind::Tls));
         let traffic = TrafficDefaults::default();
-        self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
+        self.created.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
         name
     }
 }

@@ -18,7 +18,7 @@ fn listener(port: u16, protocol: &str, hostname: Option<&str>, passthrough: bool
 }
 
 #[test]
-fn none_of_several_listeners_alike_wins() {
+fn indistinct_listeners_are_all_conflicted() {
     let (a, b) = (Some("a.test"), Some("b.test"));
     let (host, protocol) = (Some("HostnameConflict"), Some("ProtocolConflict"));
     for (listeners, reasons) in [

@@ -14,7 +14,7 @@ use router_table::table::EndpointsKey;
 use crate::endpoints::services::{ServiceError, Services};
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::backend_tls::BackendTlsPolicies;
-use crate::gateway::conditions::Faults;
+use crate::gateway::conditions::ReferenceErrors;
 use crate::gateway::grants::{Grants, Referrer};
 use crate::status::condition::Condition;
 
@@ -46,7 +46,7 @@ struct Allowed {
     key: ObjectKey,
     port: u16,
     protocols: BTreeSet<AppProtocol>,
-    /// The BackendTLSPolicy in force; see [`BackendTlsPolicies::of`].
+    /// The BackendTLSPolicy in force; see [`BackendTlsPolicies::tls_for`].
     policy: Option<Result<BackendTls, String>>,
 }
 
@@ -56,11 +56,16 @@ type ReferenceError = (&'static str, String);
 /// Reason if a backend's port does not speak the route's protocol (GEP-1911).
 const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocol";
 
-/// Why a route cannot speak a backend's protocol, and what to write; `None` if it can. A TLSRoute carries any bytes,
-/// but TLS to a backend is either the client's or that of a policy.
-fn refusal(protocol: &AppProtocol, kind: Kind, carried: BackendPayload, has_policy: bool) -> Option<String> {
+/// Why a route does not support a backend's protocol, and what to write; `None` if it does. A TLSRoute supports every
+/// protocol, but TLS to a backend is either the client's or that of a BackendTLSPolicy.
+fn unsupported_protocol(
+    protocol: &AppProtocol,
+    kind: Kind,
+    payload: BackendPayload,
+    has_policy: bool,
+) -> Option<String> {
     let speaks = protocol.speaks;
-    let is_spoken = match kind {
+    let is_supported = match kind {
         Kind::TlsRoute => true,
         Kind::GrpcRoute => matches!(
             speaks,
@@ -68,11 +73,11 @@ fn refusal(protocol: &AppProtocol, kind: Kind, carried: BackendPayload, has_poli
         ),
         _ => speaks != EndpointProtocol::Other,
     };
-    if !is_spoken {
+    if !is_supported {
         let others = if kind == Kind::GrpcRoute { "" } else { ", kubernetes.io/ws" };
         return Some(format!("is not done for {kind}s; write http, kubernetes.io/h2c{others}, or leave it out"));
     }
-    let is_missing = speaks.is_tls() && !has_policy && carried == BackendPayload::Content;
+    let is_missing = speaks.is_tls() && !has_policy && payload == BackendPayload::Content;
     is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
 }
 
@@ -84,7 +89,7 @@ fn fault(service: &ObjectKey, port: u16, error: ServiceError) -> ReferenceError 
     (reason, format!("Service {service}, port {port}: {error}"))
 }
 
-/// The Service that a route's reference names, if it names one.
+/// The Service that a reference of a route names; `None` if it names another kind.
 pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<ObjectKey> {
     let is_service = object.group.is_empty() && *object.kind == *Kind::Service.name();
     let namespace = object.namespace.as_ref().unwrap_or(&author.meta.key.namespace);
@@ -92,7 +97,7 @@ pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<Obj
 }
 
 impl Resolver<'_> {
-    /// A backend. Without a grant, the message must not reveal whether the object exists.
+    /// Resolves a backend. Without a grant, the message must not reveal whether the object exists.
     ///
     /// # Errors
     /// Reason and message of `ResolvedRefs`.
@@ -101,9 +106,9 @@ impl Resolver<'_> {
         author: &GatewayRoute,
         object: &ObjectReference,
         port: Option<u16>,
-        carried: BackendPayload,
+        payload: BackendPayload,
     ) -> Result<UsableBackend, ReferenceError> {
-        let Allowed { key, port, protocols, policy } = self.check(author, object, port, carried)?;
+        let Allowed { key, port, protocols, policy } = self.check(author, object, port, payload)?;
         // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
         let is_http2 =
             author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == EndpointProtocol::Http2);
@@ -126,7 +131,7 @@ impl Resolver<'_> {
         author: &GatewayRoute,
         object: &ObjectReference,
         port: Option<u16>,
-        carried: BackendPayload,
+        payload: BackendPayload,
     ) -> Result<Allowed, ReferenceError> {
         let Some(key) = service_of(author, object) else {
             let (kind, wanted) = match &*object.group {
@@ -136,15 +141,15 @@ impl Resolver<'_> {
             let message = format!("{kind} {:?} cannot be a backend; name {wanted}", object.name);
             return Err(("InvalidKind", message));
         };
-        if !self.grants.allows(&Referrer::of(author.kind, &author.meta.key), Kind::Service, &key) {
+        if !self.grants.allows(&Referrer::new(author.kind, &author.meta.key), Kind::Service, &key) {
             let message = format!("no ReferenceGrant in {} lets this {} use Service {key}", key.namespace, author.kind);
             return Err(("RefNotPermitted", message));
         }
         let port = port.ok_or_else(|| ("BackendNotFound", format!("Service {key}: write the port")))?;
         let protocols = self.services.protocols(&key, port).map_err(|error| fault(&key, port, error))?;
-        let policy = self.tls.of(self.resources, &key, port);
+        let policy = self.tls.tls_for(self.resources, &key, port);
         for protocol in &protocols {
-            if let Some(why) = refusal(protocol, author.kind, carried, policy.is_some()) {
+            if let Some(why) = unsupported_protocol(protocol, author.kind, payload, policy.is_some()) {
                 let name = &protocol.name;
                 return Err((UNSUPPORTED_PROTOCOL, format!("Service {key}, port {port}: appProtocol {name:?} {why}")));
             }
@@ -153,21 +158,21 @@ impl Resolver<'_> {
     }
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
-    pub fn condition(&self, route: &GatewayRoute, carried: BackendPayload, mut faults: Faults) -> Condition {
+    pub fn condition(&self, route: &GatewayRoute, payload: BackendPayload, mut errors: ReferenceErrors) -> Condition {
         let is_slot =
             |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();
         for (i, rule) in route.rules.iter().enumerate() {
-            let mut note = |(reason, message): ReferenceError| faults.add(reason, format!("rule {i}: {message}"));
+            let mut note = |(reason, message): ReferenceError| errors.add(reason, format!("rule {i}: {message}"));
             for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
-                if let Err(fault) = self.check(route, &backend.object, backend.port, carried) {
-                    note(fault);
+                if let Err(error) = self.check(route, &backend.object, backend.port, payload) {
+                    note(error);
                 }
             }
-            let of_backends = rule.backends.iter().flat_map(|backend| &backend.filters);
-            for filter in rule.filters.iter().chain(of_backends) {
+            let backend_filters = rule.backends.iter().flat_map(|backend| &backend.filters);
+            for filter in rule.filters.iter().chain(backend_filters) {
                 match filter {
                     Filter::Mirror(mirror) => {
-                        if let Err((reason, message)) = self.check(route, &mirror.object, mirror.port, carried) {
+                        if let Err((reason, message)) = self.check(route, &mirror.object, mirror.port, payload) {
                             note((reason, format!("RequestMirror: {message}")));
                         }
                     }
@@ -182,6 +187,6 @@ impl Resolver<'_> {
                 }
             }
         }
-        faults.condition("ResolvedRefs", "ResolvedRefs")
+        errors.condition("ResolvedRefs", "ResolvedRefs")
     }
 }

@@ -1,4 +1,4 @@
-//! Statuses of Gateways.
+//! Writes the statuses of Gateways.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,12 +9,13 @@ use serde_json::json;
 use crate::gateway::base::ListenerAt;
 use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::listeners::evaluated::Placed;
+use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::gateway::status::host_outcome::ListenerOutcome;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 
-/// Status of a Gateway: `index` is its place, `counts` the number of routes attached to each listener.
+/// Status of a Gateway. `index`: its index in `GatewayBase::gateways`; `counts`: number of routes attached to each
+/// listener; `outcomes`: outcome of each listener's hostname.
 pub fn status(
     state: &GatewayState,
     index: usize,
@@ -40,8 +41,8 @@ pub fn status(
             "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
         }));
         // The condition that prevents the listener from receiving traffic, else its state.
-        let says = match (&state.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
-            (Some(refusal), ..) => refusal,
+        let relevant = match (&state.rejection, accepted.holds && !programmed.holds, placed.resolved.holds) {
+            (Some(rejection), ..) => rejection,
             (None, false, _) => &accepted,
             (None, true, false) => &placed.resolved,
             (None, true, true) => &programmed,
@@ -52,8 +53,8 @@ pub fn status(
             // A listener with an unsupported protocol has no hosts.
             hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
             admitted: placed.is_programmed(),
-            reason: says.reason.clone(),
-            message: says.message.clone(),
+            reason: relevant.reason.clone(),
+            message: relevant.message.clone(),
             winners: outcome.winners,
         });
     }
@@ -69,21 +70,21 @@ pub fn status(
 
 /// Conditions of the Gateway itself.
 fn of_gateway(state: &GatewayState) -> [Condition; 3] {
-    let names = |bad: &dyn Fn(&Placed) -> bool| {
-        let names = state.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
+    let names = |is_invalid: &dyn Fn(&PlacedListener) -> bool| {
+        let names = state.listeners.iter().filter(|placed| is_invalid(placed)).map(|placed| &*placed.listener.name);
         names.collect::<Vec<_>>().join(", ")
     };
     let invalid = names(&|placed| !placed.accepted.holds);
     let unresolved = names(&|placed| !placed.resolved.holds);
-    let accepted = match &state.refusal {
-        Some(refusal) => refusal.clone(),
+    let accepted = match &state.rejection {
+        Some(rejection) => rejection.clone(),
         None if invalid.is_empty() => Condition::new("Accepted", true, "Accepted", ""),
         None => {
             let some = state.listeners.iter().any(|placed| placed.accepted.holds);
             Condition::new("Accepted", some, "ListenersNotValid", format!("listeners are not accepted: {invalid}"))
         }
     };
-    let is_programmed = state.listeners.iter().any(Placed::is_programmed);
+    let is_programmed = state.listeners.iter().any(PlacedListener::is_programmed);
     let programmed = match is_programmed {
         true => Condition::new("Programmed", true, "Programmed", ""),
         false => Condition::new("Programmed", false, "Invalid", "no listener takes traffic"),

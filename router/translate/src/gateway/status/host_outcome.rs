@@ -8,7 +8,7 @@ use router_table::host_pattern::HostPattern;
 
 use crate::gateway::GatewayTranslator;
 use crate::gateway::base::ListenerAt;
-use crate::gateway::status::Contests;
+use crate::gateway::status::CrossApiClaims;
 use crate::status::condition::Condition;
 use crate::status::host_conflict::{HostConflict, messages};
 
@@ -46,80 +46,85 @@ impl HostOutcome {
 pub struct ListenerOutcome {
     /// Notes for the message of `Accepted`.
     pub notes: Vec<String>,
-    /// The object of another API that owns the host, if there is one.
+    /// The object of another API that owns the host, if any.
     pub winners: Vec<ObjectRef>,
 }
 
 impl GatewayTranslator {
     /// Outcome of a listener's hostname.
-    pub(in crate::gateway) fn listener_outcome(&self, at: ListenerAt, contests: Contests<'_>) -> ListenerOutcome {
+    pub(in crate::gateway) fn listener_outcome(
+        &self,
+        at: ListenerAt,
+        cross_api: CrossApiClaims<'_>,
+    ) -> ListenerOutcome {
         let Some((state, placed)) = self.base.gateways.get(at.0).zip(self.base.listener(at)) else {
             return ListenerOutcome::default();
         };
-        let reader = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
+        let subject = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
         let own = [(at, &placed.listener.hostname)];
-        let HostOutcome { notes, winners, .. } = self.host_outcome(own.into_iter(), &reader, &[at], contests);
+        let HostOutcome { notes, winners, .. } = self.host_outcome(own.into_iter(), &subject, &[at], cross_api);
         ListenerOutcome { notes, winners }
     }
 
-    /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
+    /// Outcome of hosts on listeners, for the status of `subject`; `own`: all listeners that it is attached to.
     pub(super) fn host_outcome<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
-        reader: &ObjectRef,
+        subject: &ObjectRef,
         own: &[ListenerAt],
-        contests: Contests<'_>,
+        cross_api: CrossApiClaims<'_>,
     ) -> HostOutcome {
         let mut host_outcome = HostOutcome::default();
-        let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        let mut taken: Vec<HostConflict> = Vec::new();
+        let (mut more_specific, mut older) = (BTreeSet::new(), BTreeSet::new());
+        let mut conflicts: Vec<HostConflict> = Vec::new();
         for (at, host) in hosts {
             let placed = self.base.listener(at);
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
             else {
                 continue;
             };
-            if let Some(fault) = self.base.domains.fault(host) {
+            if let Some(reason) = self.base.domains.denial(host) {
                 host_outcome.is_denied = true;
-                host_outcome.notes.push(format!("host {host} is {fault}"));
+                host_outcome.notes.push(format!("host {host} is {reason}"));
                 continue;
             }
-            let closest = self.hosts.closest(self.base.place(at), protocol.side(), host);
+            let closest = self.hosts.closest(self.base.router_index(at), protocol.port_kind(), host);
             if closest != Some(at) {
                 if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
                     let hostname = |at| self.base.listener(at).map(|placed| placed.listener.hostname.specificity());
-                    let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
+                    let list = if hostname(closest) < hostname(at) { &mut more_specific } else { &mut older };
                     list.insert(host.to_string());
                 }
                 continue;
             }
-            let place = (router.clone(), host.to_match());
-            match contests.lost.get(&place) {
+            let router_host = (router.clone(), host.to_match());
+            match cross_api.lost.get(&router_host) {
                 Some(owner) => {
-                    let (loser, created) = match contests.claims.get(&place) {
+                    let (loser, created) = match cross_api.claims.get(&router_host) {
                         Some(claim) => (claim.owner.clone(), claim.age.created()),
-                        None => (reader.clone(), Created::default()),
+                        None => (subject.clone(), Created::default()),
                     };
-                    taken.push(owner.conflict(host.to_string(), loser, created));
+                    conflicts.push(owner.conflict(host.to_string(), loser, created));
                 }
                 None => host_outcome.is_served = true,
             }
         }
-        host_outcome.winners = taken.iter().map(|conflict| conflict.winner.clone()).collect();
+        host_outcome.winners = conflicts.iter().map(|conflict| conflict.winner.clone()).collect();
         host_outcome.winners.sort();
         host_outcome.winners.dedup();
         let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
-        if !elsewhere.is_empty() {
+        if !more_specific.is_empty() {
+            host_outcome.notes.push(format!(
+                "not served here, as a more specific listener of the port has it: {}",
+                list(more_specific)
+            ));
+        }
+        if !older.is_empty() {
             host_outcome
                 .notes
-                .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
+                .push(format!("not served here, as an older route of another Gateway has it: {}", list(older)));
         }
-        if !kept.is_empty() {
-            host_outcome
-                .notes
-                .push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
-        }
-        host_outcome.notes.extend(messages(&taken, reader));
+        host_outcome.notes.extend(messages(&conflicts, subject));
         host_outcome
     }
 }

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use router_table::rule::{PathChange, RulePolicy};
 
-use super::{GW, accepted, get, prefix, route, slot, state_of, to, to_slot, under, world};
-use crate::world::{Ask, World};
+use super::{
+    GW, accepted, get, prefix, route, route_parent, rule_to_service, rule_to_slot, scenario, slot, slot_state,
+};
+use crate::scenario::{Scenario, TestRequest};
 
 /// A slot under `/store` whose rule has these further members, and a child under `/c` with these.
-fn two(parent: &str, child: &str) -> World {
-    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/store"), parent)]);
-    let child = route("infra/child", &under("infra/top"), "", &[to("v1", &prefix("/c"), child)]);
-    world(&[top, slot("infra/s", "Same"), child])
+fn parent_and_child(parent: &str, child: &str) -> Scenario {
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &prefix("/store"), parent)]);
+    let child = route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", &prefix("/c"), child)]);
+    scenario(&[top, slot("infra/s", "Same"), child])
 }
 
-fn policy(world: &World) -> RulePolicy {
-    world.rule(80, &Ask::get("x.test/store/c"))
+fn policy(scenario: &Scenario) -> RulePolicy {
+    scenario.rule(80, &TestRequest::get("x.test/store/c"))
 }
 
 /// Members with these filters.
@@ -40,7 +42,7 @@ fn the_parents_filters_come_first() {
             ),
         ])
     };
-    let policy = policy(&two(&both("parent"), &both("child")));
+    let policy = policy(&parent_and_child(&both("parent"), &both("child")));
     let values = |modifiers: &[router_table::header_modifier::HeaderModifier]| -> Vec<String> {
         modifiers.iter().flat_map(|modifier| modifier.set.iter().map(|(_, value)| value.to_string())).collect()
     };
@@ -60,14 +62,14 @@ fn a_parent_replaces_its_own_prefix_and_a_child_the_whole() {
     for (parent, child, replaced, by) in
         [(rewrite("/"), String::new(), "/store", "/"), (String::new(), rewrite("/new"), "/store/c", "/new")]
     {
-        let world = two(&parent, &child);
-        assert_eq!(policy(&world).rewrite_path, Some(PathChange::Prefix(by.into())));
-        assert_eq!(world.prefix(80, &Ask::get("x.test/store/c/d")), replaced);
+        let scenario = parent_and_child(&parent, &child);
+        assert_eq!(policy(&scenario).rewrite_path, Some(PathChange::Prefix(by.into())));
+        assert_eq!(scenario.prefix(80, &TestRequest::get("x.test/store/c/d")), replaced);
     }
 }
 
 #[test]
-fn what_cannot_stand_in_one_rule_is_a_conflict() {
+fn filters_that_cannot_be_combined_conflict() {
     let rewrite = "{type: URLRewrite, urlRewrite: {hostname: other.test}}";
     let cors = "{type: CORS, cors: {allowOrigins: ['https://a.test']}}";
     let mirrors = |n: usize| vec!["{type: RequestMirror, requestMirror: {backendRef: {name: v2, port: 8080}}}"; n];
@@ -77,17 +79,20 @@ fn what_cannot_stand_in_one_rule_is_a_conflict() {
         (mirrors(5), mirrors(4), "9 RequestMirror filters with its parent's; at most 8 are allowed"),
     ];
     for (parent, child, why) in cases {
-        let world = two(&filters(&parent), &filters(&child));
-        assert_eq!(accepted(&world, "infra/child", "top"), format!("False Conflicted: via infra/top#s: rule 0: {why}"));
+        let scenario = parent_and_child(&filters(&parent), &filters(&child));
         assert_eq!(
-            state_of(&world, "infra/s"),
+            accepted(&scenario, "infra/child", "top"),
+            format!("False Conflicted: via infra/top#s: rule 0: {why}")
+        );
+        assert_eq!(
+            slot_state(&scenario, "infra/s"),
             [
                 "0".to_owned(),
                 format!("False FilterConflict: infra/child: rule 0: {why}"),
                 format!("Conflicted True FilterConflict: infra/child: rule 0: {why}"),
             ]
         );
-        assert_eq!(get(&world, "x.test/store/c"), "500");
+        assert_eq!(get(&scenario, "x.test/store/c"), "500");
     }
     // No conflict if only one of the two has the filter.
     for (parent, child) in [
@@ -96,25 +101,26 @@ fn what_cannot_stand_in_one_rule_is_a_conflict() {
         (filters(&[cors]), filters(&[rewrite])),
         (filters(&mirrors(4)), filters(&mirrors(4))),
     ] {
-        assert_eq!(get(&two(&parent, &child), "x.test/store/c"), "v1", "{parent} ▸ {child}");
+        assert_eq!(get(&parent_and_child(&parent, &child), "x.test/store/c"), "v1", "{parent} ▸ {child}");
     }
-    let inherited = policy(&two(&filters(&[cors]), ""));
-    assert!(inherited.cors.is_some() && policy(&two("", &filters(&[cors]))).cors.is_some());
+    let inherited = policy(&parent_and_child(&filters(&[cors]), ""));
+    assert!(inherited.cors.is_some() && policy(&parent_and_child("", &filters(&[cors]))).cors.is_some());
 }
 
 #[test]
-fn a_conflict_keeps_the_child_from_that_slot_alone() {
+fn a_conflict_affects_only_that_slot() {
     let rewrite = filters(&["{type: URLRewrite, urlRewrite: {hostname: other.test}}"]);
-    let top = route("infra/top", GW, "", &[to_slot("a", &prefix("/a"), &rewrite), to_slot("b", &prefix("/b"), "")]);
-    let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", &rewrite)]);
-    let other = route("infra/other", &under("infra/top"), "", &[to("v2", &prefix("/x"), "")]);
-    let world = world(&[top, slot("infra/a", "Same"), slot("infra/b", "Same"), child, other]);
+    let top =
+        route("infra/top", GW, "", &[rule_to_slot("a", &prefix("/a"), &rewrite), rule_to_slot("b", &prefix("/b"), "")]);
+    let child = route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", "", &rewrite)]);
+    let other = route("infra/other", &route_parent("infra/top"), "", &[rule_to_service("v2", &prefix("/x"), "")]);
+    let scenario = scenario(&[top, slot("infra/a", "Same"), slot("infra/b", "Same"), child, other]);
     for (url, answer) in [("t.test/a", "404"), ("t.test/b", "v1"), ("t.test/a/x", "v2"), ("t.test/b/x", "v2")] {
-        assert_eq!(get(&world, url), answer, "{url}");
+        assert_eq!(get(&scenario, url), answer, "{url}");
     }
-    assert_eq!(accepted(&world, "infra/child", "top"), "True PartiallyAccepted: 1 of 2 inclusion paths");
+    assert_eq!(accepted(&scenario, "infra/child", "top"), "True PartiallyAccepted: 1 of 2 inclusion paths");
     assert_eq!(
-        state_of(&world, "infra/a")[..2],
+        slot_state(&scenario, "infra/a")[..2],
         [
             "1",
             "True PartiallyAttached: infra/child: rule 0: URLRewrite or RequestRedirect, and its parent has URLRewrite",
@@ -123,26 +129,26 @@ fn a_conflict_keeps_the_child_from_that_slot_alone() {
 }
 
 #[test]
-fn a_redirect_of_the_child_is_its_own() {
-    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/store"), "")]);
+fn a_childs_redirect_applies_to_its_own_rule() {
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &prefix("/store"), "")]);
     let redirect = "{filters: [{type: RequestRedirect, requestRedirect: {scheme: https, statusCode: 301}}]}".to_owned();
-    let child = route("infra/child", &under("infra/top"), "", &[redirect]);
-    let world = world(&[top, slot("infra/s", "Same"), child]);
-    assert_eq!(get(&world, "x.test/store"), "301 scheme=https");
+    let child = route("infra/child", &route_parent("infra/top"), "", &[redirect]);
+    let scenario = scenario(&[top, slot("infra/s", "Same"), child]);
+    assert_eq!(get(&scenario, "x.test/store"), "301 scheme=https");
 }
 
 #[test]
 fn a_slot_that_redirects_has_no_children() {
     let literal = "{name: s, allowedRoutes: {}, filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]}";
     let top = route("infra/top", GW, "", &[literal.to_owned()]);
-    let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);
-    let world = world(&[super::OVERLAY.to_owned(), top, child]);
-    assert_eq!(get(&world, "x.test/"), "500");
+    let child = route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", "", "")]);
+    let scenario = scenario(&[super::OVERLAY.to_owned(), top, child]);
+    assert_eq!(get(&scenario, "x.test/"), "500");
     assert_eq!(
-        accepted(&world, "infra/child", "top"),
+        accepted(&scenario, "infra/child", "top"),
         "False Conflicted: via infra/top#s: RequestRedirect in a rule with a slot"
     );
-    let row = super::row(&world, "HTTPRoute infra/top", "gw").unwrap();
+    let row = super::row(&scenario, "HTTPRoute infra/top", "gw").unwrap();
     assert_eq!(
         super::condition(&row["inclusions"][0], "Conflicted"),
         "True FilterConflict: RequestRedirect in a rule with a slot: no route can attach to it; leave it out"
@@ -166,13 +172,13 @@ fn the_shorter_time_out_counts() {
         (limits("9s", "8s"), limits("0s", "0s"), "9", "8"),
     ];
     for (parent, child, request, backend) in cases {
-        let found = seconds(policy(&two(&parent, &child)));
+        let found = seconds(policy(&parent_and_child(&parent, &child)));
         assert_eq!(found, (request.to_owned(), backend.to_owned()), "{parent} ▸ {child}");
     }
 }
 
 #[test]
-fn retries_are_the_childs_or_else_the_parents() {
+fn retries_of_the_child_precede_those_of_the_parent() {
     let retry = |attempts: u32| format!(", retry: {{attempts: {attempts}, codes: [503]}}");
     for (parent, child, attempts) in [
         (retry(3), String::new(), Some(3)),
@@ -180,7 +186,7 @@ fn retries_are_the_childs_or_else_the_parents() {
         (retry(3), retry(5), Some(5)),
         (String::new(), String::new(), None),
     ] {
-        let found = policy(&two(&parent, &child)).retry;
+        let found = policy(&parent_and_child(&parent, &child)).retry;
         assert_eq!(found.as_ref().map(|retry| retry.count), attempts, "{parent} ▸ {child}");
         assert!(found.is_none_or(|retry| retry.statuses == [503..=503]));
     }
@@ -198,21 +204,21 @@ spec:
   to: [{{group: \"\", kind: Service}}]"
         )
     };
-    let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", "", "")]);
     let rule = "{backendRefs: [{name: v1, namespace: app, port: 8080}]}".to_owned();
-    let child = route("web/child", &under("infra/top"), "", &[rule]);
+    let child = route("web/child", &route_parent("infra/top"), "", &[rule]);
     for (from, answer, resolved) in [("web", "app/v1", "True ResolvedRefs"), ("infra", "500", "False RefNotPermitted")]
     {
-        let world = world(&[top.clone(), slot("infra/s", "All"), child.clone(), grant(from)]);
-        assert_eq!(get(&world, "x.test/"), answer, "granted to {from}");
+        let scenario = scenario(&[top.clone(), slot("infra/s", "All"), child.clone(), grant(from)]);
+        assert_eq!(get(&scenario, "x.test/"), answer, "granted to {from}");
         for parent in ["top", "gw#http"] {
-            let row = super::row(&world, "HTTPRoute web/child", parent).unwrap();
+            let row = super::row(&scenario, "HTTPRoute web/child", parent).unwrap();
             assert!(super::condition(&row, "ResolvedRefs").starts_with(resolved), "granted to {from}: {row:#}");
         }
     }
     // References without a namespace mean the child's own.
-    let own = route("web/child", &under("infra/top"), "", &[to("web", "", "")]);
-    let foreign = route("web/child", &under("infra/top"), "", &[to("v3", "", "")]);
-    assert_eq!(get(&world(&[top.clone(), slot("infra/s", "All"), own]), "x.test/"), "web");
-    assert_eq!(get(&world(&[top, slot("infra/s", "All"), foreign]), "x.test/"), "500");
+    let own = route("web/child", &route_parent("infra/top"), "", &[rule_to_service("web", "", "")]);
+    let foreign = route("web/child", &route_parent("infra/top"), "", &[rule_to_service("v3", "", "")]);
+    assert_eq!(get(&scenario(&[top.clone(), slot("infra/s", "All"), own]), "x.test/"), "web");
+    assert_eq!(get(&scenario(&[top, slot("infra/s", "All"), foreign]), "x.test/"), "500");
 }

@@ -1,12 +1,19 @@
 //! Combined hosts and matches of parent and child.
 
-use super::{GW, accepted, aged, exact, get, prefix, route, slot, state_of, to, to_slot, under, world};
-use crate::world::{Ask, World};
+use super::{
+    GW, accepted, exact, get, prefix, route, route_of_age, route_parent, rule_to_service, rule_to_slot, scenario, slot,
+    slot_state,
+};
+use crate::scenario::{Scenario, TestRequest};
 
 /// A root route with a slot of these matches, and a child in it with these.
-fn two(parent: &str, child: &str) -> World {
-    let top = route("infra/top", GW, "", &[to_slot("s", parent, "")]);
-    world(&[top, slot("infra/s", "Same"), route("infra/child", &under("infra/top"), "", &[to("v1", child, "")])])
+fn parent_and_child(parent: &str, child: &str) -> Scenario {
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", parent, "")]);
+    scenario(&[
+        top,
+        slot("infra/s", "Same"),
+        route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", child, "")]),
+    ])
 }
 
 #[test]
@@ -32,19 +39,19 @@ fn hosts_narrow_from_level_to_level() {
         ("'*.test'", "a.test", "a.test", "a.test", "a.test", "b.test"),
     ];
     for (listener, top, middle, leaf, served, others) in cases {
-        let world = three(listener, top, middle, leaf);
+        let scenario = three_levels(listener, top, middle, leaf);
         let what = format!("{listener} ▸ {top} ▸ {middle} ▸ {leaf}");
         for host in served.split_whitespace() {
-            assert_eq!(get(&world, &format!("{host}/")), "v1", "{host} by {what}");
+            assert_eq!(get(&scenario, &format!("{host}/")), "v1", "{host} by {what}");
         }
         for host in others.split_whitespace() {
-            assert_ne!(get(&world, &format!("{host}/")), "v1", "{host} by {what}");
+            assert_ne!(get(&scenario, &format!("{host}/")), "v1", "{host} by {what}");
         }
-        assert_eq!(accepted(&world, "infra/leaf", "middle"), "True Accepted: 1 inclusion path", "{what}");
+        assert_eq!(accepted(&scenario, "infra/leaf", "middle"), "True Accepted: 1 inclusion path", "{what}");
     }
 }
 
-fn three(listener: &str, top: &str, middle: &str, leaf: &str) -> World {
+fn three_levels(listener: &str, top: &str, middle: &str, leaf: &str) -> Scenario {
     let hostname = if listener.is_empty() { String::new() } else { format!(", hostname: {listener}") };
     let gateway = format!(
         "
@@ -56,11 +63,11 @@ spec: {{gatewayClassName: sluice, listeners: [{{name: http, port: 80, protocol: 
         gateway,
         slot("infra/s", "Same"),
         slot("infra/t", "Same"),
-        route("infra/top", "{name: own}", top, &[to_slot("s", "", "")]),
-        route("infra/middle", &under("infra/top"), middle, &[to_slot("t", "", "")]),
-        route("infra/leaf", &under("infra/middle"), leaf, &[to("v1", "", "")]),
+        route("infra/top", "{name: own}", top, &[rule_to_slot("s", "", "")]),
+        route("infra/middle", &route_parent("infra/top"), middle, &[rule_to_slot("t", "", "")]),
+        route("infra/leaf", &route_parent("infra/middle"), leaf, &[rule_to_service("v1", "", "")]),
     ];
-    World::new(&objects.join("\n---\n"))
+    Scenario::new(&objects.join("\n---\n"))
 }
 
 #[test]
@@ -73,21 +80,21 @@ fn a_level_without_a_common_host_is_not_attached() {
         ("x.test", "", "", "'*.y.test'", "leaf", "middle", "*.y.test does not intersect x.test"),
     ];
     for (listener, top, middle, leaf, route, parent, why) in cases {
-        let world = three(listener, top, middle, leaf);
-        let told = accepted(&world, &format!("infra/{route}"), parent);
-        assert!(told.starts_with("False NoMatchingListenerHostname: via infra/top#s"), "{told}");
-        assert!(told.ends_with(&format!(": {why}")), "{told}");
+        let scenario = three_levels(listener, top, middle, leaf);
+        let reported = accepted(&scenario, &format!("infra/{route}"), parent);
+        assert!(reported.starts_with("False NoMatchingListenerHostname: via infra/top#s"), "{reported}");
+        assert!(reported.ends_with(&format!(": {why}")), "{reported}");
     }
 }
 
 #[test]
 fn a_detached_parent_has_no_children() {
-    let world = three("x.test", "", "y.test", "");
+    let scenario = three_levels("x.test", "", "y.test", "");
     assert_eq!(
-        accepted(&world, "infra/leaf", "middle"),
+        accepted(&scenario, "infra/leaf", "middle"),
         "False NoMatchingParent: infra/middle is accepted by no Gateway"
     );
-    assert_eq!(accepted(&world, "infra/leaf", "own#http"), "no row");
+    assert_eq!(accepted(&scenario, "infra/leaf", "own#http"), "no row");
 }
 
 #[test]
@@ -109,22 +116,27 @@ fn a_childs_path_continues_its_parents() {
         (prefix("/"), "{path: {type: RegularExpression, value: '/v[0-9]+'}}".to_owned(), &["/v1"], &["/v", "/v1/x"]),
     ];
     for (parent, child, inside, outside) in cases {
-        let world = two(&parent, &child);
+        let scenario = parent_and_child(&parent, &child);
         for path in inside {
-            assert_eq!(get(&world, &format!("x.test{path}")), "v1", "{path} by {parent} ▸ {child}");
+            assert_eq!(get(&scenario, &format!("x.test{path}")), "v1", "{path} by {parent} ▸ {child}");
         }
         for path in outside {
-            assert_eq!(get(&world, &format!("x.test{path}")), "404", "{path} by {parent} ▸ {child}");
+            assert_eq!(get(&scenario, &format!("x.test{path}")), "404", "{path} by {parent} ▸ {child}");
         }
     }
 }
 
 #[test]
-fn a_team_has_no_part_in_another_whose_name_begins_like_its_own() {
-    let top =
-        route("infra/top", GW, "", &[to_slot("one", &prefix("/team1"), ""), to_slot("ten", &prefix("/team10"), "")]);
-    let child =
-        |id: &str, slot: &str, service| route(id, &super::under_rule("infra/top", slot), "", &[to(service, "", "")]);
+fn path_prefixes_match_whole_elements() {
+    let top = route(
+        "infra/top",
+        GW,
+        "",
+        &[rule_to_slot("one", &prefix("/team1"), ""), rule_to_slot("ten", &prefix("/team10"), "")],
+    );
+    let child = |id: &str, slot: &str, service| {
+        route(id, &super::rule_parent("infra/top", slot), "", &[rule_to_service(service, "", "")])
+    };
     let objects = [
         top,
         slot("infra/one", "Same"),
@@ -132,7 +144,7 @@ fn a_team_has_no_part_in_another_whose_name_begins_like_its_own() {
         child("infra/a", "one", "v1"),
         child("web/b", "ten", "web"),
     ];
-    let world = world(&objects);
+    let scenario = scenario(&objects);
     for (path, answer) in [
         ("/team1", "v1"),
         ("/team1/0", "v1"),
@@ -141,12 +153,12 @@ fn a_team_has_no_part_in_another_whose_name_begins_like_its_own() {
         ("/team100", "404"),
         ("/team", "404"),
     ] {
-        assert_eq!(get(&world, &format!("x.test{path}")), answer, "{path}");
+        assert_eq!(get(&scenario, &format!("x.test{path}")), answer, "{path}");
     }
 }
 
 #[test]
-fn what_no_request_is_like_is_said() {
+fn impossible_matches_are_reported() {
     let post = "{method: POST}";
     #[rustfmt::skip]
     let cases = [
@@ -155,36 +167,36 @@ fn what_no_request_is_like_is_said() {
         (exact("/a"), exact("/"), "path / below an exact path"),
     ];
     for (parent, child, why) in cases {
-        let world = two(&parent, &child);
-        let told = format!("match 0 of rule 0 can match no request: {why}");
-        assert_eq!(accepted(&world, "infra/child", "top"), format!("False Conflicted: via infra/top#s: {told}"));
+        let scenario = parent_and_child(&parent, &child);
+        let expected = format!("match 0 of rule 0 can match no request: {why}");
+        assert_eq!(accepted(&scenario, "infra/child", "top"), format!("False Conflicted: via infra/top#s: {expected}"));
         assert_eq!(
-            state_of(&world, "infra/s"),
+            slot_state(&scenario, "infra/s"),
             [
                 "0".to_owned(),
-                format!("False MatchConflict: infra/child: {told}"),
-                format!("Conflicted True MatchConflict: infra/child: {told}"),
+                format!("False MatchConflict: infra/child: {expected}"),
+                format!("Conflicted True MatchConflict: infra/child: {expected}"),
             ]
         );
     }
     // If another match remains, the child is attached with that one.
-    let world = two("{method: GET}", "{method: POST}, {method: GET}");
-    assert_eq!(get(&world, "x.test/"), "v1");
-    assert_eq!(world.http(80, &Ask::get("x.test/").method("POST")), "404");
+    let scenario = parent_and_child("{method: GET}", "{method: POST}, {method: GET}");
+    assert_eq!(get(&scenario, "x.test/"), "v1");
+    assert_eq!(scenario.http(80, &TestRequest::get("x.test/").method("POST")), "404");
     assert_eq!(
-        accepted(&world, "infra/child", "top"),
+        accepted(&scenario, "infra/child", "top"),
         "True Accepted: 1 inclusion path; match 0 of rule 0 can match no request: its parent does not take method POST"
     );
     // Equal methods, or an unset one, do not conflict.
     for (parent, child) in [("{method: GET}", "{method: GET}"), ("{method: GET}", ""), ("", "{method: GET}")] {
-        let world = two(parent, child);
-        assert_eq!(get(&world, "x.test/"), "v1", "{parent} ▸ {child}");
-        assert_ne!(world.http(80, &Ask::get("x.test/").method("POST")), "v1", "{parent} ▸ {child}");
+        let scenario = parent_and_child(parent, child);
+        assert_eq!(get(&scenario, "x.test/"), "v1", "{parent} ▸ {child}");
+        assert_ne!(scenario.http(80, &TestRequest::get("x.test/").method("POST")), "v1", "{parent} ▸ {child}");
     }
 }
 
 #[test]
-fn expressions_below_a_path_are_refused() {
+fn regular_expressions_below_a_path_are_rejected() {
     let regex = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
     #[rustfmt::skip]
     let cases = [
@@ -194,37 +206,37 @@ fn expressions_below_a_path_are_refused() {
         (exact("/a"), regex.to_owned(), "a path of type RegularExpression below an exact path; write no path"),
     ];
     for (parent, child, why) in cases {
-        let world = two(&parent, &child);
+        let scenario = parent_and_child(&parent, &child);
         assert_eq!(
-            accepted(&world, "infra/child", "top"),
+            accepted(&scenario, "infra/child", "top"),
             format!("False UnsupportedValue: via infra/top#s: rule 0: {why}"),
             "{parent} ▸ {child}"
         );
-        let slot = state_of(&world, "infra/s");
+        let slot = slot_state(&scenario, "infra/s");
         assert_eq!(slot[1], format!("False UnsupportedValue: infra/child: rule 0: {why}"));
         assert_eq!(slot[2], format!("NotSupported True UnsupportedValue: infra/child: rule 0: {why}"));
     }
 }
 
 #[test]
-fn an_expression_below_a_path_costs_its_own_rule_alone() {
+fn a_regular_expression_below_a_path_drops_only_its_rule() {
     let regex = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
-    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/a"), ""), to_slot("t", &prefix("/"), "")]);
-    let rules = [to("v1", &prefix("/b"), ""), to("v2", regex, "")];
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &prefix("/a"), ""), rule_to_slot("t", &prefix("/"), "")]);
+    let rules = [rule_to_service("v1", &prefix("/b"), ""), rule_to_service("v2", regex, "")];
     let child = |parent: &str| route("infra/child", parent, "", &rules);
-    let with = |parent: &str| world(&[top.clone(), slot("infra/s", "Same"), slot("infra/t", "Same"), child(parent)]);
-    let below_path = with(&super::under_rule("infra/top", "s"));
+    let with = |parent: &str| scenario(&[top.clone(), slot("infra/s", "Same"), slot("infra/t", "Same"), child(parent)]);
+    let below_path = with(&super::rule_parent("infra/top", "s"));
     assert_eq!([get(&below_path, "x.test/a/b"), get(&below_path, "x.test/a/v1")], ["v1", "404"]);
     assert_eq!(accepted(&below_path, "infra/child", "top#s"), "True Accepted: 1 inclusion path");
-    let told = "True UnsupportedValue: Dropped Rule 1: rule 1: via infra/top#s: a path of type RegularExpression below a \
+    let expected = "True UnsupportedValue: Dropped Rule 1: rule 1: via infra/top#s: a path of type RegularExpression below a \
                 path; write PathPrefix or Exact";
     for parent in ["top#s", "gw#http"] {
         let row = super::row(&below_path, "HTTPRoute infra/child", parent).unwrap();
-        assert_eq!(super::condition(&row, "PartiallyInvalid"), told, "{parent}");
+        assert_eq!(super::condition(&row, "PartiallyInvalid"), expected, "{parent}");
     }
-    assert_eq!(state_of(&below_path, "infra/s"), ["1", "True Attached"]);
+    assert_eq!(slot_state(&below_path, "infra/s"), ["1", "True Attached"]);
     // As a root rule, the same rule serves, and nothing is dropped.
-    let at_top = with(&super::under_rule("infra/top", "t"));
+    let at_top = with(&super::rule_parent("infra/top", "t"));
     assert_eq!([get(&at_top, "x.test/b"), get(&at_top, "x.test/v1")], ["v1", "v2"]);
     let row = super::row(&at_top, "HTTPRoute infra/child", "top#t").unwrap();
     assert_eq!(super::condition(&row, "PartiallyInvalid"), "-");
@@ -233,44 +245,47 @@ fn an_expression_below_a_path_costs_its_own_rule_alone() {
 #[test]
 fn conditions_of_the_parent_are_never_replaced() {
     let header = |name: &str, value: &str| format!("{{headers: [{{name: {name}, value: {value:?}}}]}}");
-    let world = two(&header("X-Team", "red"), &header("x-team", "blue"));
+    let scenario = parent_and_child(&header("X-Team", "red"), &header("x-team", "blue"));
     // The parent's condition on a header is the only one that applies.
     for (value, answer) in [("red", "v1"), ("blue", "404")] {
-        assert_eq!(world.http(80, &Ask::get("x.test/").with("x-team", value)), answer, "{value}");
+        assert_eq!(scenario.http(80, &TestRequest::get("x.test/").with("x-team", value)), answer, "{value}");
     }
-    let world = two(&header("x-team", "red"), &header("x-user", "me"));
-    let ask = |team: &str, user: &str| world.http(80, &Ask::get("x.test/").with("x-team", team).with("x-user", user));
-    assert_eq!([ask("red", "me"), ask("red", "you"), ask("blue", "me")], ["v1", "404", "404"]);
+    let scenario = parent_and_child(&header("x-team", "red"), &header("x-user", "me"));
+    let request = |team: &str, user: &str| {
+        scenario.http(80, &TestRequest::get("x.test/").with("x-team", team).with("x-user", user))
+    };
+    assert_eq!([request("red", "me"), request("red", "you"), request("blue", "me")], ["v1", "404", "404"]);
     let query = |name: &str, value: &str| format!("{{queryParams: [{{name: {name}, value: {value:?}}}]}}");
-    let world = two(&query("v", "1"), &query("v", "2"));
-    assert_eq!([get(&world, "x.test/?v=1"), get(&world, "x.test/?v=2")], ["v1", "404"]);
-    let world = two(&query("v", "1"), &query("w", "2"));
+    let scenario = parent_and_child(&query("v", "1"), &query("v", "2"));
+    assert_eq!([get(&scenario, "x.test/?v=1"), get(&scenario, "x.test/?v=2")], ["v1", "404"]);
+    let scenario = parent_and_child(&query("v", "1"), &query("w", "2"));
     assert_eq!(
-        [get(&world, "x.test/?v=1&w=2"), get(&world, "x.test/?v=1"), get(&world, "x.test/?w=2")],
+        [get(&scenario, "x.test/?v=1&w=2"), get(&scenario, "x.test/?v=1"), get(&scenario, "x.test/?w=2")],
         ["v1", "404", "404"]
     );
 }
 
 #[test]
-fn every_match_of_the_slot_meets_every_match_of_the_child() {
-    let world = two(&format!("{}, {}", prefix("/a"), prefix("/b")), &format!("{}, {}", prefix("/x"), exact("/y")));
+fn every_match_of_the_slot_is_combined_with_every_match_of_the_child() {
+    let scenario =
+        parent_and_child(&format!("{}, {}", prefix("/a"), prefix("/b")), &format!("{}, {}", prefix("/x"), exact("/y")));
     for path in ["/a/x", "/a/x/1", "/b/x", "/a/y", "/b/y"] {
-        assert_eq!(get(&world, &format!("t.test{path}")), "v1", "{path}");
+        assert_eq!(get(&scenario, &format!("t.test{path}")), "v1", "{path}");
     }
     for path in ["/a", "/b/z", "/a/y/1", "/x"] {
-        assert_eq!(get(&world, &format!("t.test{path}")), "404", "{path}");
+        assert_eq!(get(&scenario, &format!("t.test{path}")), "404", "{path}");
     }
 }
 
 #[test]
-fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
+fn matches_of_a_child_below_a_slot_are_limited() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
-    let world = two(&many(16, "p"), &many(64, "c"));
-    assert_eq!(get(&world, "x.test/p15/c63"), "v1");
-    let world = two(&many(17, "p"), &many(64, "c"));
-    assert_eq!(get(&world, "x.test/p15/c63"), "500");
+    let scenario = parent_and_child(&many(16, "p"), &many(64, "c"));
+    assert_eq!(get(&scenario, "x.test/p15/c63"), "v1");
+    let scenario = parent_and_child(&many(17, "p"), &many(64, "c"));
+    assert_eq!(get(&scenario, "x.test/p15/c63"), "500");
     assert_eq!(
-        accepted(&world, "infra/child", "top"),
+        accepted(&scenario, "infra/child", "top"),
         "False UnsupportedValue: via infra/top#s: 1088 matches with those of the slot; at most 1024 are allowed"
     );
 }
@@ -278,52 +293,54 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
 #[test]
 fn at_most_sixteen_thousand_matches_attach_below_a_route() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
-    let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), "")]);
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &many(64, "p"), "")]);
     // 16 times 1,024 matches, and one.
     let child = |i: usize, n| {
-        let rules = [to("v1", &many(n, &format!("c{i:02}-")), "")];
-        aged(&format!("infra/c{i:02}"), i as u32, &under("infra/top"), "", &rules)
+        let rules = [rule_to_service("v1", &many(n, &format!("c{i:02}-")), "")];
+        route_of_age(&format!("infra/c{i:02}"), i as u32, &route_parent("infra/top"), "", &rules)
     };
     let children = (0..16).map(|i| child(i, 16)).chain([child(16, 1)]);
     let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(children).collect();
-    let world = world(&objects);
-    assert_eq!(accepted(&world, "infra/c15", "top"), "True Accepted: 1 inclusion path");
-    assert_eq!(get(&world, "x.test/p63/c15-15"), "v1");
+    let scenario = scenario(&objects);
+    assert_eq!(accepted(&scenario, "infra/c15", "top"), "True Accepted: 1 inclusion path");
+    assert_eq!(get(&scenario, "x.test/p63/c15-15"), "v1");
     assert_eq!(
-        accepted(&world, "infra/c16", "top"),
+        accepted(&scenario, "infra/c16", "top"),
         "False UnsupportedValue: via infra/top#s: with it more than 16384 matches would be below one route"
     );
 }
 
 #[test]
-fn children_that_are_not_attached_count_for_no_limit() {
+fn rejected_children_do_not_count_towards_limits() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
-    let top = route("infra/top", GW, "", &[to_slot("s", &many(8, "p"), rewrite)]);
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &many(8, "p"), rewrite)]);
     // 17 times 1,024 matches: above the limit of one route, if they were attached.
-    let rules = vec![to("v2", &many(64, "c"), rewrite); 2];
-    let clashing = (0..17).map(|i| aged(&format!("infra/c{i}"), 1, &under("infra/top"), "", &rules));
-    let good = aged("infra/good", 2, &under("infra/top"), "", &[to("v1", &prefix("/good"), "")]);
-    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(clashing).chain([good]).collect();
-    let world = world(&objects);
-    assert!(accepted(&world, "infra/c16", "top").starts_with("False Conflicted: "));
-    assert_eq!(accepted(&world, "infra/good", "top"), "True Accepted: 1 inclusion path");
-    assert_eq!(get(&world, "x.test/p7/good"), "v1");
+    let rules = vec![rule_to_service("v2", &many(64, "c"), rewrite); 2];
+    let conflicting = (0..17).map(|i| route_of_age(&format!("infra/c{i}"), 1, &route_parent("infra/top"), "", &rules));
+    let valid =
+        route_of_age("infra/good", 2, &route_parent("infra/top"), "", &[rule_to_service("v1", &prefix("/good"), "")]);
+    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(conflicting).chain([valid]).collect();
+    let scenario = scenario(&objects);
+    assert!(accepted(&scenario, "infra/c16", "top").starts_with("False Conflicted: "));
+    assert_eq!(accepted(&scenario, "infra/good", "top"), "True Accepted: 1 inclusion path");
+    assert_eq!(get(&scenario, "x.test/p7/good"), "v1");
 }
 
 #[test]
-fn matches_that_are_looked_at_below_a_route_have_an_end() {
+fn evaluated_matches_below_a_route_are_limited() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
-    let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), rewrite)]);
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &many(64, "p"), rewrite)]);
     // None of them can be attached. Evaluating each takes 1,024 matches; the limit is 256 times that.
-    let rules = [to("v2", &many(16, "c"), rewrite)];
-    let clashing = (0..257).map(|i| aged(&format!("infra/c{i:03}"), 1, &under("infra/top"), "", &rules));
-    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(clashing).collect();
-    let world = world(&objects);
-    assert!(accepted(&world, "infra/c255", "top").starts_with("False Conflicted: "));
+    let rules = [rule_to_service("v2", &many(16, "c"), rewrite)];
+    let conflicting =
+        (0..257).map(|i| route_of_age(&format!("infra/c{i:03}"), 1, &route_parent("infra/top"), "", &rules));
+    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(conflicting).collect();
+    let scenario = scenario(&objects);
+    assert!(accepted(&scenario, "infra/c255", "top").starts_with("False Conflicted: "));
     assert_eq!(
-        accepted(&world, "infra/c256", "top"),
+        accepted(&scenario, "infra/c256", "top"),
         "False UnsupportedValue: via infra/top#s: more than 262144 matches of routes would be evaluated below one route"
     );
 }
@@ -334,15 +351,19 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
         "infra/top",
         GW,
         "",
-        &[to("v2", &prefix("/store/admin"), ""), to_slot("s", &prefix("/store"), ""), to("v3", "", "")],
+        &[
+            rule_to_service("v2", &prefix("/store/admin"), ""),
+            rule_to_slot("s", &prefix("/store"), ""),
+            rule_to_service("v3", "", ""),
+        ],
     );
     let child = route(
         "infra/child",
-        &under("infra/top"),
+        &route_parent("infra/top"),
         "",
-        &[to("v1", &exact("/admin/x"), ""), to("v1", &prefix("/cart"), "")],
+        &[rule_to_service("v1", &exact("/admin/x"), ""), rule_to_service("v1", &prefix("/cart"), "")],
     );
-    let world = world(&[top, slot("infra/s", "Same"), child]);
+    let scenario = scenario(&[top, slot("infra/s", "Same"), child]);
     for (path, answer) in [
         // However specific the child is, the parent's own rule comes first.
         ("/store/admin/x", "v2"),
@@ -353,59 +374,62 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
         ("/store", "404"),
         ("/else", "v3"),
     ] {
-        assert_eq!(get(&world, &format!("x.test{path}")), answer, "{path}");
+        assert_eq!(get(&scenario, &format!("x.test{path}")), answer, "{path}");
     }
 }
 
 #[test]
-fn of_equal_rules_the_parents_own_comes_before_its_slot_but_for_narrower_hosts() {
+fn a_plain_rule_precedes_an_equal_slot_except_for_narrower_hosts() {
     for rules in [
-        [to("v2", &prefix("/s"), ""), to_slot("s", &prefix("/s"), "")],
-        [to_slot("s", &prefix("/s"), ""), to("v2", &prefix("/s"), "")],
+        [rule_to_service("v2", &prefix("/s"), ""), rule_to_slot("s", &prefix("/s"), "")],
+        [rule_to_slot("s", &prefix("/s"), ""), rule_to_service("v2", &prefix("/s"), "")],
     ] {
         for (hosts, answers) in [("", ["v2", "v2"]), ("x.test", ["v1", "v2"])] {
-            let child = route("infra/child", &under("infra/top"), hosts, &[to("v1", "", "")]);
-            let world = world(&[route("infra/top", GW, "", &rules), slot("infra/s", "Same"), child]);
-            assert_eq!([get(&world, "x.test/s"), get(&world, "y.test/s")], answers, "hosts {hosts:?}");
+            let child = route("infra/child", &route_parent("infra/top"), hosts, &[rule_to_service("v1", "", "")]);
+            let scenario = scenario(&[route("infra/top", GW, "", &rules), slot("infra/s", "Same"), child]);
+            assert_eq!([get(&scenario, "x.test/s"), get(&scenario, "y.test/s")], answers, "hosts {hosts:?}");
         }
     }
 }
 
 #[test]
-fn a_childs_narrow_host_takes_nothing_from_a_rule_beside_its_slot() {
+fn a_childs_narrower_host_does_not_override_other_rules_of_its_parent() {
     let top = route(
         "infra/top",
         GW,
         "'*.test'",
-        &[to("v2", &prefix("/store/admin"), ""), to_slot("s", &prefix("/store"), "")],
+        &[rule_to_service("v2", &prefix("/store/admin"), ""), rule_to_slot("s", &prefix("/store"), "")],
     );
-    let child = route("infra/child", &under("infra/top"), "a.test", &[to("v1", &prefix("/admin"), "")]);
-    let other = route("infra/other", GW, "a.test", &[to("v3", &prefix("/own"), "")]);
+    let child =
+        route("infra/child", &route_parent("infra/top"), "a.test", &[rule_to_service("v1", &prefix("/admin"), "")]);
+    let other = route("infra/other", GW, "a.test", &[rule_to_service("v3", &prefix("/own"), "")]);
     let objects = [top, slot("infra/s", "Same"), child];
-    let world = world(&objects);
-    assert_eq!(get(&world, "a.test/store/admin"), "v2");
+    let scenario = scenario(&objects);
+    assert_eq!(get(&scenario, "a.test/store/admin"), "v2");
     // A route of the listener with a narrower host comes before the entire tree of the wider one, for the requests that
     // it matches.
-    let world = super::world(&[objects.as_slice(), &[other]].concat());
-    assert_eq!((get(&world, "a.test/own").as_str(), get(&world, "a.test/store/admin").as_str()), ("v3", "v2"));
+    let scenario = super::scenario(&[objects.as_slice(), &[other]].concat());
+    assert_eq!((get(&scenario, "a.test/own").as_str(), get(&scenario, "a.test/store/admin").as_str()), ("v3", "v2"));
 }
 
 #[test]
 fn an_empty_slot_fails_and_a_full_one_finds_nothing() {
-    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/s"), "")]);
-    let empty = world(&[top.clone(), slot("infra/s", "Same")]);
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", &prefix("/s"), "")]);
+    let empty = scenario(&[top.clone(), slot("infra/s", "Same")]);
     assert_eq!([get(&empty, "x.test/s"), get(&empty, "x.test/s/any"), get(&empty, "x.test/")], ["500", "500", "404"]);
-    assert_eq!(state_of(&empty, "infra/s"), ["0", "False NoRoutesAttached: no route names this slot"]);
-    let child = route("infra/child", &under("infra/top"), "", &[to("v1", &prefix("/c"), "")]);
-    let full = world(&[top, slot("infra/s", "Same"), child]);
+    assert_eq!(slot_state(&empty, "infra/s"), ["0", "False NoRoutesAttached: no route names this slot"]);
+    let child = route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", &prefix("/c"), "")]);
+    let full = scenario(&[top, slot("infra/s", "Same"), child]);
     assert_eq!([get(&full, "x.test/s"), get(&full, "x.test/s/c"), get(&full, "x.test/")], ["404", "v1", "404"]);
-    assert_eq!(state_of(&full, "infra/s"), ["1", "True Attached"]);
+    assert_eq!(slot_state(&full, "infra/s"), ["1", "True Attached"]);
 }
 
 #[test]
-fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it() {
-    let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
-    let child = |id: &str, age, service| aged(id, age, &under("infra/top"), "", &[to(service, &prefix("/c"), "")]);
+fn the_older_of_two_children_with_one_match_serves_and_the_other_gets_a_note() {
+    let top = route("infra/top", GW, "", &[rule_to_slot("s", "", "")]);
+    let child = |id: &str, age, service| {
+        route_of_age(id, age, &route_parent("infra/top"), "", &[rule_to_service(service, &prefix("/c"), "")])
+    };
     let objects =
         |one, other| [top.clone(), slot("infra/s", "Same"), child("infra/a", one, "v1"), child("infra/b", other, "v2")];
     for (one, other, answer, younger, older) in [(1, 2, "v1", "b", "a"), (2, 1, "v2", "a", "b"), (1, 1, "v1", "b", "a")]
@@ -414,13 +438,13 @@ fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it()
             true => "which comes first, as both were created at the same time",
             false => "which is older",
         };
-        let world = world(&objects(one, other));
-        assert_eq!(get(&world, "x.test/c"), answer);
+        let scenario = scenario(&objects(one, other));
+        assert_eq!(get(&scenario, "x.test/c"), answer);
         // Both are attached: this is no conflict.
-        assert_eq!(state_of(&world, "infra/s"), ["2", "True Attached"]);
-        assert_eq!(accepted(&world, &format!("infra/{older}"), "gw#http"), "True Accepted: via infra/top#s");
+        assert_eq!(slot_state(&scenario, "infra/s"), ["2", "True Attached"]);
+        assert_eq!(accepted(&scenario, &format!("infra/{older}"), "gw#http"), "True Accepted: via infra/top#s");
         assert_eq!(
-            accepted(&world, &format!("infra/{younger}"), "gw#http"),
+            accepted(&scenario, &format!("infra/{younger}"), "gw#http"),
             format!("True Accepted: via infra/top#s; match 0 of rule 0 is shadowed by that of infra/{older}, {why}")
         );
     }
@@ -446,12 +470,12 @@ spec: {{parentRefs: [{parents}], rules: [{rule}]}}"
         let rule = format!("{{matches: [{{method: {{{method}}}}}], backendRefs: [{{name: v1, port: 8080}}]}}");
         grpc("infra/child", "{kind: GRPCRoute, name: top}", &rule)
     };
-    let with = |method: &str| world(&[grpc("infra/top", GW, &slot_rule), slot("infra/s", "Same"), child(method)]);
-    let world = with("service: shop.Cart, method: Add");
-    assert_eq!(world.http(80, &Ask::grpc("x.test/shop.Cart/Add")), "v1");
-    assert_eq!(world.http(80, &Ask::grpc("x.test/shop.Cart/Remove")), "404");
-    let world = with("service: shop.Other");
-    let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
+    let with = |method: &str| scenario(&[grpc("infra/top", GW, &slot_rule), slot("infra/s", "Same"), child(method)]);
+    let scenario = with("service: shop.Cart, method: Add");
+    assert_eq!(scenario.http(80, &TestRequest::grpc("x.test/shop.Cart/Add")), "v1");
+    assert_eq!(scenario.http(80, &TestRequest::grpc("x.test/shop.Cart/Remove")), "404");
+    let scenario = with("service: shop.Other");
+    let row = super::row(&scenario, "GRPCRoute infra/child", "top").unwrap();
     assert_eq!(
         super::condition(&row, "Accepted"),
         "False Conflicted: via infra/top#s: match 0 of rule 0 can match no request: its parent does not take /shop.Other"
@@ -478,9 +502,9 @@ spec:
         .to_owned();
     let top = tls("infra/top", "{name: raw}", "'*.test'", "{group: gateway.sluice.dev, kind: RouteSlot, name: s}");
     let child = tls("web/child", "{kind: TLSRoute, namespace: infra, name: top}", "a.test", "{name: web, port: 8080}");
-    let world = world(&[gateway, top, slot("infra/s", "All"), child]);
-    assert_eq!(world.https(443, &Ask::get("a.test/")), "passthrough web");
-    let row = super::row(&world, "TLSRoute web/child", "top").unwrap();
+    let scenario = scenario(&[gateway, top, slot("infra/s", "All"), child]);
+    assert_eq!(scenario.https(443, &TestRequest::get("a.test/")), "passthrough web");
+    let row = super::row(&scenario, "TLSRoute web/child", "top").unwrap();
     assert_eq!(super::condition(&row, "Accepted"), "True Accepted: 1 inclusion path");
-    assert_ne!(world.https(443, &Ask::get("b.test/")), "passthrough web");
+    assert_ne!(scenario.https(443, &TestRequest::get("b.test/")), "passthrough web");
 }

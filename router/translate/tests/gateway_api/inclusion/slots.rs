@@ -1,11 +1,14 @@
 //! Invalid references to RouteSlots, and kinds.
 
-use super::{GW, accepted, condition, get, prefix, route, row, slot, state_of, to, to_slot, under, world};
+use super::{
+    GW, accepted, condition, get, prefix, route, route_parent, row, rule_to_service, rule_to_slot, scenario, slot,
+    slot_state,
+};
 
 const SLOT: &str = "group: gateway.sluice.dev, kind: RouteSlot";
 
 #[test]
-fn a_slot_that_cannot_be_one_is_said_and_fails() {
+fn an_invalid_slot_is_reported_and_fails() {
     let other = slot("web/s", "All");
     let cases = [
         (
@@ -22,23 +25,33 @@ fn a_slot_that_cannot_be_one_is_said_and_fails() {
         ),
     ];
     for (backends, kind, verdict, message) in cases {
-        let top = route("infra/top", GW, "", &[format!("{{backendRefs: {backends}}}"), to("v1", &prefix("/own"), "")]);
-        let child = route("infra/child", &under("infra/top"), "", &[to("v2", "", "")]);
-        let world = world(&[top, other.clone(), child]);
-        assert_eq!([get(&world, "x.test/"), get(&world, "x.test/own")], ["500", "v1"]);
-        let told = condition(&row(&world, "HTTPRoute infra/top", "gw").unwrap(), kind);
-        assert!(told.starts_with(verdict) && told.contains(message), "{told}");
-        assert_eq!(accepted(&world, "infra/child", "top"), "False NoMatchingParent: infra/top has no slot");
+        let top = route(
+            "infra/top",
+            GW,
+            "",
+            &[format!("{{backendRefs: {backends}}}"), rule_to_service("v1", &prefix("/own"), "")],
+        );
+        let child = route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v2", "", "")]);
+        let scenario = scenario(&[top, other.clone(), child]);
+        assert_eq!([get(&scenario, "x.test/"), get(&scenario, "x.test/own")], ["500", "v1"]);
+        let reported = condition(&row(&scenario, "HTTPRoute infra/top", "gw").unwrap(), kind);
+        assert!(reported.starts_with(verdict) && reported.contains(message), "{reported}");
+        assert_eq!(accepted(&scenario, "infra/child", "top"), "False NoMatchingParent: infra/top has no slot");
     }
 }
 
 #[test]
-fn a_slot_stands_alone_in_its_rule() {
+fn a_slot_is_the_only_backend_of_its_rule() {
     let backends = format!("[{{{SLOT}, name: s}}, {{name: v1, port: 8080}}]");
-    let top = route("infra/top", GW, "", &[format!("{{backendRefs: {backends}}}"), to("v2", &prefix("/own"), "")]);
-    let world = world(&[top, slot("infra/s", "Same")]);
-    assert_eq!([get(&world, "x.test/"), get(&world, "x.test/own")], ["500", "v2"]);
-    let rows = world.status("HTTPRoute infra/top").to_string();
+    let top = route(
+        "infra/top",
+        GW,
+        "",
+        &[format!("{{backendRefs: {backends}}}"), rule_to_service("v2", &prefix("/own"), "")],
+    );
+    let scenario = scenario(&[top, slot("infra/s", "Same")]);
+    assert_eq!([get(&scenario, "x.test/"), get(&scenario, "x.test/own")], ["500", "v2"]);
+    let rows = scenario.status("HTTPRoute infra/top").to_string();
     assert!(rows.contains("a RouteSlot is the only backend of its rule"), "{rows}");
 }
 
@@ -48,13 +61,13 @@ fn kinds_that_cannot_attach_are_reported() {
         let slot = format!(
             "kind: RouteSlot\nmetadata: {{namespace: infra, name: s}}\nspec: {{allowedRoutes: {{kinds: [{kinds}]}}}}"
         );
-        let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
-        world(&[top, slot, route("infra/child", &under("infra/top"), "", &[to("v1", "", "")])])
+        let top = route("infra/top", GW, "", &[rule_to_slot("s", "", "")]);
+        scenario(&[top, slot, route("infra/child", &route_parent("infra/top"), "", &[rule_to_service("v1", "", "")])])
     };
     let both = with("{kind: HTTPRoute}, {kind: GRPCRoute}");
     assert_eq!(get(&both, "x.test/"), "v1");
     assert_eq!(
-        state_of(&both, "infra/s"),
+        slot_state(&both, "infra/s"),
         [
             "1",
             "True Attached",
@@ -69,16 +82,16 @@ fn kinds_that_cannot_attach_are_reported() {
         "False NotAllowedByParent: infra/top admits no HTTPRoute of namespace infra"
     );
     let own = with("{kind: HTTPRoute}");
-    assert_eq!(state_of(&own, "infra/s"), ["1", "True Attached"]);
+    assert_eq!(slot_state(&own, "infra/s"), ["1", "True Attached"]);
 }
 
 #[test]
 fn one_slot_may_serve_several_rules_and_routes() {
-    let top = |id: &str, path: &str| route(id, GW, "", &[to_slot("s", &prefix(path), "")]);
-    let child = route("infra/child", &under("infra/one"), "", &[to("v1", "", "")]);
-    let world = world(&[top("infra/one", "/one"), top("infra/two", "/two"), slot("infra/s", "Same"), child]);
-    assert_eq!([get(&world, "x.test/one"), get(&world, "x.test/two")], ["v1", "500"]);
-    let status = world.status("RouteSlot infra/s");
+    let top = |id: &str, path: &str| route(id, GW, "", &[rule_to_slot("s", &prefix(path), "")]);
+    let child = route("infra/child", &route_parent("infra/one"), "", &[rule_to_service("v1", "", "")]);
+    let scenario = scenario(&[top("infra/one", "/one"), top("infra/two", "/two"), slot("infra/s", "Same"), child]);
+    assert_eq!([get(&scenario, "x.test/one"), get(&scenario, "x.test/two")], ["v1", "500"]);
+    let status = scenario.status("RouteSlot infra/s");
     let entries: Vec<_> = status["inclusions"]
         .as_array()
         .unwrap()

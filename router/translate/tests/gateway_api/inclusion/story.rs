@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::OVERLAY;
-use crate::world::{Ask, World};
+use crate::scenario::{Scenario, TestRequest};
 
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/inclusion").join(name);
@@ -15,18 +15,18 @@ fn fixture(name: &str) -> String {
 
 #[test]
 fn statuses_of_the_example() {
-    let world = World::new(&fixture("two-gateways.yaml"));
+    let scenario = Scenario::new(&fixture("two-gateways.yaml"));
     let expected: Map<String, Value> = serde_saphyr::from_str(&fixture("two-gateways.status.yaml")).unwrap();
     assert_eq!(expected.len(), 3);
     for (object, status) in expected {
-        let told = world.status(&object);
-        assert_eq!(told, status, "{object}: {told:#}");
+        let found = scenario.status(&object);
+        assert_eq!(found, status, "{object}: {found:#}");
     }
 }
 
 #[test]
-fn what_the_example_serves() {
-    let world = World::new(&fixture("two-gateways.yaml"));
+fn requests_of_the_example() {
+    let scenario = Scenario::new(&fixture("two-gateways.yaml"));
     for (url, answer) in [
         ("testdomain.example.com/", "foo-svc"),
         ("testdomain.example.com/any", "foo-svc"),
@@ -37,7 +37,7 @@ fn what_the_example_serves() {
         ("subdomain.example.com/any", "default-svc"),
         ("example.com/", "404"),
     ] {
-        assert_eq!(world.http(80, &Ask::get(url)), answer, "{url}");
+        assert_eq!(scenario.http(80, &TestRequest::get(url)), answer, "{url}");
     }
 }
 
@@ -52,16 +52,16 @@ fn literal() -> String {
 }
 
 #[test]
-fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
-    let stock = World::new(&fixture("two-gateways.yaml"));
-    let world = World::new(&format!("{}\n---{OVERLAY}", literal()));
+fn the_drafts_notation_is_equivalent_if_the_crd_has_its_fields() {
+    let stock = Scenario::new(&fixture("two-gateways.yaml"));
+    let scenario = Scenario::new(&format!("{}\n---{OVERLAY}", literal()));
     for url in ["testdomain.example.com/", "other.example.com/", "subdomain.example.com/", "subdomain.example.com/any"]
     {
-        assert_eq!(world.http(80, &Ask::get(url)), stock.http(80, &Ask::get(url)), "{url}");
+        assert_eq!(scenario.http(80, &TestRequest::get(url)), stock.http(80, &TestRequest::get(url)), "{url}");
     }
     // Each entry of the slot is in the row of its Gateway.
     let slot = stock.status("RouteSlot default/teams");
-    let parent = world.status("HTTPRoute default/http-parent");
+    let parent = scenario.status("HTTPRoute default/http-parent");
     for i in 0..2 {
         let mut entry = slot["inclusions"][i].clone();
         entry.as_object_mut().unwrap().retain(|name, _| name != "parentRef" && name != "routeRef");
@@ -71,7 +71,7 @@ fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
         assert_eq!(parent["parents"][i]["inclusions"], json!([entry]));
     }
     // The child's row has each path, from the listener down.
-    let child = world.status("HTTPRoute default/http-child");
+    let child = scenario.status("HTTPRoute default/http-child");
     let paths = &child["parents"][0]["inclusionPaths"];
     assert_eq!(
         paths[0],
@@ -96,10 +96,10 @@ fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
 }
 
 #[test]
-fn allowed_routes_without_the_definition_are_refused() {
-    let world = World::new(&literal());
-    let rows = world.status("HTTPRoute default/http-parent");
+fn allowed_routes_without_the_crds_field_are_rejected() {
+    let scenario = Scenario::new(&literal());
+    let rows = scenario.status("HTTPRoute default/http-parent");
     assert!(rows["parents"][0].to_string().contains("CRD of HTTPRoute"), "{rows:#}");
     // The parent's other rule serves these requests: a rejected rule takes none from valid ones.
-    assert_eq!(world.http(80, &Ask::get("testdomain.example.com/")), "default-svc");
+    assert_eq!(scenario.http(80, &TestRequest::get("testdomain.example.com/")), "default-svc");
 }

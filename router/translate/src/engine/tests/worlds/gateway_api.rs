@@ -7,7 +7,7 @@ use super::named;
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 
-/// Gateways with all kinds of listeners, and what hangs on them.
+/// GatewayClasses, Gateways with all kinds of listeners, routes, grants, slots, policies and definitions.
 pub fn objects() -> impl Strategy<Value = Value> {
     let namespace = prop_oneof![Just("red"), Just("green")];
     let host =

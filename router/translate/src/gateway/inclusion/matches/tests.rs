@@ -1,4 +1,4 @@
-//! Intersection of the calls that a slot and its child match.
+//! Intersection of the gRPC calls that a slot and its child match.
 
 use router_table::pattern::{Flags, Pattern};
 
@@ -9,19 +9,19 @@ fn regex(text: &str) -> PathMatcher {
 }
 
 #[test]
-fn an_expression_is_within_itself_and_within_no_other() {
+fn an_expression_intersects_only_itself() {
     let one = regex("/a\\.B/.*");
-    let found = both(&one, &one.clone()).unwrap();
+    let found = intersect_calls(&one, &one.clone()).unwrap();
     assert!(matches!(&found, PathMatcher::Regex(found) if found.as_str() == "^(?:/a\\.B/.*)$"), "{found:?}");
-    assert!(matches!(both(&one, &regex("/a\\.B/C")), Err(Mismatch::Unsupported(_))));
+    assert!(matches!(intersect_calls(&one, &regex("/a\\.B/C")), Err(Mismatch::Unsupported(_))));
 }
 
 #[test]
-fn an_exact_call_is_within_an_expression_that_matches_it() {
+fn an_exact_call_intersects_an_expression_that_matches_it() {
     let (service, call) = (regex("/a\\.B/.*"), PathMatcher::Exact("/a.B/C".into()));
     for (parent, child) in [(&service, &call), (&call, &service)] {
-        assert!(matches!(both(parent, child), Ok(PathMatcher::Exact(found)) if &*found == "/a.B/C"));
+        assert!(matches!(intersect_calls(parent, child), Ok(PathMatcher::Exact(found)) if &*found == "/a.B/C"));
     }
     let other = PathMatcher::Exact("/a.X/C".into());
-    assert!(matches!(both(&service, &other), Err(Mismatch::Empty(_))));
+    assert!(matches!(intersect_calls(&service, &other), Err(Mismatch::Empty(_))));
 }

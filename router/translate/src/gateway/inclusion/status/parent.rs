@@ -1,4 +1,4 @@
-//! Children attached to each slot under each listener: `inclusions` of parents and of RouteSlots.
+//! Writes `inclusions` of parents and RouteSlots: the children attached to each slot under each listener.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use super::super::edges::{Edges, ParentRoute, Refusal, gateway_of, reference_of};
+use super::super::edges::{ChildRejection, Edges, ParentRoute, gateway_of};
 use super::super::slots::Slot;
 use super::super::walk::InclusionPath;
 use crate::gateway::conditions::conditions as written;
-use crate::gateway::inclusion::status::wording::MOST_NAMES;
+use crate::gateway::inclusion::status::wording::MAX_NAMES;
 use crate::gateway::inclusion::types::{Context, Fragment, RootRoute};
 use crate::gateway::written_parent::WrittenParent;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
 
 /// A listener: Gateway and name.
-type Root = (ObjectKey, String);
+type ListenerKey = (ObjectKey, String);
 
-/// Children of one slot, under one listener or several.
+/// Children of one slot, under one or more listeners.
 #[derive(Clone, Debug, Default)]
 struct SlotChildren {
     /// The parent's namespace.
-    home: Arc<str>,
+    namespace: Arc<str>,
     attached: BTreeSet<ObjectRef>,
-    refused: BTreeSet<(ObjectKey, Refusal)>,
+    rejected: BTreeSet<(ObjectKey, ChildRejection)>,
 }
 
 /// Children of all slots.
@@ -35,11 +35,11 @@ pub struct AttachedChildren<'e> {
     edges: &'e Edges<'e>,
     max_depth: MaxDepth,
     generations: BTreeMap<ObjectKey, i64>,
-    /// Listeners that each parent is reached from.
-    roots: BTreeMap<ObjectRef, BTreeSet<Root>>,
-    /// Listeners that each parent is attached to by this entry of its `parentRefs`.
-    direct: BTreeMap<(ObjectRef, usize), BTreeSet<Root>>,
-    tallies: BTreeMap<(ObjectRef, usize), BTreeMap<Root, SlotChildren>>,
+    /// By parent: the listeners that reach it.
+    roots: BTreeMap<ObjectRef, BTreeSet<ListenerKey>>,
+    /// By parent and index in `parentRefs`: the listeners that the entry attaches it to.
+    direct: BTreeMap<(ObjectRef, usize), BTreeSet<ListenerKey>>,
+    by_slot: BTreeMap<(ObjectRef, usize), BTreeMap<ListenerKey, SlotChildren>>,
 }
 
 impl<'e> AttachedChildren<'e> {
@@ -48,7 +48,7 @@ impl<'e> AttachedChildren<'e> {
         context: &Context<'_>,
         edges: &'e Edges<'e>,
         root_routes: &[RootRoute<'_>],
-        ways: &[InclusionPath<'_>],
+        paths: &[InclusionPath<'_>],
     ) -> Self {
         let slots = context.resources.route_slots.iter();
         let mut attached_children = AttachedChildren {
@@ -57,27 +57,27 @@ impl<'e> AttachedChildren<'e> {
             generations: slots.map(|slot| (slot.meta.key.clone(), slot.meta.generation)).collect(),
             roots: BTreeMap::new(),
             direct: BTreeMap::new(),
-            tallies: BTreeMap::new(),
+            by_slot: BTreeMap::new(),
         };
         let root_of = |root_route: &RootRoute<'_>| (root_route.gateway.clone(), root_route.section.to_string());
         for root_route in root_routes.iter().filter(|root_route| edges.parent(root_route.route).is_some()) {
-            let route = reference_of(root_route.route);
+            let route = root_route.route.object();
             attached_children.roots.entry(route.clone()).or_default().insert(root_of(root_route));
             attached_children.direct.entry((route, root_route.parent)).or_default().insert(root_of(root_route));
         }
-        for way in ways {
-            let (Some(root_route), Some((parent, rule))) = (root_routes.get(way.root_route), way.slots.last()) else {
+        for path in paths {
+            let (Some(root_route), Some((parent, rule))) = (root_routes.get(path.root_route), path.slots.last()) else {
                 continue;
             };
             let root = root_of(root_route);
-            if way.result.is_ok() && edges.parent(way.child).is_some() {
-                attached_children.roots.entry(reference_of(way.child)).or_default().insert(root.clone());
+            if path.result.is_ok() && edges.parent(path.child).is_some() {
+                attached_children.roots.entry(path.child.object()).or_default().insert(root.clone());
             }
-            let slot = attached_children.tallies.entry((reference_of(parent), *rule)).or_default();
-            let tally = slot.entry(root).or_default();
-            match &way.result {
-                Ok(_) => drop(tally.attached.insert(reference_of(way.child))),
-                Err(refusal) => drop(tally.refused.insert((way.child.meta.key.clone(), refusal.clone()))),
+            let slot = attached_children.by_slot.entry((parent.object(), *rule)).or_default();
+            let children = slot.entry(root).or_default();
+            match &path.result {
+                Ok(_) => drop(children.attached.insert(path.child.object())),
+                Err(rejection) => drop(children.rejected.insert((path.child.meta.key.clone(), rejection.clone()))),
             }
         }
         attached_children
@@ -92,7 +92,7 @@ impl<'e> AttachedChildren<'e> {
         for (reference, parent) in &self.edges.parents {
             let Some(route) = self.edges.routes.get(reference) else { continue };
             if self.has_field(route) {
-                for (i, entries) in self.of_references(route, parent) {
+                for (i, entries) in self.inclusions_of_references(route, parent) {
                     fragments.entry(reference.clone()).or_default().inclusions.insert(i, entries);
                 }
             }
@@ -118,28 +118,27 @@ impl<'e> AttachedChildren<'e> {
         }
     }
 
-    /// `inclusions` for a listener that a route is reached from; `None` if the route has no slot or the CRD lacks the
-    /// field.
-    pub fn of_listener(&self, route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> Option<Value> {
+    /// `inclusions` for a listener that reaches a route; `None` if the route has no slot or the CRD lacks the field.
+    pub fn inclusions_of_listener(&self, route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> Option<Value> {
         let parent = self.edges.parent(route).filter(|_| self.has_field(route))?;
         let root = (gateway.clone(), section.to_owned());
-        let attaches = self.roots.get(&reference_of(route)).is_some_and(|roots| roots.contains(&root));
+        let attaches = self.roots.get(&route.object()).is_some_and(|roots| roots.contains(&root));
         let roots: Vec<_> = [&root].into_iter().filter(|_| attaches).collect();
         self.entries(route, parent, &roots)
     }
 
     /// `inclusions` for those of a route's own `parentRefs` that name Gateways.
-    fn of_references(&self, route: &GatewayRoute, parent: &ParentRoute<'_>) -> Vec<(usize, Value)> {
-        let key = reference_of(route);
+    fn inclusions_of_references(&self, route: &GatewayRoute, parent: &ParentRoute<'_>) -> Vec<(usize, Value)> {
+        let key = route.object();
         let references = route.parents.iter().enumerate();
         let gateways = references.filter_map(|(i, reference)| Some((i, reference, gateway_of(route, reference)?)));
         let entries = gateways.filter_map(|(i, reference, gateway)| {
             let direct = self.direct.get(&(key.clone(), i));
-            // A listener named by `sectionName` also lists what is reached from it through other routes.
+            // A listener named by `sectionName` also lists children that it reaches through other routes.
             let named = self.roots.get(&key).into_iter().flatten().filter(|(known, section)| {
                 reference.section.as_deref() == Some(section) && reference.port.is_none() && *known == gateway
             });
-            let roots: BTreeSet<&Root> = direct.into_iter().flatten().chain(named).collect();
+            let roots: BTreeSet<&ListenerKey> = direct.into_iter().flatten().chain(named).collect();
             let roots: Vec<_> = roots.into_iter().collect();
             Some((i, self.entries(route, parent, &roots)?))
         });
@@ -147,11 +146,11 @@ impl<'e> AttachedChildren<'e> {
     }
 
     fn has_field(&self, route: &GatewayRoute) -> bool {
-        self.edges.literal && route.kind == Kind::HttpRoute
+        self.edges.has_inclusion_fields && route.kind == Kind::HttpRoute
     }
 
     /// An entry for each slot; `None` if there is none.
-    fn entries(&self, route: &GatewayRoute, parent: &ParentRoute<'_>, roots: &[&Root]) -> Option<Value> {
+    fn entries(&self, route: &GatewayRoute, parent: &ParentRoute<'_>, roots: &[&ListenerKey]) -> Option<Value> {
         let generation = route.meta.generation;
         let entries: Vec<_> = slots(parent)
             .map(|(rule, slot)| Value::Object(self.entry(route, parent, rule, slot, roots, generation)))
@@ -165,29 +164,29 @@ impl<'e> AttachedChildren<'e> {
         parent: &ParentRoute<'_>,
         rule: usize,
         slot: &Slot<'_>,
-        roots: &[&Root],
+        roots: &[&ListenerKey],
         generation: i64,
     ) -> Map<String, Value> {
-        let mut tally = SlotChildren { home: Arc::clone(&route.meta.key.namespace), ..SlotChildren::default() };
-        let known = self.tallies.get(&(reference_of(route), rule));
+        let mut children = SlotChildren { namespace: Arc::clone(&route.meta.key.namespace), ..SlotChildren::default() };
+        let known = self.by_slot.get(&(route.object(), rule));
         for found in roots.iter().filter_map(|root| known?.get(*root)) {
-            tally.attached.extend(found.attached.iter().cloned());
-            tally.refused.extend(found.refused.iter().cloned());
+            children.attached.extend(found.attached.iter().cloned());
+            children.rejected.extend(found.rejected.iter().cloned());
         }
-        let everywhere = parent.refused.iter().filter(|(refused, ..)| *refused == rule);
-        tally.refused.extend(everywhere.map(|(_, child, refusal)| (child.clone(), refusal.clone())));
+        let everywhere = parent.rejected.iter().filter(|(rejected, ..)| *rejected == rule);
+        children.rejected.extend(everywhere.map(|(_, child, rejection)| (child.clone(), rejection.clone())));
 
         let mut entry = Map::new();
         let section = route.rules.get(rule).and_then(|rule| rule.name.as_deref());
         entry.extend(section.map(|section| ("sectionName".to_owned(), json!(section))));
-        let own = slot.takes_own_kind.then(|| json!({ "group": GROUP, "kind": route.kind.name() }));
+        let own = slot.admits_own_kind.then(|| json!({ "group": GROUP, "kind": route.kind.name() }));
         entry.insert("supportedKinds".to_owned(), own.into_iter().collect());
-        entry.insert("attachedRoutes".to_owned(), json!(tally.attached.len()));
+        entry.insert("attachedRoutes".to_owned(), json!(children.attached.len()));
         let conditions = [
-            attached(&tally, roots.is_empty(), self.max_depth),
-            conflicted(&tally, slot),
-            resolved(&tally, slot),
-            not_supported(&tally, self.max_depth),
+            attached(&children, roots.is_empty(), self.max_depth),
+            conflicted(&children, slot),
+            resolved(&children, slot),
+            not_supported(&children, self.max_depth),
         ];
         entry.insert("conditions".to_owned(), json!(written(&conditions, generation)));
         entry
@@ -198,97 +197,106 @@ fn slots<'p>(parent: &'p ParentRoute<'_>) -> impl Iterator<Item = (usize, &'p Sl
     parent.slots.iter().enumerate().filter_map(|(rule, slot)| Some((rule, &slot.as_ref()?.0)))
 }
 
-fn attached(tally: &SlotChildren, nowhere: bool, depth: MaxDepth) -> Condition {
+fn attached(children: &SlotChildren, is_detached: bool, depth: MaxDepth) -> Condition {
     let condition = |holds, reason: &str, message: String| Condition::new("Attached", holds, reason, message);
-    // A child whose `sectionName` names no slot was not meant for this one.
-    let is_meant = |(_, refusal): &&(ObjectKey, Refusal)| !matches!(refusal, Refusal::NoSection(_));
-    let refused: Vec<_> = tally.refused.iter().filter(is_meant).collect();
-    let reasons: BTreeSet<_> = refused.iter().map(|(_, refusal)| reason(refusal, depth)).collect();
-    match (tally.attached.len(), reasons.first()) {
-        (0, _) if nowhere => {
+    // A child whose `sectionName` names no slot does not count for this one.
+    let is_meant = |(_, rejection): &&(ObjectKey, ChildRejection)| !matches!(rejection, ChildRejection::NoSection(_));
+    let rejected: Vec<_> = children.rejected.iter().filter(is_meant).collect();
+    let reasons: BTreeSet<_> = rejected.iter().map(|(_, rejection)| reason(rejection, depth)).collect();
+    match (children.attached.len(), reasons.first()) {
+        (0, _) if is_detached => {
             condition(false, "NoRoutesAttached", "the route is attached to no listener here".to_owned())
         }
         (0, None) => condition(false, "NoRoutesAttached", "no route names this slot".to_owned()),
-        (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, tally.names(refused)),
-        (0, Some(_)) => condition(false, "NoRoutesAttached", tally.names(refused)),
+        (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, children.names(rejected)),
+        (0, Some(_)) => condition(false, "NoRoutesAttached", children.names(rejected)),
         (_, None) => condition(true, "Attached", String::new()),
-        (_, Some(_)) => condition(true, "PartiallyAttached", tally.names(refused)),
+        (_, Some(_)) => condition(true, "PartiallyAttached", children.names(rejected)),
     }
 }
 
-fn conflicted(tally: &SlotChildren, slot: &Slot<'_>) -> Condition {
-    let found = pick(tally, |refusal| matches!(refusal, Refusal::Filter(_) | Refusal::Match(_)));
+fn conflicted(children: &SlotChildren, slot: &Slot<'_>) -> Condition {
+    let found = pick(children, |rejection| matches!(rejection, ChildRejection::Filter(_) | ChildRejection::Match(_)));
     match found.first() {
         _ if slot.redirects => {
             let message = "RequestRedirect in a rule with a slot: no route can attach to it; leave it out";
             Condition::new("Conflicted", true, "FilterConflict", message)
         }
-        Some((_, Refusal::Match(_))) => Condition::new("Conflicted", true, "MatchConflict", tally.names(found)),
-        Some(_) => Condition::new("Conflicted", true, "FilterConflict", tally.names(found)),
+        Some((_, ChildRejection::Match(_))) => {
+            Condition::new("Conflicted", true, "MatchConflict", children.names(found))
+        }
+        Some(_) => Condition::new("Conflicted", true, "FilterConflict", children.names(found)),
         None => Condition::new("Conflicted", false, "NoConflicts", ""),
     }
 }
 
-fn resolved(tally: &SlotChildren, slot: &Slot<'_>) -> Condition {
+fn resolved(children: &SlotChildren, slot: &Slot<'_>) -> Condition {
     if !slot.invalid_kinds.is_empty() {
         let message = format!("only routes of the same kind can attach to a route: {}", slot.invalid_kinds.join(", "));
         return Condition::new("ResolvedRefs", false, "InvalidRouteKinds", message);
     }
-    let found = pick(tally, |refusal| matches!(refusal, Refusal::NoSection(_) | Refusal::NotAllowed(_)));
+    let found =
+        pick(children, |rejection| matches!(rejection, ChildRejection::NoSection(_) | ChildRejection::NotAllowed(_)));
     match found.first() {
-        Some((_, Refusal::NoSection(_))) => {
-            Condition::new("ResolvedRefs", false, "SectionNotFound", tally.names(found))
+        Some((_, ChildRejection::NoSection(_))) => {
+            Condition::new("ResolvedRefs", false, "SectionNotFound", children.names(found))
         }
-        Some(_) => Condition::new("ResolvedRefs", false, "RefNotPermitted", tally.names(found)),
+        Some(_) => Condition::new("ResolvedRefs", false, "RefNotPermitted", children.names(found)),
         None => Condition::new("ResolvedRefs", true, "ResolvedRefs", ""),
     }
 }
 
-fn not_supported(tally: &SlotChildren, depth: MaxDepth) -> Condition {
-    let is = |refusal: &Refusal| {
-        matches!(refusal, Refusal::Kind(_) | Refusal::Unsupported(..) | Refusal::Depth(_) | Refusal::Cycle(_))
+fn not_supported(children: &SlotChildren, depth: MaxDepth) -> Condition {
+    let is = |rejection: &ChildRejection| {
+        matches!(
+            rejection,
+            ChildRejection::Kind(_)
+                | ChildRejection::Unsupported(..)
+                | ChildRejection::Depth(_)
+                | ChildRejection::Cycle(_)
+        )
     };
-    let found = pick(tally, is);
+    let found = pick(children, is);
     match found.first() {
-        Some((_, refusal)) => {
-            let reason = reason(refusal, depth).to_owned();
-            Condition::new("NotSupported", true, reason, tally.names(found))
+        Some((_, rejection)) => {
+            let reason = reason(rejection, depth).to_owned();
+            Condition::new("NotSupported", true, reason, children.names(found))
         }
         None => Condition::new("NotSupported", false, "Supported", ""),
     }
 }
 
-fn pick(tally: &SlotChildren, is: impl Fn(&Refusal) -> bool) -> Vec<&(ObjectKey, Refusal)> {
-    tally.refused.iter().filter(|(_, refusal)| is(refusal)).collect()
+fn pick(children: &SlotChildren, is: impl Fn(&ChildRejection) -> bool) -> Vec<&(ObjectKey, ChildRejection)> {
+    children.rejected.iter().filter(|(_, rejection)| is(rejection)).collect()
 }
 
-/// Reason of a refusal in the parent's status.
-fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
-    match refusal {
-        Refusal::Kind(_) => "UnsupportedKind",
-        Refusal::NotAllowed(_) => "RefNotPermitted",
-        Refusal::NoSection(_) => "SectionNotFound",
-        Refusal::Unsupported(..) => "UnsupportedValue",
-        Refusal::Host(_) => "HostnameMismatch",
-        Refusal::Filter(_) => "FilterConflict",
-        Refusal::Match(_) => "MatchConflict",
+/// Reason of a rejected child in the parent's status.
+fn reason(rejection: &ChildRejection, depth: MaxDepth) -> &str {
+    match rejection {
+        ChildRejection::Kind(_) => "UnsupportedKind",
+        ChildRejection::NotAllowed(_) => "RefNotPermitted",
+        ChildRejection::NoSection(_) => "SectionNotFound",
+        ChildRejection::Unsupported(..) => "UnsupportedValue",
+        ChildRejection::Host(_) => "HostnameMismatch",
+        ChildRejection::Filter(_) => "FilterConflict",
+        ChildRejection::Match(_) => "MatchConflict",
         // With a maximum depth of two, a route is a parent or a child, never both.
-        Refusal::Depth(_) if depth.routes() == 2 => "ParentIsChild",
-        Refusal::Depth(_) => "MaxDepthExceeded",
-        Refusal::Cycle(_) => "InclusionCycle",
+        ChildRejection::Depth(_) if depth.routes() == 2 => "ParentIsChild",
+        ChildRejection::Depth(_) => "MaxDepthExceeded",
+        ChildRejection::Cycle(_) => "InclusionCycle",
     }
 }
 
 impl SlotChildren {
     /// Children with the reason of each; for one in another namespace, the reason without content.
-    fn names<'t>(&self, refused: impl IntoIterator<Item = &'t (ObjectKey, Refusal)>) -> String {
-        let mut refused = refused.into_iter();
-        let words = |(child, why): &(ObjectKey, Refusal)| match child.namespace == self.home {
+    fn names<'t>(&self, rejected: impl IntoIterator<Item = &'t (ObjectKey, ChildRejection)>) -> String {
+        let mut rejected = rejected.into_iter();
+        let words = |(child, why): &(ObjectKey, ChildRejection)| match child.namespace == self.namespace {
             true => format!("{child}: {why}"),
             false => format!("{child}: {}", why.without_content()),
         };
-        let shown: Vec<_> = refused.by_ref().take(MOST_NAMES).map(words).collect();
-        match refused.count() {
+        let shown: Vec<_> = rejected.by_ref().take(MAX_NAMES).map(words).collect();
+        match rejected.count() {
             0 => shown.join("; "),
             more => format!("{}; and {more} more", shown.join("; ")),
         }

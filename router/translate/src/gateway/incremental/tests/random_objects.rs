@@ -1,4 +1,4 @@
-//! Random objects with few names, so that they meet.
+//! Random objects with few names, so that they often interact.
 
 use std::sync::OnceLock;
 
@@ -16,11 +16,11 @@ const HOSTS: [&str; 7] = ["a.x.test", "b.x.test", "*.x.test", "*.test", "a.y.tes
 pub enum Edit {
     Put(Value),
     Remove(Value),
-    /// The router gets or loses its port for TLS.
+    /// Adds or removes the router's TLS port.
     Routers,
 }
 
-/// Makes a change.
+/// Applies a change.
 pub fn put(resources: &mut Resources, edit: &Edit) {
     match edit {
         Edit::Put(value) => resources.insert(&good(value.clone())),
@@ -36,7 +36,7 @@ pub fn edits() -> impl Strategy<Value = Edit> {
     prop_oneof![60 => objects().prop_map(Edit::Put), 20 => objects().prop_map(Edit::Remove), 1 => Just(Edit::Routers)]
 }
 
-/// What histories begin with, so that routes are soon served.
+/// The objects at the start of each history, so that routes are soon served.
 pub fn base() -> Resources {
     let all = json!({ "namespaces": { "from": "All" } });
     let listeners = json!([
@@ -62,8 +62,8 @@ pub fn named(kind: &str, namespace: &str, name: &str, age: u32, spec: Value) -> 
     json!({ "apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-fn class(ours: bool) -> Value {
-    let controller = if ours { "sluice.dev/gateway-controller" } else { "example.com/other" };
+fn class(is_sluice: bool) -> Value {
+    let controller = if is_sluice { "sluice.dev/gateway-controller" } else { "example.com/other" };
     json!({ "apiVersion": API, "kind": "GatewayClass", "metadata": { "name": "sluice" },
         "spec": { "controllerName": controller } })
 }
@@ -279,9 +279,9 @@ fn secrets() -> impl Strategy<Value = Value> {
 
 fn config_maps() -> impl Strategy<Value = Value> {
     static MADE: OnceLock<String> = OnceLock::new();
-    any::<bool>().prop_map(|is_good| {
+    any::<bool>().prop_map(|is_valid| {
         let ca = MADE.get_or_init(|| authority("ca"));
-        config_map("red/ca", if is_good { json!({ "ca.crt": ca }) } else { json!({ "other": "" }) })
+        config_map("red/ca", if is_valid { json!({ "ca.crt": ca }) } else { json!({ "other": "" }) })
     })
 }
 

@@ -1,4 +1,4 @@
-//! A listener after evaluation: protocol, router, certificates and conditions.
+//! A listener placed on a router: protocol, certificates, kinds of routes and conditions.
 
 use router_api::gateway_api::types::Listener;
 use router_model::certificate::Certificate;
@@ -23,7 +23,7 @@ pub enum GatewayProtocol {
 }
 
 impl GatewayProtocol {
-    pub(super) fn of(listener: &Listener) -> Option<GatewayProtocol> {
+    pub(super) fn from_listener(listener: &Listener) -> Option<GatewayProtocol> {
         let passthrough = listener.tls.as_ref().is_some_and(|tls| tls.passthrough);
         match (&*listener.protocol, passthrough) {
             ("HTTP", _) => Some(GatewayProtocol::Http),
@@ -34,8 +34,8 @@ impl GatewayProtocol {
         }
     }
 
-    /// The router port that it needs.
-    pub fn side(self) -> PortKind {
+    /// The port of a router that serves it.
+    pub fn port_kind(self) -> PortKind {
         if self == GatewayProtocol::Http { PortKind::Cleartext } else { PortKind::Tls }
     }
 
@@ -44,9 +44,9 @@ impl GatewayProtocol {
         matches!(self, GatewayProtocol::Https | GatewayProtocol::TlsTerminate)
     }
 
-    /// What backends receive of its clients' connections.
-    pub fn carried(self) -> BackendPayload {
-        if self == GatewayProtocol::TlsPassthrough { BackendPayload::AsItCame } else { BackendPayload::Content }
+    /// Payload of its connections to backends.
+    pub fn payload(self) -> BackendPayload {
+        if self == GatewayProtocol::TlsPassthrough { BackendPayload::Passthrough } else { BackendPayload::Content }
     }
 
     /// The kinds of routes that it supports.
@@ -58,9 +58,9 @@ impl GatewayProtocol {
     }
 }
 
-/// A listener after evaluation.
+/// An evaluated listener, placed on a router if it is accepted.
 #[derive(Debug)]
-pub struct Placed {
+pub struct PlacedListener {
     /// The listener's spec.
     pub listener: Listener,
     /// `None` if the protocol is not supported.
@@ -83,7 +83,7 @@ pub struct Placed {
     pub tls_fault: Option<&'static str>,
 }
 
-impl Placed {
+impl PlacedListener {
     /// True if it receives traffic.
     pub fn is_programmed(&self) -> bool {
         let lacks_certificate = self.protocol.is_some_and(GatewayProtocol::terminates) && self.certificates.is_empty();
@@ -94,8 +94,8 @@ impl Placed {
     pub fn programmed(&self) -> Condition {
         match (self.is_programmed(), &self.router) {
             (true, _) => Condition::new("Programmed", true, "Programmed", ""),
-            (false, Some(router)) if let Some(fault) = self.tls_fault => {
-                let message = format!("IngressController {router}, whose port it is, refuses TLS: {fault}");
+            (false, Some(router)) if let Some(reason) = self.tls_fault => {
+                let message = format!("IngressController {router}, whose port it is, refuses TLS: {reason}");
                 Condition::new("Programmed", false, "Invalid", message)
             }
             (false, Some(_)) => Condition::new(

@@ -35,18 +35,18 @@ fn findings(objects: Vec<Value>) -> Vec<String> {
 const ADVICE: &str = "so clients refuse it; use one with that name (subjectAltName), or another host";
 
 #[test]
-fn routes_name_their_certificate_or_show_that_of_the_router() {
+fn certificates_of_routes_are_checked_for_names_and_validity() {
     let edge = |host: &str, policy: &str, (certificate, key): &(String, String)| {
         let tls = json!({"termination": "edge", "certificate": certificate, "key": key});
         route("a/b", 1, json!({"host": host, "wildcardPolicy": policy, "tls": tls}))
     };
-    let good = pair(&["h.test", "*.w.test"], 2026, 2027);
+    let valid = pair(&["h.test", "*.w.test"], 2026, 2027);
     for (host, policy) in [("h.test", "None"), ("a.w.test", "None")] {
-        assert_eq!(findings(vec![edge(host, policy, &good)]), Vec::<String>::new(), "{host}");
+        assert_eq!(findings(vec![edge(host, policy, &valid)]), Vec::<String>::new(), "{host}");
     }
     let about = |what: &str| vec![format!("Route a/b: spec.tls.certificate: the certificate {what}")];
     let expected = about(&format!("is made out for h.test, *.w.test and not for w.test, {ADVICE}"));
-    assert_eq!(findings(vec![edge("w.test", "None", &good)]), expected);
+    assert_eq!(findings(vec![edge("w.test", "None", &valid)]), expected);
     let old = edge("h.test", "None", &pair(&["h.test"], 2024, 2025));
     assert_eq!(findings(vec![old]), about("expired at 2025-01-01T00:00:00Z, so clients refuse it; renew it"));
     let early = edge("h.test", "None", &pair(&["h.test"], 2027, 2028));
@@ -72,7 +72,7 @@ fn a_wildcard_route_needs_a_certificate_for_the_wildcard() {
 }
 
 #[test]
-fn a_default_certificate_is_checked_for_the_domain_and_for_the_routes_that_show_it() {
+fn a_default_certificate_is_checked_for_the_domain_and_for_routes_without_one() {
     let spec = json!({"domain": "apps.test", "defaultCertificate": {"name": "all"}});
     let plain = |host: &str| route("a/b", 1, json!({"host": host, "tls": {"termination": "edge"}}));
     let with = |pair, host: &str| {
@@ -90,7 +90,7 @@ fn a_default_certificate_is_checked_for_the_domain_and_for_the_routes_that_show_
 }
 
 #[test]
-fn listeners_of_gateways_have_one_certificate_at_least_for_each_host() {
+fn listeners_of_gateways_need_a_certificate_for_each_host() {
     let objects = |certificates: Value| {
         let class = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
             "metadata": {"name": "sluice"}, "spec": {"controllerName": "sluice.dev/gateway-controller"}});
@@ -116,7 +116,7 @@ fn listeners_of_gateways_have_one_certificate_at_least_for_each_host() {
 }
 
 #[test]
-fn roots_of_contour_show_their_secret_or_lend_it_to_delegates() {
+fn secrets_of_contour_roots_are_checked_for_their_hosts_and_delegates() {
     let root = |fqdn: &str| {
         json!({"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": {"namespace": "a", "name": "p"},
             "spec": {"virtualhost": {"fqdn": fqdn, "tls": {"secretName": "tls"}},

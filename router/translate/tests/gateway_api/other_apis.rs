@@ -1,11 +1,11 @@
-//! Gateway API objects and Routes on one host.
+//! Conflicts between Gateway API objects and Routes for one host, and denied domains.
 
 use router_translate::settings::Settings;
 use serde_json::json;
 
-use crate::world::{Ask, World, verdict};
+use crate::scenario::{Scenario, TestRequest, status_and_reason};
 
-fn world(route_day: u32, gateway_day: u32, http_day: u32) -> World {
+fn scenario(route_day: u32, gateway_day: u32, http_day: u32) -> Scenario {
     let route = json!({
         "kind": "Route",
         "metadata": { "namespace": "web", "name": "shop", "creationTimestamp": format!("2024-01-0{route_day}T00:00:00Z") },
@@ -32,43 +32,47 @@ spec:
   rules: [{{backendRefs: [{{name: v2, port: 8080}}]}}]
 "
     );
-    World::with(&manifests, [route])
+    Scenario::with(&manifests, [route])
 }
 
 #[test]
 fn the_older_object_owns_the_host_and_the_other_gets_a_conflict() {
-    // The age of a Gateway or of its listener for every name does not matter; only routes that name the host compete.
-    let lost = world(2, 1, 3);
-    let row = |world: &World, route: &str| world.status(route)["parents"][0].clone();
+    // The age of a Gateway or of its catch-all listener is irrelevant: only routes that name the host claim it.
+    let lost = scenario(2, 1, 3);
+    let row = |scenario: &Scenario, route: &str| scenario.status(route)["parents"][0].clone();
     let partly = row(&lost, "HTTPRoute infra/r");
-    assert_eq!(verdict(&partly, "Accepted"), "True/Accepted");
+    assert_eq!(status_and_reason(&partly, "Accepted"), "True/Accepted");
     assert_eq!(partly["conditions"][0]["message"], "a Route in another namespace holds a.test and is older");
-    assert_eq!(verdict(&row(&lost, "HTTPRoute infra/only"), "Accepted"), "False/HostAlreadyClaimed");
+    assert_eq!(status_and_reason(&row(&lost, "HTTPRoute infra/only"), "Accepted"), "False/HostAlreadyClaimed");
     assert_eq!(lost.listener("infra/g", "http")["attachedRoutes"], 1);
-    assert!(lost.http(80, &Ask::get("a.test/")).contains("Forward"), "{}", lost.http(80, &Ask::get("a.test/")));
-    assert_eq!(lost.http(80, &Ask::get("b.test/")), "v1");
+    assert!(
+        lost.http(80, &TestRequest::get("a.test/")).contains("Forward"),
+        "{}",
+        lost.http(80, &TestRequest::get("a.test/"))
+    );
+    assert_eq!(lost.http(80, &TestRequest::get("b.test/")), "v1");
 
-    let won = world(3, 1, 2);
-    assert_eq!(verdict(&row(&won, "HTTPRoute infra/only"), "Accepted"), "True/Accepted");
-    assert_eq!(won.http(80, &Ask::get("a.test/")), "v2");
+    let won = scenario(3, 1, 2);
+    assert_eq!(status_and_reason(&row(&won, "HTTPRoute infra/only"), "Accepted"), "True/Accepted");
+    assert_eq!(won.http(80, &TestRequest::get("a.test/")), "v2");
     assert_eq!(won.listener("infra/g", "http")["attachedRoutes"], 2);
 }
 
 #[test]
-fn a_route_keeps_its_host_beside_a_listener_for_every_name() {
+fn a_route_keeps_its_host_beside_a_catch_all_listener() {
     let route = json!({ "kind": "Route", "metadata": { "namespace": "web", "name": "shop" }, "spec": { "host": "c.test", "to": { "name": "web" } } });
     let gateway = "
 kind: Gateway
 metadata: {namespace: infra, name: g}
 spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
 ";
-    let world = World::with(gateway, [route]);
-    assert!(world.http(80, &Ask::get("c.test/")).contains("Forward"));
-    assert_eq!(world.http(80, &Ask::get("d.test/")), "404");
+    let scenario = Scenario::with(gateway, [route]);
+    assert!(scenario.http(80, &TestRequest::get("c.test/")).contains("Forward"));
+    assert_eq!(scenario.http(80, &TestRequest::get("d.test/")), "404");
 }
 
 #[test]
-fn domains_that_the_operator_has_denied_are_not_served() {
+fn denied_domains_are_not_served() {
     let gateway = "
 kind: Gateway
 metadata: {namespace: infra, name: g}
@@ -87,13 +91,13 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
         route("both", "hostnames: [bad.test, good.test], "),
     ]
     .concat();
-    let accepted = |world: &World, route: &str| {
-        let row = world.status(&format!("HTTPRoute infra/{route}"))["parents"][0].clone();
-        (verdict(&row, "Accepted"), row["conditions"][0]["message"].as_str().unwrap().to_owned())
+    let accepted = |scenario: &Scenario, route: &str| {
+        let row = scenario.status(&format!("HTTPRoute infra/{route}"))["parents"][0].clone();
+        (status_and_reason(&row, "Accepted"), row["conditions"][0]["message"].as_str().unwrap().to_owned())
     };
     let mut settings = Settings::default();
     settings.domains.denied = vec!["bad.test".to_owned()];
-    let world = World::set(&settings, &manifests, []);
+    let scenario = Scenario::with_settings(&settings, &manifests, []);
     for (host, served) in [
         ("bad.test", "404"),
         ("x.bad.test", "404"),
@@ -101,26 +105,26 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
         ("good.test", "v1"),
         ("notbad.test", "v1"),
     ] {
-        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+        assert_eq!(scenario.http(80, &TestRequest::get(host)), served, "{host}");
     }
-    assert_eq!(accepted(&world, "any").0, "True/Accepted");
+    assert_eq!(accepted(&scenario, "any").0, "True/Accepted");
     let message = |host: &str, fault: &str| format!("host {host} is {fault}");
     let denied = "in the list of denied domains";
-    assert_eq!(accepted(&world, "exact"), ("False/HostNotPermitted".to_owned(), message("x.bad.test", denied)));
-    assert_eq!(accepted(&world, "both"), ("True/Accepted".to_owned(), message("bad.test", denied)));
+    assert_eq!(accepted(&scenario, "exact"), ("False/HostNotPermitted".to_owned(), message("x.bad.test", denied)));
+    assert_eq!(accepted(&scenario, "both"), ("True/Accepted".to_owned(), message("bad.test", denied)));
 
     settings.domains.allowed = vec!["test".to_owned()];
-    let world = World::set(&settings, &manifests, []);
+    let scenario = Scenario::with_settings(&settings, &manifests, []);
     for (host, served) in
         [("bad.test", "404"), ("good.test", "v1"), ("test", "v1"), ("good.org", "404"), ("atest", "404")]
     {
-        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+        assert_eq!(scenario.http(80, &TestRequest::get(host)), served, "{host}");
     }
     settings.domains.denied.clear();
     settings.domains.allowed = vec!["bad.test".to_owned()];
-    let world = World::set(&settings, &manifests, []);
+    let scenario = Scenario::with_settings(&settings, &manifests, []);
     for (host, served) in [("bad.test", "v1"), ("x.bad.test", "v1"), ("good.test", "404"), ("test", "404")] {
-        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+        assert_eq!(scenario.http(80, &TestRequest::get(host)), served, "{host}");
     }
-    assert_eq!(accepted(&world, "both").1, message("good.test", "not in the list of allowed domains"));
+    assert_eq!(accepted(&scenario, "both").1, message("good.test", "not in the list of allowed domains"));
 }

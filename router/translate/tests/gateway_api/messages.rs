@@ -1,8 +1,8 @@
-//! Names in messages, and messages that do not change from one version of the objects to the next.
+//! Messages of conditions: names of objects, and what must not change when unrelated objects do.
 
 use serde_json::{Value, json};
 
-use crate::world::{Ask, World, secret};
+use crate::scenario::{Scenario, TestRequest, secret};
 
 const GATEWAY: &str = "
 kind: Gateway
@@ -14,15 +14,15 @@ spec:
 ";
 
 /// The message of a condition of the first parent of a route.
-fn message(world: &World, route: &str, kind: &str) -> String {
-    let status = world.status(route);
+fn message(scenario: &Scenario, route: &str, kind: &str) -> String {
+    let status = scenario.status(route);
     let conditions = status["parents"][0]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     found.and_then(|found| found["message"].as_str()).unwrap_or_default().to_owned()
 }
 
 #[test]
-fn a_parent_that_is_not_there_is_named_as_it_was_written() {
+fn a_missing_parent_is_named_as_written() {
     for (reference, expected) in [
         ("{name: web, sectionName: none}", "named none"),
         ("{name: web, port: 81}", "on port 81"),
@@ -31,18 +31,18 @@ fn a_parent_that_is_not_there_is_named_as_it_was_written() {
         let route = format!(
             "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: r}}\nspec:\n  parentRefs: [{reference}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
         );
-        let world = World::new(&format!("{GATEWAY}{route}"));
-        let found = message(&world, "HTTPRoute infra/r", "Accepted");
+        let scenario = Scenario::new(&format!("{GATEWAY}{route}"));
+        let found = message(&scenario, "HTTPRoute infra/r", "Accepted");
         assert!(found.contains(expected), "{reference}: {found}");
     }
 }
 
 #[test]
-fn kinds_that_a_listener_cannot_carry_are_named_with_their_group() {
+fn unsupported_kinds_are_named_with_their_group() {
     let gateway =
         GATEWAY.replace("{namespaces: {from: All}}", "{kinds: [{kind: TLSRoute}, {group: \"\", kind: Service}]}");
-    let world = World::new(&gateway);
-    let status = world.listener("infra/web", "http");
+    let scenario = Scenario::new(&gateway);
+    let status = scenario.listener("infra/web", "http");
     let messages: String =
         status["conditions"].as_array().unwrap().iter().filter_map(|condition| condition["message"].as_str()).collect();
     assert!(messages.contains("TLSRoute.gateway.networking.k8s.io"), "{messages}");
@@ -50,7 +50,7 @@ fn kinds_that_a_listener_cannot_carry_are_named_with_their_group() {
 }
 
 #[test]
-fn rules_keep_the_numbers_that_they_have_in_their_route() {
+fn rules_keep_their_index_in_messages() {
     let route = "
 ---
 kind: HTTPRoute
@@ -66,13 +66,13 @@ spec:
   - matches: [{path: {value: /two}}]
     backendRefs: [{name: v3, port: 8080}]
 ";
-    let world = World::new(&format!("{GATEWAY}{route}"));
-    let part = |path: &str| world.route(80, &Ask::get(&format!("a.test/{path}"))).unwrap().id.part;
+    let scenario = Scenario::new(&format!("{GATEWAY}{route}"));
+    let part = |path: &str| scenario.route(80, &TestRequest::get(&format!("a.test/{path}"))).unwrap().id.part;
     assert_eq!(["zero", "one", "two"].map(part), [0, 1, 2]);
 }
 
 #[test]
-fn a_parent_route_that_is_there_is_not_missed() {
+fn an_existing_parent_route_gets_no_warning() {
     let included = |kind: &str, name: &str| {
         format!(
             "---\nkind: {kind}\nmetadata: {{namespace: infra, name: child}}\nspec:\n  parentRefs: [{{group: gateway.networking.k8s.io, kind: {kind}, name: {name}}}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
@@ -83,8 +83,8 @@ fn a_parent_route_that_is_there_is_not_missed() {
             "---\nkind: {kind}\nmetadata: {{namespace: infra, name: parent}}\nspec:\n  parentRefs: [{{name: web}}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
         );
         let missed = |name: &str| {
-            let world = World::new(&format!("{GATEWAY}{parent}{}", included(kind, name)));
-            world.warnings().iter().any(|warning| warning.contains(&format!("there is no {kind} infra/{name}")))
+            let scenario = Scenario::new(&format!("{GATEWAY}{parent}{}", included(kind, name)));
+            scenario.warnings().iter().any(|warning| warning.contains(&format!("there is no {kind} infra/{name}")))
         };
         assert!(missed("nobody"), "{kind}");
         assert!(!missed("parent"), "{kind}");
@@ -92,7 +92,7 @@ fn a_parent_route_that_is_there_is_not_missed() {
 }
 
 #[test]
-fn of_two_apis_with_equally_old_objects_the_first_has_the_host() {
+fn at_equal_age_the_first_api_owns_the_host() {
     let route = json!({"kind": "HTTPRoute", "metadata": {"namespace": "infra", "name": "x", "creationTimestamp": "2024-01-01T00:00:00Z"},
         "spec": {"parentRefs": [{"name": "web"}], "hostnames": ["a.test"],
             "rules": [{"backendRefs": [{"name": "v1", "port": 8080}]}]}});
@@ -100,14 +100,15 @@ fn of_two_apis_with_equally_old_objects_the_first_has_the_host() {
         json!({"kind": "HTTPProxy", "metadata": {"namespace": "infra", "name": "x", "creationTimestamp": created},
             "spec": {"virtualhost": {"fqdn": "a.test"}, "routes": [{"services": [{"name": "v2", "port": 8080}]}]}})
     };
-    let served = |created: &str| World::with(GATEWAY, [route.clone(), proxy(created)]).http(80, &Ask::get("a.test/"));
+    let served =
+        |created: &str| Scenario::with(GATEWAY, [route.clone(), proxy(created)]).http(80, &TestRequest::get("a.test/"));
     assert_eq!(served("2024-01-01T00:00:00Z"), "v1");
     assert_eq!(served("2024-01-01T00:00:01Z"), "v1");
     assert_eq!(served("2023-12-31T23:59:59Z"), "v2");
 }
 
 #[test]
-fn a_port_that_changes_what_it_speaks_gets_a_router_that_speaks_it() {
+fn a_port_that_changes_its_protocol_gets_a_matching_router() {
     let gateway = |listener: Value| {
         json!({"kind": "Gateway", "metadata": {"namespace": "infra", "name": "web"},
             "spec": {"gatewayClassName": "sluice", "listeners": [listener]}})
@@ -116,31 +117,31 @@ fn a_port_that_changes_what_it_speaks_gets_a_router_that_speaks_it() {
     let tls = gateway(
         json!({"name": "l", "port": 9090, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "cert"}]}}),
     );
-    let mut world = World::with("", [secret("infra/cert", &["a.test"]), clear.clone()]);
-    assert_eq!(world.ports()["gateway-9090"], (Some(9090), None));
-    world.change(tls);
-    assert_eq!(world.ports()["gateway-9090"], (None, Some(9090)));
-    world.change(clear);
-    assert_eq!(world.ports()["gateway-9090"], (Some(9090), None));
+    let mut scenario = Scenario::with("", [secret("infra/cert", &["a.test"]), clear.clone()]);
+    assert_eq!(scenario.ports()["gateway-9090"], (Some(9090), None));
+    scenario.change(tls);
+    assert_eq!(scenario.ports()["gateway-9090"], (None, Some(9090)));
+    scenario.change(clear);
+    assert_eq!(scenario.ports()["gateway-9090"], (Some(9090), None));
 }
 
 #[test]
-fn the_row_of_a_listener_says_what_keeps_it_from_taking_traffic() {
+fn a_listeners_row_reports_what_prevents_traffic() {
     let gateway = |secret: &str| {
         json!({"kind": "Gateway", "metadata": {"namespace": "infra", "name": "web"},
             "spec": {"gatewayClassName": "sluice", "listeners": [{"name": "l", "port": 443, "protocol": "HTTPS",
                 "tls": {"certificateRefs": [{"name": secret}]}}]}})
     };
     let row = |name: &str| {
-        let world = World::with("", [secret("infra/cert", &["a.test"]), gateway(name)]);
-        world.rows("Gateway infra/web")
+        let scenario = Scenario::with("", [secret("infra/cert", &["a.test"]), gateway(name)]);
+        scenario.rows("Gateway infra/web")
     };
     assert_eq!(row("cert"), ["default#l: Accepted"]);
     assert_eq!(row("none"), ["!default#l: InvalidCertificateRef"]);
 }
 
 #[test]
-fn a_row_of_a_listener_is_about_the_hosts_of_that_listener() {
+fn a_row_covers_only_the_hosts_of_its_listener() {
     let manifests = "
 kind: Gateway
 metadata: {namespace: infra, name: web}
@@ -173,15 +174,15 @@ spec:
   virtualhost: {fqdn: x.b.test}
   routes: [{services: [{name: v2, port: 8080}]}]
 ";
-    let world = World::new(manifests);
-    assert_eq!(world.http(80, &Ask::get("x.a.test/")), "v1");
-    assert_eq!(world.http(80, &Ask::get("x.b.test/")), "v2");
+    let scenario = Scenario::new(manifests);
+    assert_eq!(scenario.http(80, &TestRequest::get("x.a.test/")), "v1");
+    assert_eq!(scenario.http(80, &TestRequest::get("x.b.test/")), "v2");
     let expected = [
         "HTTPRoute infra/parent: Accepted",
         "Gateway infra/web#a: Accepted",
         "!Gateway infra/web#b: HostAlreadyClaimed",
     ];
-    assert_eq!(world.rows("HTTPRoute infra/child"), expected);
+    assert_eq!(scenario.rows("HTTPRoute infra/child"), expected);
 }
 
 #[test]
@@ -196,18 +197,18 @@ fn a_gateway_is_named_by_group_and_kind() {
         let route = format!(
             "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: r}}\nspec:\n  parentRefs: [{parent}]\n  hostnames: [a.test]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
         );
-        let world = World::new(&format!("{GATEWAY}{route}"));
-        assert_eq!(world.listener("infra/web", "http")["attachedRoutes"], u32::from(is_attached), "{parent}");
+        let scenario = Scenario::new(&format!("{GATEWAY}{route}"));
+        assert_eq!(scenario.listener("infra/web", "http")["attachedRoutes"], u32::from(is_attached), "{parent}");
     }
 }
 
 #[test]
-fn of_a_protocol_that_is_not_done_no_kind_is_wrong() {
+fn an_unsupported_protocol_reports_no_invalid_kinds() {
     let reason = |protocol: &str| {
         let gateway = GATEWAY
             .replace("protocol: HTTP", &format!("protocol: {protocol}"))
             .replace("{namespaces: {from: All}}", "{kinds: [{kind: TCPRoute}]}");
-        let status = World::new(&gateway).listener("infra/web", "http").clone();
+        let status = Scenario::new(&gateway).listener("infra/web", "http").clone();
         let conditions = status["conditions"].as_array().unwrap().clone();
         let resolved =
             conditions.into_iter().find(|condition| condition["type"] == "ResolvedRefs").expect("ResolvedRefs");

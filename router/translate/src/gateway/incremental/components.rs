@@ -1,5 +1,5 @@
-//! Units: routes that are connected by `parentRefs` between routes, or by RouteSlots that several of them name. What
-//! inclusion makes of a route depends on its unit alone.
+//! Components: routes connected by `parentRefs` between routes, or by RouteSlots that several of them reference. The
+//! result of inclusion for a route depends only on its component.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::gateway::inclusion::edges::parent_of;
 use crate::gateway::inclusion::slots::is_slot;
 use crate::gateway::incremental::objects_by::ObjectsBy;
 
-/// The routes that name each route or RouteSlot, be it there or not.
+/// The routes that reference each route or RouteSlot, whether or not that object exists.
 #[derive(Debug, Default)]
-pub struct Links(ObjectsBy<ObjectRef>);
+pub struct RouteLinks(ObjectsBy<ObjectRef>);
 
-impl Links {
-    /// Replaces a version of a route.
+impl RouteLinks {
+    /// Replaces a route's links.
     pub fn replace(&mut self, old: Option<&GatewayRoute>, new: Option<&GatewayRoute>) {
         if let Some(route) = old {
             named(route).for_each(|object| self.0.remove(&object, &route.object()));
@@ -27,13 +27,17 @@ impl Links {
         }
     }
 
-    /// The routes that name this object.
+    /// The routes that reference this object.
     pub fn naming(&self, object: &ObjectRef) -> &[ObjectRef] {
         self.0.get(object)
     }
 
-    /// These routes and RouteSlots with all that are connected to them; `resources` must be those that were followed.
-    pub fn units(&self, resources: &Resources, objects: impl IntoIterator<Item = ObjectRef>) -> BTreeSet<ObjectRef> {
+    /// The components of these routes and RouteSlots. `resources` must be in the state to which the links were updated.
+    pub fn components(
+        &self,
+        resources: &Resources,
+        objects: impl IntoIterator<Item = ObjectRef>,
+    ) -> BTreeSet<ObjectRef> {
         let mut found = BTreeSet::new();
         let mut rest: Vec<ObjectRef> = objects.into_iter().collect();
         while let Some(object) = rest.pop() {
@@ -48,7 +52,7 @@ impl Links {
     }
 }
 
-/// The routes and RouteSlots that a route names.
+/// The routes and RouteSlots that a route references.
 fn named(route: &GatewayRoute) -> impl Iterator<Item = ObjectRef> {
     let parents = route.parents.iter().filter_map(move |reference| parent_of(route, reference));
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).filter(|backend| is_slot(backend));

@@ -1,4 +1,4 @@
-//! Manifests in, statuses and look-ups out.
+//! Test fixture: translates manifests, and queries the statuses and the routing table.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use router_translate::status::report::StatusReport;
 use router_translate::translate::translate;
 use serde_json::{Value, json};
 
-/// Services of every test, with one endpoint each; every test also has a class and namespaces.
+/// Services of every test, with one endpoint each. Every test also has a GatewayClass and namespaces.
 const SERVICES: [(&str, &str); 7] = [
     ("infra", "v1"),
     ("infra", "v2"),
@@ -32,8 +32,8 @@ const SERVICES: [(&str, &str); 7] = [
     ("app", "v2"),
 ];
 
-/// The result for a set of manifests.
-pub struct World {
+/// The translation of a set of manifests.
+pub struct Scenario {
     resources: Resources,
     engine: Engine,
     pub table: RoutingTable,
@@ -42,7 +42,7 @@ pub struct World {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct TestRequest {
     method: &'static str,
     host: String,
     path: String,
@@ -50,7 +50,7 @@ pub struct Ask {
     headers: Vec<(String, String)>,
 }
 
-impl Ask {
+impl TestRequest {
     /// `GET` of `host/path?query`.
     pub fn get(url: &str) -> Self {
         let (host, rest) = url.split_at(url.find('/').unwrap_or(url.len()));
@@ -59,17 +59,17 @@ impl Ask {
             None => (rest, None),
         };
         let path = if path.is_empty() { "/" } else { path };
-        Ask { method: "GET", host: host.to_owned(), path: path.to_owned(), query, headers: Vec::new() }
+        TestRequest { method: "GET", host: host.to_owned(), path: path.to_owned(), query, headers: Vec::new() }
     }
 
     /// A call of a gRPC method, `host/service/method`.
     pub fn grpc(url: &str) -> Self {
-        Ask { method: "POST", ..Ask::get(url) }.with("content-type", "application/grpc")
+        TestRequest { method: "POST", ..TestRequest::get(url) }.with("content-type", "application/grpc")
     }
 
     /// With another method.
     pub fn method(self, method: &'static str) -> Self {
-        Ask { method, ..self }
+        TestRequest { method, ..self }
     }
 
     /// With a header.
@@ -79,7 +79,7 @@ impl Ask {
     }
 }
 
-impl Request for Ask {
+impl Request for TestRequest {
     fn method(&self) -> &str {
         self.method
     }
@@ -97,19 +97,19 @@ impl Request for Ask {
     }
 }
 
-impl World {
+impl Scenario {
     /// From manifests as YAML documents; `apiVersion` is filled in.
     pub fn new(manifests: &str) -> Self {
         Self::with(manifests, [])
     }
 
-    /// The same with further objects.
+    /// From YAML manifests and further objects.
     pub fn with(manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
-        Self::set(&Settings::default(), manifests, more)
+        Self::with_settings(&Settings::default(), manifests, more)
     }
 
-    /// The same with settings of the operator.
-    pub fn set(settings: &Settings, manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
+    /// From settings, YAML manifests and further objects.
+    pub fn with_settings(settings: &Settings, manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
         let mut resources = Resources::default();
         let class = json!({
             "kind": "GatewayClass",
@@ -124,17 +124,17 @@ impl World {
         let documents = serde_saphyr::from_multiple::<Value>(manifests).expect("YAML");
         let all = [class].into_iter().chain(namespaces).chain(services).chain(documents).chain(more);
         for value in all {
-            resources.insert(&good(value));
+            resources.insert(&valid_object(value));
         }
         let settings = Settings { addresses: vec!["192.0.2.1".parse().unwrap()], ..settings.clone() };
         let mut engine = Engine::new(settings);
         let (table, report) = engine.apply(&resources);
-        World { resources, engine, table, report }
+        Scenario { resources, engine, table, report }
     }
 
     /// Inserts or replaces an object, as a running agent does.
     pub fn change(&mut self, value: Value) {
-        self.resources.insert(&good(value));
+        self.resources.insert(&valid_object(value));
         (self.table, self.report) = self.engine.apply(&self.resources);
     }
 
@@ -154,8 +154,8 @@ impl World {
     /// Status of an object, such as `Gateway infra/web`.
     pub fn status(&self, object: &str) -> Value {
         let object = reference(object);
-        let told = self.report.others.get(&object);
-        told.map_or(Value::Null, |told| told.status())
+        let status = self.report.others.get(&object);
+        status.map_or(Value::Null, |status| status.status())
     }
 
     /// The new status of an object whose old one was `before`.
@@ -164,16 +164,16 @@ impl World {
         self.report.merged(&reference(object), Some(before), None, now).expect("a report")
     }
 
-    /// `<parent>: <reason>` of each row of an object; `!` marks rows of parents where it is not served.
+    /// `<parent>: <reason>` of each row of an object; `!` marks rows of parents that do not admit it.
     pub fn rows(&self, object: &str) -> Vec<String> {
-        let told = self.report.others.get(&reference(object)).expect("a report");
+        let status = self.report.others.get(&reference(object)).expect("a report");
         let mark = |admitted: bool| if admitted { "" } else { "!" };
-        told.rows.iter().map(|row| format!("{}{}: {}", mark(row.admitted), row.parent, row.reason)).collect()
+        status.rows.iter().map(|row| format!("{}{}: {}", mark(row.admitted), row.parent, row.reason)).collect()
     }
 
     /// `status/reason` of a condition of an object.
     pub fn condition(&self, object: &str, kind: &str) -> String {
-        verdict(&self.status(object), kind)
+        status_and_reason(&self.status(object), kind)
     }
 
     /// The status of a listener.
@@ -185,7 +185,7 @@ impl World {
 
     /// `status/reason` of a condition of a listener.
     pub fn of_listener(&self, gateway: &str, name: &str, kind: &str) -> String {
-        verdict(&self.listener(gateway, name), kind)
+        status_and_reason(&self.listener(gateway, name), kind)
     }
 
     /// `status.parents` of a route: for each the name of the parent with its section, Accepted and ResolvedRefs.
@@ -196,24 +196,24 @@ impl World {
             let parent = &row["parentRef"];
             let section = parent["sectionName"].as_str().map(|name| format!("#{name}")).unwrap_or_default();
             let name = parent["name"].as_str().unwrap_or_default();
-            format!("{name}{section} {} {}", verdict(row, "Accepted"), verdict(row, "ResolvedRefs"))
+            format!("{name}{section} {} {}", status_and_reason(row, "Accepted"), status_and_reason(row, "ResolvedRefs"))
         };
         rows.iter().map(of).collect()
     }
 
     /// The result of a clear-text request to a port.
-    pub fn http(&self, port: u16, ask: &Ask) -> String {
+    pub fn http(&self, port: u16, request: &TestRequest) -> String {
         let Some(table) = self.table(|table| table.http_port == Some(port)) else { return "refused".to_owned() };
         let endpoints = &self.table.endpoints;
-        let host = Hostname::parse(&ask.host).ok();
-        answer(endpoints, &table.match_cleartext_request(&host, ask))
+        let host = Hostname::parse(&request.host).ok();
+        answer(endpoints, &table.match_cleartext_request(&host, request))
     }
 
     /// The result of a request over TLS with its own host as SNI.
-    pub fn https(&self, port: u16, ask: &Ask) -> String {
+    pub fn https(&self, port: u16, request: &TestRequest) -> String {
         let Some(table) = self.table(|table| table.https_port == Some(port)) else { return "refused".to_owned() };
         let endpoints = &self.table.endpoints;
-        let host = Hostname::parse(&ask.host).ok();
+        let host = Hostname::parse(&request.host).ok();
         match table.match_sni(host.as_ref()) {
             SniMatch::Passthrough(route) => format!("passthrough {}", shares(endpoints, &route.cluster)),
             SniMatch::Terminate(host)
@@ -222,32 +222,32 @@ impl World {
                 let host_rules = host.rules.as_ref().and_then(|host_rules| host_rules.tls.as_ref()?.tcp.clone());
                 format!("tcp {}", host_rules.map(|route| shares(endpoints, &route.cluster)).unwrap_or_default())
             }
-            SniMatch::Terminate(_) => answer(endpoints, &table.match_tls_request(&host, ask)),
+            SniMatch::Terminate(_) => answer(endpoints, &table.match_tls_request(&host, request)),
             SniMatch::Default => {
-                format!("default certificate, {}", answer(endpoints, &table.match_tls_request(&host, ask)))
+                format!("default certificate, {}", answer(endpoints, &table.match_tls_request(&host, request)))
             }
         }
     }
 
     /// The rule that matches a clear-text request.
-    pub fn rule(&self, port: u16, ask: &Ask) -> RulePolicy {
-        self.route(port, ask).and_then(|route| route.rule.as_deref().cloned()).expect("a rule")
+    pub fn rule(&self, port: u16, request: &TestRequest) -> RulePolicy {
+        self.route(port, request).and_then(|route| route.rule.as_deref().cloned()).expect("a rule")
     }
 
     /// The prefix that a rewrite replaces for a clear-text request.
-    pub fn prefix(&self, port: u16, ask: &Ask) -> String {
+    pub fn prefix(&self, port: u16, request: &TestRequest) -> String {
         let table = self.table(|table| table.http_port == Some(port)).expect("a router");
-        match table.match_cleartext_request(&Hostname::parse(&ask.host).ok(), ask) {
+        match table.match_cleartext_request(&Hostname::parse(&request.host).ok(), request) {
             RequestMatch::Rule(rule) => rule.prefix.to_string(),
             other => panic!("no rule: {other:?}"),
         }
     }
 
     /// The route that matches a clear-text request.
-    pub fn route(&self, port: u16, ask: &Ask) -> Option<Arc<ResolvedRoute>> {
+    pub fn route(&self, port: u16, request: &TestRequest) -> Option<Arc<ResolvedRoute>> {
         let table = self.table(|table| table.http_port == Some(port))?;
-        let host = Hostname::parse(&ask.host).ok();
-        match table.match_cleartext_request(&host, ask) {
+        let host = Hostname::parse(&request.host).ok();
+        match table.match_cleartext_request(&host, request) {
             RequestMatch::Rule(rule) => Some(Arc::clone(&rule.route)),
             _ => None,
         }
@@ -271,8 +271,8 @@ impl World {
     }
 }
 
-/// Parses a valid manifest.
-pub fn good(mut value: Value) -> Object {
+/// Parses a manifest, which must be valid.
+pub fn valid_object(mut value: Value) -> Object {
     if value.get("apiVersion").is_none() {
         let kind = Kind::ALL.into_iter().find(|kind| value["kind"] == kind.name()).expect("a known kind");
         value["apiVersion"] = json!(kind.api_version());
@@ -329,7 +329,7 @@ pub fn reference(text: &str) -> ObjectRef {
 }
 
 /// `status/reason` of a condition among `conditions`.
-pub fn verdict(owner: &Value, kind: &str) -> String {
+pub fn status_and_reason(owner: &Value, kind: &str) -> String {
     let conditions = owner["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     let text = |condition: &Value, member: &str| condition[member].as_str().unwrap_or_default().to_owned();
