@@ -1,5 +1,6 @@
 //! Where objects come from. A source owns its `Resources` and publishes a new version after every effective change.
 
+mod accepted;
 pub mod diagnostic;
 pub mod directory;
 mod document;

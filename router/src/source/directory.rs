@@ -344,22 +344,11 @@ impl Directory {
                 self.resources.set(key.clone(), *kind, None, None);
                 continue;
             };
-            let last_good = self.resources.object(*kind, key);
             let locate = |path: &FieldPath| locate(&self.root, entry, path);
-            let revised = last_good.as_ref().and_then(|old| self.reader.revise(entry, old, &locate));
-            let read = revised.as_ref().unwrap_or(entry);
-            let (accepted, rejected) = match (read.accepted(), read.unservable()) {
-                // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
-                // version that serves.
-                (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
-                    (last_good, Some(unservable))
-                }
-                (Some(accepted), _) => (Some(accepted.clone()), read.rejection()),
-                (None, _) => (last_good, read.rejection()),
-            };
-            self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected.cloned());
-            if let Some(revised) = revised {
-                self.revised.insert(object.clone(), (Arc::clone(entry), revised.diagnostics().to_vec()));
+            let (decision, revised) = self.reader.decide(entry, self.resources.object(*kind, key), &locate);
+            self.resources.set(key.clone(), *kind, decision.accepted.as_ref(), decision.rejected);
+            if let Some(diagnostics) = revised {
+                self.revised.insert(object.clone(), (Arc::clone(entry), diagnostics));
             }
         }
         !objects.is_empty()

@@ -1,15 +1,16 @@
-//! An object of a file: read as a new object, and again as an update of the version in force.
+//! An object of a file, read as a new object, with its place and its problems.
 
 use std::sync::Arc;
 
 use router_api::object::Object;
-use router_api::parse::{ParseOutcome, Parsed};
+use router_api::parse::Parsed;
 use router_api::resources::RejectedManifest;
-use router_model::field::{FieldError, FieldPath};
+use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::kind::Kind;
-use router_model::object::{Manifest, ObjectKey, ObjectRef};
+use router_model::object::{Manifest, ObjectKey, ObjectRef, Origin};
 use serde_json::Value;
 
+use super::accepted::{Candidate, first_of};
 use super::diagnostic::{Diagnostic, Severity};
 use crate::source::document::tree::{DocumentError, Mark};
 
@@ -71,45 +72,33 @@ impl ManifestEntry {
         faults: &[&DocumentError],
         garbled: Option<&Value>,
     ) -> Option<ManifestEntry> {
-        let Parsed { outcome, warnings } = parsed;
-        let (object, accepted, errors, manifest) = match outcome {
-            ParseOutcome::Good(accepted) => {
-                let object = ObjectRef { kind: accepted.kind(), key: accepted.key().clone() };
-                let errors = accepted.material_errors().to_vec();
-                (object, Some(accepted), errors, None)
-            }
-            ParseOutcome::Refused { kind, key, errors, manifest } => {
-                (ObjectRef { kind, key }, None, errors, Some(manifest))
-            }
-            ParseOutcome::UnknownKind { .. } | ParseOutcome::Unidentified(_) => return None,
-        };
+        let (object, mut candidate, findings) = Candidate::new(parsed, &|error| place.problem(error))?;
         let subject = object.to_string();
-        let note = |error: &FieldError, severity| place.diagnostic(&subject, error, severity);
         let mut diagnostics: Vec<Diagnostic> = faults.iter().map(|fault| place.fault(&subject, fault)).collect();
-        diagnostics.extend(errors.iter().map(|error| note(error, Severity::Error)));
-        diagnostics.extend(warnings.iter().map(|warning| note(warning, Severity::Warning)));
-        let (mut rejected, mut unservable) = (None, None);
-        match (manifest, &accepted, garbled) {
-            (Some(manifest), ..) => rejected = Some(place.rejection(&errors, faults, manifest)),
-            (None, _, Some(value)) => rejected = Some(place.rejection(&[], faults, Manifest::new(value))),
-            (None, Some(Object::Route(route)), None) if !errors.is_empty() => {
-                unservable = Some(place.rejection(&errors, &[], route.manifest.clone()));
-            }
-            _ => {}
+        diagnostics.extend(place.diagnostics(&subject, &findings));
+        if let (Some(value), Some(first)) = (garbled, faults.first()) {
+            let (manifest, errors) = match &candidate.rejected {
+                Some(rejected) => (rejected.manifest.clone(), findings.errors.len()),
+                None => (Manifest::new(value), 0),
+            };
+            let first = format!("{}:{}: {}", place.file, first.at.line, first.message);
+            let rejected = RejectedManifest { problem: first_of(first, faults.len() + errors), manifest };
+            candidate = Candidate { rejected: Some(Arc::new(rejected)), is_garbled: true, ..Candidate::default() };
         }
-        let is_flawed = rejected.is_some() || unservable.is_some() || !diagnostics.is_empty() || garbled.is_some();
+        let Candidate { object: accepted, rejected, unservable, is_garbled } = candidate;
+        let is_flawed = rejected.is_some() || unservable.is_some() || !diagnostics.is_empty();
         Some(ManifestEntry {
-            object: Version::new(accepted.filter(|_| garbled.is_none()), object),
+            object: Version::new(accepted, object),
             file: place.file.clone(),
             at: place.at,
-            flaws: is_flawed
-                .then(|| Box::new(Flaws { rejected, unservable, diagnostics, is_garbled: garbled.is_some() })),
+            flaws: is_flawed.then(|| Box::new(Flaws { rejected, unservable, diagnostics, is_garbled })),
         })
     }
 
     /// The same object while its document cannot be read; `accepted` is its last parsed form.
     pub fn held(&self, accepted: Option<Object>, problem: &str) -> ManifestEntry {
-        let manifest = self.rejection().map_or_else(Manifest::none, |rejected| rejected.manifest.clone());
+        let rejected = self.flaws.as_ref().and_then(|flaws| flaws.rejected.as_ref());
+        let manifest = rejected.map_or_else(Manifest::none, |rejected| rejected.manifest.clone());
         let rejected = Some(Arc::new(RejectedManifest { problem: problem.to_owned(), manifest }));
         ManifestEntry {
             object: Version::new(accepted, self.object()),
@@ -141,28 +130,40 @@ impl ManifestEntry {
         }
     }
 
-    /// Why its newest version was rejected.
-    pub fn rejection(&self) -> Option<&Arc<RejectedManifest>> {
-        self.flaws.as_ref()?.rejected.as_ref()
+    /// The object as a candidate for the version in force.
+    pub fn candidate(&self) -> Candidate {
+        let object = self.accepted().cloned();
+        match &self.flaws {
+            Some(flaws) => Candidate {
+                object,
+                rejected: flaws.rejected.clone(),
+                unservable: flaws.unservable.clone(),
+                is_garbled: flaws.is_garbled,
+            },
+            None => Candidate { object, ..Candidate::default() },
+        }
     }
 
-    /// Why a valid object cannot be served: its TLS material is invalid.
-    pub fn unservable(&self) -> Option<&Arc<RejectedManifest>> {
-        self.flaws.as_ref()?.unservable.as_ref()
+    /// Its source position.
+    pub fn origin(&self) -> Origin {
+        let Mark { line, column } = self.at;
+        Origin { file: self.file.clone(), line, column }
     }
 
     /// Its problems, in order of place.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         self.flaws.as_ref().map_or(&[], |flaws| &flaws.diagnostics)
     }
-
-    /// True if the parsed form may not be what was meant.
-    pub fn is_garbled(&self) -> bool {
-        self.flaws.as_ref().is_some_and(|flaws| flaws.is_garbled)
-    }
 }
 
 impl EntryPlace<'_> {
+    /// The diagnostics of an object for its errors and warnings.
+    pub fn diagnostics(&self, object: &str, findings: &Findings) -> Vec<Diagnostic> {
+        let Findings { errors, warnings } = findings;
+        let errors = errors.iter().map(|error| self.diagnostic(object, error, Severity::Error));
+        errors.chain(warnings.iter().map(|warning| self.diagnostic(object, warning, Severity::Warning))).collect()
+    }
+
     /// The diagnostic for a field error.
     pub fn diagnostic(&self, object: &str, error: &FieldError, severity: Severity) -> Diagnostic {
         let Mark { line, column } = (self.locate)(&error.path);
@@ -190,17 +191,8 @@ impl EntryPlace<'_> {
         }
     }
 
-    /// The rejection for statuses: the first problem, and the number of others.
-    fn rejection(&self, errors: &[FieldError], faults: &[&DocumentError], manifest: Manifest) -> Arc<RejectedManifest> {
-        let first = match (faults, errors) {
-            ([fault, ..], _) => format!("{}:{}: {}", self.file, fault.at.line, fault.message),
-            ([], [error, ..]) => format!("{}:{}: {error}", self.file, (self.locate)(&error.path).line),
-            ([], []) => format!("{}:{}", self.file, self.at.line),
-        };
-        let more = match (errors.len() + faults.len()).saturating_sub(1) {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        Arc::new(RejectedManifest { problem: format!("{first}{more}"), manifest })
+    /// A field error for statuses.
+    pub fn problem(&self, error: &FieldError) -> String {
+        format!("{}:{}: {error}", self.file, (self.locate)(&error.path).line)
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use router_api::defaults::Defaults;
 use router_api::object::Object;
 use router_api::parse::{ParseOutcome, parse};
-use router_api::update::{parse_update, reread_good, reread_refused};
 use router_model::certificate::MaterialCache;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
@@ -18,6 +17,7 @@ use router_model::one_or_many::OneOrMany;
 use router_model::parallel;
 use serde_json::Value;
 
+use super::accepted::{Decision, UpdateContext};
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::{EntryPlace, ManifestEntry};
 use super::{document, unrendered};
@@ -151,27 +151,22 @@ impl ManifestReader {
         contents.collect()
     }
 
-    /// Parses an entry again as the API server would: as an update of `old`. `None` if the result is the same. `locate`
-    /// gives the places of its fields.
-    pub fn revise(
+    /// Decides which version of an entry's object is in force. `locate` gives the places of its fields.
+    pub fn decide(
         &mut self,
         entry: &ManifestEntry,
-        old: &Object,
+        last_good: Option<Object>,
         locate: &dyn Fn(&FieldPath) -> Mark,
-    ) -> Option<ManifestEntry> {
-        let value = match (entry.accepted(), entry.rejection()) {
-            (Some(good), _) => reread_good(good, old, &self.defaults),
-            (None, Some(rejected)) if !entry.is_garbled() => reread_refused(&rejected.manifest, old),
-            _ => None,
-        }?;
-        let materials = self.threads.first_mut()?;
-        let parsed = parse_update(value, old, origin(&entry.file, entry.at), &self.defaults, materials);
-        let revised = ManifestEntry::new(&EntryPlace { file: &entry.file, at: entry.at, locate }, parsed, &[], None)?;
-        match entry.rejection() {
-            // Its document has a syntax error, which is the problem to report.
-            Some(rejected) if entry.is_garbled() => Some(entry.held(revised.accepted().cloned(), &rejected.problem)),
-            _ => Some(revised),
-        }
+    ) -> (Decision, Option<Vec<Diagnostic>>) {
+        // There is always one.
+        let mut none = MaterialCache::new();
+        let materials = self.threads.first_mut().unwrap_or(&mut none);
+        let context = UpdateContext { origin: entry.origin(), defaults: &self.defaults, materials };
+        let place = EntryPlace { file: &entry.file, at: entry.at, locate };
+        let decision = entry.candidate().decide(last_good, context, &|error| place.problem(error));
+        let diagnostics =
+            decision.revised.as_ref().map(|findings| place.diagnostics(&entry.object().to_string(), findings));
+        (decision, diagnostics)
     }
 }
 
