@@ -76,24 +76,24 @@ pub fn validate(
     let resources = &snapshot.resources;
     let translation = translate(resources, settings);
     let mut problems = snapshot.diagnostics.to_vec();
-    let mut warn = |object: &ObjectRef, path: &FieldPath, message: &str| {
-        let Some((file, at)) = directory.locate(object, path) else { return };
+    let Translation { table, report, .. } = &translation;
+    let advised = advice(Facts { table, report, resources, trust: trust.given(), live: None }, now);
+    let advised = advised.into_iter().map(|warning| (warning.object, warning.path, warning.message));
+    let refused = refusals(&translation).into_iter().map(|(object, message)| (object, FieldPath::root(), message));
+    let warnings: Vec<(ObjectRef, FieldPath, String)> = advised.chain(refused).collect();
+    let fields: Vec<_> = warnings.iter().map(|(object, path, _)| (object, path)).collect();
+    let places = directory.locate(&fields);
+    for ((object, path, message), place) in warnings.iter().zip(places) {
+        let Some((file, at)) = place else { continue };
         problems.push(Diagnostic {
             file,
             line: at.line,
             column: at.column,
             object: object.to_string(),
             path: path.to_string(),
-            message: message.to_owned(),
+            message: message.clone(),
             severity: Severity::Warning,
         });
-    };
-    let Translation { table, report, .. } = &translation;
-    for warning in advice(Facts { table, report, resources, trust: trust.given(), live: None }, now) {
-        warn(&warning.object, &warning.path, &warning.message);
-    }
-    for (object, message) in refusals(&translation) {
-        warn(&object, &FieldPath::root(), &message);
     }
     problems.sort();
     problems.dedup();

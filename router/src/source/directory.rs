@@ -8,9 +8,14 @@
 //! An object that was absent in one scan, or that has another uid, is a new one.
 
 mod index;
+mod places;
 mod stable_read;
 
+use std::borrow::Cow;
+use std::cell::{LazyCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -26,10 +31,11 @@ use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::ManifestEntry;
-use super::manifests::{self, Due, FileContent, ManifestReader};
+use super::manifests::{Due, FileContent, ManifestReader};
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
 use index::ObjectIndex;
+use places::FilePlaces;
 use stable_read::{FileText, is_recent};
 
 /// How long an empty file counts as being written; then it counts as empty.
@@ -40,8 +46,6 @@ const MAX_THREADS: usize = 16;
 const MAX_BATCH: usize = 4096;
 /// Maximum number of bytes of such texts, except for a single larger file.
 const MAX_BATCH_BYTES: u64 = 16 << 20;
-/// Assumed number of bytes of a file that has changed since the scan.
-const UNKNOWN_SIZE: u64 = 256 << 10;
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
@@ -81,6 +85,8 @@ pub struct Directory {
     /// The only file to read, if the source is a file and not a folder.
     only: Option<Arc<str>>,
     reader: ManifestReader,
+    /// Of digests of texts and stamps.
+    hasher: RandomState,
     files: BTreeMap<Arc<str>, Box<FileState>>,
     /// Files about which there is something to report.
     flawed: BTreeSet<Arc<str>>,
@@ -152,6 +158,7 @@ impl Directory {
             root: std::path::absolute(folder).map_err(|error| unreadable(error.to_string()))?,
             only,
             reader: ManifestReader::new(defaults, threads),
+            hasher: RandomState::new(),
             files: BTreeMap::new(),
             flawed: BTreeSet::new(),
             index: ObjectIndex::default(),
@@ -197,10 +204,23 @@ impl Directory {
         changed.then(|| self.snapshot())
     }
 
-    /// The current place of a field of an object.
-    pub fn locate(&self, object: &ObjectRef, path: &FieldPath) -> Option<(Arc<str>, Mark)> {
-        let entry = self.index.owner(object)?;
-        Some((entry.file.clone(), locate(&self.root, entry, path)))
+    /// The files and places of fields of objects; `None` for objects that no file has. Parses each text once.
+    pub fn locate(&self, fields: &[(&ObjectRef, &FieldPath)]) -> Vec<Option<(Arc<str>, Mark)>> {
+        let owners = fields.iter().enumerate().filter_map(|(i, (object, _))| Some((self.index.owner(object)?, i)));
+        let mut owners: Vec<_> = owners.collect();
+        owners.sort_by_key(|(entry, _)| entry.place());
+        let mut found = vec![None; fields.len()];
+        for owners in owners.chunk_by(|(one, _), (next, _)| one.file == next.file) {
+            let Some(file) = owners.first().map(|(entry, _)| &entry.file) else { continue };
+            let text = read_again(&self.root, file, &self.files, &self.hasher);
+            let mut places = FilePlaces::new(file, text.as_deref().unwrap_or_default());
+            for (entry, i) in owners {
+                if let (Some(found), Some((_, path))) = (found.get_mut(*i), fields.get(*i)) {
+                    *found = Some((file.clone(), places.locate(entry.at, path)));
+                }
+            }
+        }
+        found
     }
 
     /// Device and inode of the folder; `None` while it cannot be opened.
@@ -217,7 +237,7 @@ impl Directory {
         self.listing = walk::walk(&self.root, self.only.as_ref());
         let is_stale = |file: &Arc<str>, stamp: &Stamp| {
             let known = self.files.get(file);
-            known.is_none_or(|known| known.unsettled || known.stamp != self.reader.digest(stamp))
+            known.is_none_or(|known| known.unsettled || known.stamp != self.hasher.hash_one(stamp))
         };
         let listed = self.listing.files.iter().filter(|(file, stamp)| is_stale(file, stamp));
         let stale: Vec<Arc<str>> = listed.map(|(file, _)| file.clone()).collect();
@@ -229,12 +249,10 @@ impl Directory {
             .collect();
         // New places are added before old ones are removed, so that an object that moves to another file is never
         // absent.
-        let mut changed = self.read_files(&stale);
+        let changed = self.read_files(&stale);
         self.listing.files.clear();
-        for file in gone {
-            changed |= self.forget_file(&file);
-        }
-        changed
+        let touched = gone.iter().flat_map(|file| self.forget_file(file)).collect();
+        self.settle(&touched, &BTreeMap::new()) || changed
     }
 
     /// Parses files and replaces their objects. Returns true if an object changed.
@@ -242,23 +260,30 @@ impl Directory {
         let mut changed = false;
         let mut rest = files;
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let is_over = |file: &Arc<str>| {
-                // Sizes are known while the folder is scanned.
-                bytes += self.listing.files.get(file).map_or(UNKNOWN_SIZE, Stamp::size);
-                bytes > MAX_BATCH_BYTES
-            };
-            let end = rest.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
-            let (batch, after) = rest.split_at(end.min(rest.len()));
+            let (batch, after) = rest.split_at(self.batch(rest));
             changed |= self.read_batch(batch);
             rest = after;
         }
         changed
     }
 
+    /// The number of files to read at a time, of those that are left.
+    fn batch(&self, files: &[Arc<str>]) -> usize {
+        let mut bytes = 0;
+        let is_over = |file: &Arc<str>| {
+            // Sizes are known while the folder is scanned. What is not there has none.
+            let listed = self.listing.files.get(file).map(Stamp::size);
+            bytes +=
+                listed.unwrap_or_else(|| fs::metadata(self.root.join(&**file)).map_or(0, |metadata| metadata.len()));
+            bytes > MAX_BATCH_BYTES
+        };
+        let end = files.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
+        end.min(files.len())
+    }
+
     fn read_batch(&mut self, files: &[Arc<str>]) -> bool {
-        let (root, reader) = (&self.root, &self.reader);
-        let texts = reader.map(files, |file| FileText::read(&root.join(&**file), reader));
+        let (root, hasher) = (&self.root, &self.hasher);
+        let texts = self.reader.map(files, |file| FileText::read(&root.join(&**file), hasher));
         let (mut due, mut gone) = (Vec::new(), Vec::new());
         for (file, text) in files.iter().zip(texts) {
             match text {
@@ -272,21 +297,23 @@ impl Directory {
         let texts: Vec<_> =
             due.iter().map(|(file, text)| Due { file, text: &text.text, previous: previous(*file) }).collect();
         let contents = self.reader.read(&texts);
-        let mut changed = false;
-        for ((file, text), content) in due.into_iter().zip(contents) {
-            changed |= self.replace(file, &text, content);
+        drop(texts);
+        let mut touched = BTreeSet::new();
+        for ((file, text), content) in due.iter().zip(contents) {
+            touched.extend(self.replace(file, text, content));
         }
         for file in gone {
-            changed |= self.forget_file(file);
+            touched.extend(self.forget_file(file));
         }
-        changed
+        let texts = due.iter().map(|(file, text)| (&***file, &*text.text)).collect();
+        self.settle(&touched, &texts)
     }
 
     /// True if a file's text must be parsed: it has changed and is not about to be written.
     fn is_due(&mut self, file: &Arc<str>, text: &FileText) -> bool {
         let Some(known) = self.files.get_mut(file) else { return true };
         if known.digest == text.digest && known.error().is_none() {
-            (known.stamp, known.unsettled) = (self.reader.digest(&text.stamp), text.is_unsettled());
+            (known.stamp, known.unsettled) = (self.hasher.hash_one(text.stamp), text.is_unsettled());
             return false;
         }
         if text.text.trim().is_empty() && known.entries().next().is_some() && is_recent(&text.stamp, EMPTY_GRACE) {
@@ -296,14 +323,14 @@ impl Directory {
         true
     }
 
-    /// Replaces the content of a file. Returns true if an object changed.
-    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> bool {
+    /// Replaces the content of a file. Returns the objects whose entries changed.
+    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> BTreeSet<ObjectRef> {
         let previous = self.files.get(file);
         let held = match (content.flaws().and_then(|flaws| flaws.broken.as_ref()), previous) {
             (Some(problem), Some(previous)) => hold(previous, &content, problem),
             _ => Vec::new(),
         };
-        let (stamp, unsettled) = (self.reader.digest(&text.stamp), text.is_unsettled());
+        let (stamp, unsettled) = (self.hasher.hash_one(text.stamp), text.is_unsettled());
         let trouble = (!held.is_empty()).then(|| Box::new(Trouble { held, error: None }));
         let state = FileState { stamp, unsettled, digest: text.digest, content, trouble };
         let old = previous.into_iter().flat_map(|previous| previous.entries());
@@ -314,14 +341,14 @@ impl Directory {
             self.flawed.remove(file);
         }
         self.files.insert(file.clone(), Box::new(state));
-        self.settle(&touched)
+        touched
     }
 
-    fn forget_file(&mut self, file: &Arc<str>) -> bool {
-        let Some(known) = self.files.remove(file) else { return false };
+    /// Removes a file. Returns the objects that it had.
+    fn forget_file(&mut self, file: &Arc<str>) -> BTreeSet<ObjectRef> {
+        let Some(known) = self.files.remove(file) else { return BTreeSet::new() };
         self.flawed.remove(file);
-        let touched = self.index.replace(known.entries(), std::iter::empty());
-        self.settle(&touched)
+        self.index.replace(known.entries(), std::iter::empty())
     }
 
     fn note_trouble(&mut self, file: &Arc<str>, error: &io::Error) {
@@ -335,20 +362,34 @@ impl Directory {
         }
     }
 
-    /// Decides anew which version of each object is in force. Returns true if there was any object.
-    fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
+    /// Decides anew which version of each object is in force. Returns true if there was any object. `texts` are those of
+    /// files that were read just now.
+    fn settle(&mut self, objects: &BTreeSet<ObjectRef>, texts: &BTreeMap<&str, &str>) -> bool {
+        let Directory { root, reader, hasher, files, index, resources, revised, .. } = self;
+        let mut owners = Vec::new();
         for object in objects {
-            self.revised.remove(object);
-            let ObjectRef { kind, key } = object;
-            let Some(entry) = self.index.owner(object) else {
-                self.resources.set(key.clone(), *kind, None, None);
-                continue;
-            };
-            let locate = |path: &FieldPath| locate(&self.root, entry, path);
-            let (decision, revised) = self.reader.decide(entry, self.resources.object(*kind, key), &locate);
-            self.resources.set(key.clone(), *kind, decision.accepted.as_ref(), decision.rejected);
-            if let Some(diagnostics) = revised {
-                self.revised.insert(object.clone(), (Arc::clone(entry), diagnostics));
+            revised.remove(object);
+            match index.owner(object) {
+                Some(entry) => owners.push(entry),
+                None => resources.set(object.key.clone(), object.kind, None, None),
+            }
+        }
+        owners.sort_by_key(|entry| entry.place());
+        for entries in owners.chunk_by(|one, next| one.file == next.file) {
+            let Some(file) = entries.first().map(|entry| &entry.file) else { continue };
+            let text = LazyCell::new(|| match texts.get(&**file) {
+                Some(text) => Some(Cow::Borrowed(*text)),
+                None => read_again(root, file, files, hasher).map(Cow::Owned),
+            });
+            let places = LazyCell::new(|| RefCell::new(FilePlaces::new(file, text.as_deref().unwrap_or_default())));
+            for entry in entries {
+                let ObjectRef { kind, key } = entry.object();
+                let locate = |path: &FieldPath| places.borrow_mut().locate(entry.at, path);
+                let (decision, diagnostics) = reader.decide(entry, resources.object(kind, &key), &locate);
+                resources.set(key.clone(), kind, decision.accepted.as_ref(), decision.rejected);
+                if let Some(diagnostics) = diagnostics {
+                    revised.insert(ObjectRef { kind, key }, (Arc::clone(entry), diagnostics));
+                }
             }
         }
         !objects.is_empty()
@@ -403,11 +444,15 @@ pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
     }
 }
 
-/// The present place of a field of an entry.
-fn locate(root: &Path, entry: &ManifestEntry, path: &FieldPath) -> Mark {
-    let text = std::fs::read_to_string(root.join(&*entry.file)).ok();
-    let mark = text.and_then(|text| manifests::locate(&text, entry.file.ends_with(".json"), &entry.object(), path));
-    mark.unwrap_or(entry.at)
+/// The text of a file, if it is still the one that was parsed.
+fn read_again(
+    root: &Path,
+    file: &Arc<str>,
+    files: &BTreeMap<Arc<str>, Box<FileState>>,
+    hasher: &RandomState,
+) -> Option<String> {
+    let text = FileText::read(&root.join(&**file), hasher).ok()?;
+    (files.get(file)?.digest == text.digest).then_some(text.text)
 }
 
 /// The objects that a file had and that its new content lacks, because a document of it cannot be read.

@@ -22,25 +22,16 @@ pub struct Documents<'t> {
     pub broken: Vec<DocumentError>,
 }
 
-/// Parses all documents of a text. JSON is parsed as YAML first, and as JSON if that fails.
-pub fn read(text: &str, is_json: bool) -> Documents<'_> {
-    let mut documents = Documents::default();
-    for (part, lines_before) in parts(text, is_json) {
-        let read = read_part(part, lines_before, is_json);
-        documents.good.extend(read.good);
-        documents.broken.extend(read.broken);
-    }
-    documents
-}
-
 /// Splits a text into parts that can be parsed one by one, each with the number of lines before it.
 pub fn parts(text: &str, is_json: bool) -> Vec<(&str, u32)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if is_json { vec![(text, 0)] } else { chunks(text) }
 }
 
-/// Parses one of the [`parts`].
+/// Parses one of the [`parts`]. JSON is parsed as YAML first, and as JSON if that fails.
 pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents<'_> {
+    #[cfg(test)]
+    tests::PARSED_PARTS.set(tests::PARSED_PARTS.get() + 1);
     match read_chunk(text, lines_before) {
         Ok(good) => Documents { good, broken: Vec::new() },
         Err(_) if is_json => read_json(text),
@@ -110,4 +101,4 @@ fn read_json(text: &str) -> Documents<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -144,6 +144,11 @@ impl ManifestEntry {
         }
     }
 
+    /// Its file, and where it begins there.
+    pub fn place(&self) -> (&Arc<str>, Mark) {
+        (&self.file, self.at)
+    }
+
     /// Its source position.
     pub fn origin(&self) -> Origin {
         let Mark { line, column } = self.at;

@@ -3,7 +3,7 @@
 //! A document whose text and line have not changed since the last read keeps its objects; it is not parsed again.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use router_api::defaults::Defaults;
@@ -11,8 +11,7 @@ use router_api::object::Object;
 use router_api::parse::{ParseOutcome, parse};
 use router_model::certificate::MaterialCache;
 use router_model::field::FieldPath;
-use router_model::kind::Kind;
-use router_model::object::{ObjectRef, Origin};
+use router_model::object::Origin;
 use router_model::one_or_many::OneOrMany;
 use router_model::parallel;
 use serde_json::Value;
@@ -21,7 +20,7 @@ use super::accepted::{Decision, UpdateContext};
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::{EntryPlace, ManifestEntry};
 use super::{document, unrendered};
-use crate::source::document::tree::{self, Document, DocumentError, Mark, Places, begin, children, member};
+use crate::source::document::tree::{self, Document, DocumentError, Mark, NodePlace, Places, begin, children, member};
 
 /// Maximum nesting of lists of objects.
 const MAX_LISTS: usize = 4;
@@ -120,11 +119,6 @@ impl ManifestReader {
     /// The result of `work` for each item, in order, computed on the reader's threads.
     pub fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         parallel::map(&mut vec![(); self.threads.len()], items, |(), item| work(item))
-    }
-
-    /// A digest, equal for equal values.
-    pub fn digest(&self, value: &(impl Hash + ?Sized)) -> u64 {
-        self.hasher.hash_one(value)
     }
 
     /// Parses files and returns their contents in the same order.
@@ -235,25 +229,15 @@ fn origin(file: &Arc<str>, at: Mark) -> Origin {
     Origin { file: file.clone(), line: at.line, column: at.column }
 }
 
-/// The current place of a field of an object, if the text still contains the object.
-pub fn locate(text: &str, is_json: bool, object: &ObjectRef, path: &FieldPath) -> Option<Mark> {
-    document::read(text, is_json).good.into_iter().find_map(|document| {
+/// Places of the objects of a part of a file, by the place where each begins.
+pub fn object_places(text: &str, lines_before: u32, is_json: bool) -> HashMap<Mark, Vec<NodePlace<'_>>> {
+    let mut found = HashMap::new();
+    for document in document::read_part(text, lines_before, is_json).good {
         let mut objects = Vec::new();
         expand(document.value, &document.places, None, 0, &mut objects);
-        objects.iter().find(|(value, _)| is_object(value, object)).map(|(_, places)| tree::locate(places, path))
-    })
-}
-
-fn is_object(value: &Value, object: &ObjectRef) -> bool {
-    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let namespace = match (text("/metadata/namespace"), object.kind.is_namespaced()) {
-        (_, false) => "",
-        ("", true) => router_api::meta::DEFAULT_NAMESPACE,
-        (namespace, true) => namespace,
-    };
-    Kind::of(text("/apiVersion"), text("/kind")) == Some(object.kind)
-        && text("/metadata/name") == &*object.key.name
-        && namespace == &*object.key.namespace
+        found.extend(objects.into_iter().map(|(_, places)| (begin(places), places.to_vec())));
+    }
+    found
 }
 
 /// Collects the objects of a document, each with its places: the document itself, or the items of a `List`. Items of a

@@ -1,11 +1,11 @@
 //! Reads files that other processes may be writing.
 
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::source::manifests::ManifestReader;
 use crate::source::walk::Stamp;
 
 /// Coarsest resolution of file times: a file changed more recently than this may change again with equal times.
@@ -19,7 +19,7 @@ const READ_ATTEMPTS: usize = 3;
 pub struct FileText {
     /// The text.
     pub text: String,
-    /// Its [`ManifestReader::digest`].
+    /// Its digest.
     pub digest: u64,
     /// The stamp when it was read.
     pub stamp: Stamp,
@@ -29,9 +29,9 @@ pub struct FileText {
 
 impl FileText {
     /// Reads a file.
-    pub fn read(path: &Path, reader: &ManifestReader) -> io::Result<FileText> {
+    pub fn read(path: &Path, hasher: &RandomState) -> io::Result<FileText> {
         let (text, stamp, is_settled) = read_settled(path)?;
-        Ok(FileText { digest: reader.digest(&text), text, stamp, is_settled })
+        Ok(FileText { digest: hasher.hash_one(&text), text, stamp, is_settled })
     }
 
     /// True if the file must be read again although its stamp is the same.

@@ -1,9 +1,27 @@
 //! Texts to trees: places, limits, JSON, syntax errors.
 
+use std::cell::Cell;
+
 use router_model::field::FieldPath;
 use serde_json::json;
 
 use super::*;
+
+thread_local! {
+    /// Number of parts that this thread has parsed.
+    pub static PARSED_PARTS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// All documents of a text.
+fn read(text: &str, is_json: bool) -> Documents<'_> {
+    let mut documents = Documents::default();
+    for (part, lines_before) in parts(text, is_json) {
+        let read = read_part(part, lines_before, is_json);
+        documents.good.extend(read.good);
+        documents.broken.extend(read.broken);
+    }
+    documents
+}
 
 fn value(text: &str) -> Value {
     let documents = read(text, false);

@@ -6,7 +6,7 @@ use router_model::field::{FieldPath, PathStep};
 use serde_json::Value;
 
 /// A place in a text: line and column, one-based.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
     /// Line.
     pub line: u32,

@@ -1,6 +1,10 @@
 //! A folder whose objects change: it rejects updates that the API server would reject.
 
 use super::*;
+use crate::source::document::tests::PARSED_PARTS;
+
+/// Number of objects in the tests that count how often a text is parsed.
+const OBJECTS: usize = 40;
 
 /// A Route or an IngressController with this `spec`, in lines of two spaces.
 fn object(kind: &str, uid: &str, spec: &str) -> String {
@@ -192,4 +196,79 @@ fn an_object_that_moves_to_another_file_stays_itself() {
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
     assert_eq!(in_force(&snapshot), "h.test None!");
     assert!(problems(&snapshot)[0].starts_with("b.yaml:7:19: Route shop/a: spec.wildcardPolicy"));
+}
+
+/// The folder after `change`, and the number of parts of files that were parsed for it.
+fn parsed_after(folder: &Path, change: impl FnOnce()) -> (Vec<String>, usize) {
+    // One thread, because parts are counted for each thread.
+    let (mut directory, _) = Directory::open_with(folder, Defaults::default(), 1).unwrap();
+    change();
+    let before = PARSED_PARTS.get();
+    let snapshot = directory.rescan(&Scope::Everything).unwrap();
+    assert_eq!(hosts(&snapshot).iter().filter(|host| host.ends_with('!')).count(), OBJECTS);
+    (problems(&snapshot), PARSED_PARTS.get() - before)
+}
+
+/// Routes that are rejected as updates of [`route`], each with its place.
+fn wildcards(indent: &str) -> impl Iterator<Item = String> {
+    (0..OBJECTS).map(move |i| {
+        let text = format!("{}  wildcardPolicy: Subdomain\n", route(&format!("r{i:02}"), "h.test"));
+        text.lines().map(|line| format!("{indent}{line}\n")).collect()
+    })
+}
+
+fn plain() -> impl Iterator<Item = String> {
+    (0..OBJECTS).map(|i| route(&format!("r{i:02}"), "h.test"))
+}
+
+#[test]
+fn rejected_updates_parse_each_part_of_a_file_once_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.yaml");
+    fs::write(&path, plain().collect::<Vec<_>>().join("---\n")).unwrap();
+    let (problems, parsed) =
+        parsed_after(folder.path(), || fs::write(&path, wildcards("").collect::<Vec<_>>().join("---\n")).unwrap());
+    assert_eq!(parsed, 2 * OBJECTS, "each part is read, and then its fields are located");
+    for (i, problem) in problems.iter().enumerate() {
+        let place = format!("a.yaml:{}:19: Route shop/r{i:02}: spec.wildcardPolicy: ", 11 * i + 10);
+        assert!(problem.starts_with(&place), "{problem}");
+    }
+}
+
+#[test]
+fn rejected_updates_of_a_list_parse_it_once_more() {
+    let folder = tempfile::tempdir().unwrap();
+    // In a list, and in the order of the objects' names as little as in that of the files.
+    let mut items: Vec<_> = wildcards("  ").map(|item| item.replacen("  apiVersion", "- apiVersion", 1)).collect();
+    items.reverse();
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{}", items.concat());
+    for (i, text) in plain().enumerate() {
+        fs::write(folder.path().join(format!("a{i:02}.yaml")), text).unwrap();
+    }
+    fs::write(folder.path().join("list.yaml"), list).unwrap();
+    let (problems, parsed) = parsed_after(folder.path(), || {
+        for i in 0..OBJECTS {
+            fs::remove_file(folder.path().join(format!("a{i:02}.yaml"))).unwrap();
+        }
+    });
+    // The list is read again as well, since it was written just now, but not parsed.
+    assert_eq!(parsed, 1);
+    for (i, problem) in problems.iter().enumerate() {
+        let place = format!("list.yaml:{}:21: Route shop/r{:02}: spec.wildcardPolicy: ", 10 * i + 13, OBJECTS - 1 - i);
+        assert!(problem.starts_with(&place), "{problem}");
+    }
+}
+
+#[test]
+fn a_file_that_has_changed_since_it_was_read_gives_no_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.yaml");
+    fs::write(&path, a_route("  host: h.test\n")).unwrap();
+    let (directory, _) = open(folder.path());
+    let route = ObjectRef { kind: Kind::Route, key: ObjectKey::new("shop", "a") };
+    let host = FieldPath::of(&["spec", "host"]);
+    let place = |directory: &Directory| directory.locate(&[(&route, &host)]);
+    assert_eq!(place(&directory), [Some(("a.yaml".into(), Mark { line: 6, column: 9 }))]);
+    fs::write(&path, a_route("  path: /x\n  host: h.test\n")).unwrap();
+    assert_eq!(place(&directory), [Some(("a.yaml".into(), Mark { line: 1, column: 1 }))]);
 }
