@@ -16,6 +16,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use regex::Regex;
 use rustls::RootCertStore;
 
 use crate::path_form::PathForm;
@@ -133,14 +134,15 @@ pub struct ClientAuth {
     /// rejected.
     pub roots: Arc<RootCertStore>,
     /// `allowedSubjectPatterns`: the subject's distinguished name must match one of them, if there are any.
-    pub subjects: Vec<regex::Regex>,
+    pub subjects: Vec<Regex>,
 }
 
 impl PartialEq for ClientAuth {
     fn eq(&self, other: &Self) -> bool {
         let ClientAuth { required, roots, subjects } = self;
-        let texts = |subjects: &[regex::Regex]| subjects.iter().map(|it| it.as_str().to_owned()).collect::<Vec<_>>();
-        *required == other.required && roots.roots == other.roots.roots && texts(subjects) == texts(&other.subjects)
+        *required == other.required
+            && roots.roots == other.roots.roots
+            && subjects.iter().map(Regex::as_str).eq(other.subjects.iter().map(Regex::as_str))
     }
 }
 

@@ -27,12 +27,6 @@ impl<T: PartialEq> Recent<T> {
     }
 }
 
-impl<T: PartialEq> Default for Recent<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

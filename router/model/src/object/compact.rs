@@ -77,7 +77,7 @@ impl fmt::Debug for TextMap {
     }
 }
 
-/// Members whose texts many objects have in common.
+/// Members whose texts many objects have in common, unless they are longer than [`MAX_COMMON`].
 const COMMON: [&str; 11] = [
     "apiVersion",
     "controllerName",
@@ -91,6 +91,8 @@ const COMMON: [&str; 11] = [
     "type",
     "wildcardPolicy",
 ];
+/// Maximum number of bytes of a text in a shape: these members may hold anything.
+const MAX_COMMON: usize = 64;
 /// The shapes in use.
 static SHAPES: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
 /// Stands for a text in a shape: JSON has no control characters.
@@ -159,26 +161,19 @@ struct Splitter<'t> {
     /// The text that is being written.
     text: String,
     is_name: bool,
-    /// For the member that is being written, and those around it: whether its texts belong to the shape.
+    /// For the member that is being written, and those around it: whether its short texts belong to the shape.
     is_common: Vec<bool>,
-}
-
-impl Splitter<'_> {
-    /// Whether the text that is being written belongs to the shape.
-    fn is_shape(&self) -> bool {
-        self.is_name || self.is_common.last() == Some(&true)
-    }
 }
 
 impl Formatter for Splitter<'_> {
     fn begin_string<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
         self.text.clear();
-        if self.is_shape() { CompactFormatter.begin_string(shape) } else { Ok(()) }
+        if self.is_name { CompactFormatter.begin_string(shape) } else { Ok(()) }
     }
 
     fn write_string_fragment<W: io::Write + ?Sized>(&mut self, shape: &mut W, fragment: &str) -> io::Result<()> {
         self.text.push_str(fragment);
-        if self.is_shape() { CompactFormatter.write_string_fragment(shape, fragment) } else { Ok(()) }
+        if self.is_name { CompactFormatter.write_string_fragment(shape, fragment) } else { Ok(()) }
     }
 
     fn write_char_escape<W: io::Write + ?Sized>(&mut self, shape: &mut W, escape: CharEscape) -> io::Result<()> {
@@ -193,12 +188,15 @@ impl Formatter for Splitter<'_> {
             CharEscape::Tab => '\t',
             CharEscape::AsciiControl(byte) => char::from(*byte),
         });
-        if self.is_shape() { CompactFormatter.write_char_escape(shape, escape) } else { Ok(()) }
+        if self.is_name { CompactFormatter.write_char_escape(shape, escape) } else { Ok(()) }
     }
 
     fn end_string<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
-        if self.is_shape() {
+        if self.is_name {
             return CompactFormatter.end_string(shape);
+        }
+        if self.is_common.last() == Some(&true) && self.text.len() <= MAX_COMMON {
+            return Ok(serde_json::to_writer(shape, &self.text)?);
         }
         put(&self.text, self.texts);
         shape.write_all(&[HOLE])
@@ -251,6 +249,17 @@ mod tests {
         assert_ne!(one.text(), other.text());
         assert_eq!(&*one.texts, "1:a6:a.test");
         assert!(one.may_have("host") && !one.may_have("status"));
+    }
+
+    #[test]
+    fn a_long_text_of_a_common_member_does_not_part_shapes() {
+        let told = |reason: &str| CompactJson::new(&json!({ "status": "True", "reason": reason }));
+        let long = |letter: &str| told(&letter.repeat(MAX_COMMON + 1));
+        assert!(Arc::ptr_eq(&long("a").shape, &long("\"").shape));
+        assert!(!Arc::ptr_eq(&told("a").shape, &told("\"").shape));
+        for told in [long("\""), told("\"\n")] {
+            assert_eq!(CompactJson::new(&told.value()), told);
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Maximum number of bytes of a shared text: unused texts are dropped by their number, whatever their size.
+const MAX_TEXT: usize = 4096;
 /// Minimum number of texts before unused ones are dropped.
 const MIN_SWEEP: usize = 1024;
 
@@ -14,8 +16,11 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// Replaces `text` by the interned text of the same content.
+    /// Replaces `text` by the interned text of the same content, unless it is longer than 4 KiB.
     pub fn share(&mut self, text: &mut Arc<str>) {
+        if text.len() > MAX_TEXT {
+            return;
+        }
         if let Some(known) = self.known.get(&**text) {
             *text = Arc::clone(known);
             return;
@@ -44,5 +49,15 @@ mod tests {
         }
         assert!(texts.known.len() <= MIN_SWEEP + 1, "{}", texts.known.len());
         assert!(texts.known.contains("team"));
+    }
+
+    #[test]
+    fn a_long_text_is_not_kept() {
+        let mut texts = Interner::default();
+        for (bytes, kept) in [(MAX_TEXT, 1), (MAX_TEXT + 1, 0)] {
+            let mut text: Arc<str> = "x".repeat(bytes).into();
+            texts.share(&mut text);
+            assert_eq!(Arc::strong_count(&text), 1 + kept, "{bytes}");
+        }
     }
 }
