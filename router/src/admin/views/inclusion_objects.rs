@@ -10,7 +10,7 @@ use router_model::names::{RouteId, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::{ResolvedRoute, RouterTable};
-use router_translate::status::object_status::{ObjectStatus, ParentStatus};
+use router_translate::status::object_status::ParentStatus;
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
@@ -109,15 +109,18 @@ pub fn listeners(published: &Published) -> Vec<Value> {
     let told = status.report.others.entries().filter(|(object, _)| object.kind == Kind::Gateway);
     told.filter_map(|(object, told)| Some((status.resources.gateways.get(&object.key)?, told)))
         .flat_map(|(gateway, told)| {
-            gateway.listeners.iter().map(|listener| listener_row(published, gateway, listener, told))
+            let told = told.status();
+            let told = told.get("listeners").and_then(Value::as_array).into_iter().flatten();
+            let told: HashMap<_, _> = told.filter_map(|told| Some((told.get("name")?.as_str()?, told))).collect();
+            let row =
+                |listener: &Listener| listener_row(published, gateway, listener, told.get(&*listener.name).copied());
+            gateway.listeners.iter().map(row).collect::<Vec<_>>()
         })
         .collect()
 }
 
-fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, told: &ObjectStatus) -> Value {
-    let status = told.status();
-    let said = status.get("listeners").and_then(Value::as_array).into_iter().flatten();
-    let said = said.into_iter().find(|said| said.get("name").and_then(Value::as_str) == Some(&*listener.name));
+/// The row of a listener; `said` is its part of the Gateway's status.
+fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, said: Option<&Value>) -> Value {
     let conditions = said.and_then(|said| said.get("conditions")).and_then(Value::as_array);
     let text =
         |condition: &Value, member: &str| condition.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
