@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
-use router_model::object::{Interner, Manifest, Meta};
+use router_model::object::{Manifest, Meta};
 use serde_json::Value;
 
 use super::fields::Fields;
@@ -35,15 +35,13 @@ const OUR_CLASS: &str = "contour";
 /// Reads an object of one of these kinds; `None` for other kinds.
 pub(crate) fn parse(
     kind: Kind,
-    mut meta: Meta,
+    meta: Meta,
     annotations: &Annotations,
     written: &Value,
-    texts: &mut Interner,
     findings: &mut Findings,
 ) -> Option<Object> {
     let mut stored = written.clone();
     set_namespace(&mut stored, &meta.key);
-    meta.share(texts);
     let manifest = Manifest::new(&stored);
     let mut object = Fields::of(Some(&stored), FieldPath::root(), findings);
     object.ignore(&["kind", "metadata", "status"]);

@@ -26,7 +26,7 @@ use crate::object::Object;
 /// Reads an object of one of these kinds; `None` for other kinds and on some errors.
 pub(crate) fn parse(
     kind: Kind,
-    mut meta: Meta,
+    meta: Meta,
     annotations: &Annotations,
     written: &Value,
     texts: &mut Interner,
@@ -38,7 +38,6 @@ pub(crate) fn parse(
     defaults::fill(kind, &mut stored);
     let mut object = Fields::of(Some(&stored), FieldPath::root(), findings);
     object.ignore(&["apiVersion", "kind", "metadata", "status"]);
-    meta.share(texts);
     if kind == Kind::CustomResourceDefinition {
         return Some(Object::CustomResourceDefinition(Arc::new(policies::definition(meta, annotations, &stored))));
     }
@@ -48,17 +47,17 @@ pub(crate) fn parse(
         return None;
     }
     object.finish(findings);
-    let manifest = Manifest::new(&stored);
+    let manifest = || Manifest::new(&stored);
     let parsed = match kind {
         Kind::GatewayClass => {
-            gateway::class(meta, &mut spec, manifest, findings).map(|it| Object::GatewayClass(Arc::new(it)))
+            gateway::class(meta, &mut spec, manifest(), findings).map(|it| Object::GatewayClass(Arc::new(it)))
         }
         Kind::Gateway => {
-            let gateway = gateway::gateway(meta, annotations, &mut spec, manifest, findings);
+            let gateway = gateway::gateway(meta, annotations, &mut spec, manifest(), findings);
             gateway.map(|it| Object::Gateway(Arc::new(it)))
         }
         Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute => {
-            let mut route = route::route(kind, meta, &mut spec, manifest, findings);
+            let mut route = route::route(kind, meta, &mut spec, manifest(), findings);
             route.share(texts);
             let route = Arc::new(route);
             Some(match kind {
@@ -71,10 +70,12 @@ pub(crate) fn parse(
             Some(Object::ReferenceGrant(Arc::new(policies::reference_grant(meta, &mut spec, findings))))
         }
         Kind::BackendTlsPolicy => {
-            let policy = policies::backend_tls(meta, &mut spec, manifest, findings);
+            let policy = policies::backend_tls(meta, &mut spec, manifest(), findings);
             policy.map(|it| Object::BackendTlsPolicy(Arc::new(it)))
         }
-        Kind::RouteSlot => Some(Object::RouteSlot(Arc::new(policies::route_slot(meta, &mut spec, manifest, findings)))),
+        Kind::RouteSlot => {
+            Some(Object::RouteSlot(Arc::new(policies::route_slot(meta, &mut spec, manifest(), findings))))
+        }
         _ => None,
     };
     spec.finish(findings);

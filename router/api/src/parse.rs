@@ -101,7 +101,7 @@ fn parse_object(
     let Some((mut meta, annotations)) = meta::parse(&mut fields, kind, origin, findings) else {
         return ParseOutcome::Unidentified(std::mem::take(&mut findings.errors));
     };
-    materials.texts.share(&mut meta.key.namespace);
+    meta.share(&mut materials.texts);
     fields.ignore(&["status"]);
     let key = meta.key.clone();
     let object = match kind {
@@ -146,7 +146,7 @@ fn parse_object(
         | Kind::BackendTlsPolicy
         | Kind::RouteSlot => gateway_api::parse(kind, meta, &annotations, &value, &mut materials.texts, findings),
         Kind::IngressRoute | Kind::HttpProxy | Kind::TlsCertificateDelegation => {
-            contour::parse(kind, meta, &annotations, &value, &mut materials.texts, findings)
+            contour::parse(kind, meta, &annotations, &value, findings)
         }
     };
     if let (Some(old), Some(new)) = (old, &object) {

@@ -122,18 +122,19 @@ impl ManifestReader {
     }
 
     /// Parses files and returns their contents in the same order.
-    pub fn read(&mut self, due: &[Due<'_>]) -> Vec<FileContent> {
+    pub fn read<'d>(&mut self, due: &[Due<'d>]) -> Vec<FileContent> {
         let texts = due.iter().enumerate().flat_map(|(at, due)| {
             let parts = document::parts(due.text, due.file.ends_with(".json"));
             parts.into_iter().map(move |(text, lines_before)| (at, text, lines_before))
         });
         let texts: Vec<_> = texts.collect();
+        let parts_of = |content: &'d FileContent| content.parts.iter().map(|(id, part)| (*id, part));
         let known: Vec<HashMap<_, _>> =
-            due.iter().map(|due| due.previous.into_iter().flat_map(|it| it.parts.iter().cloned()).collect()).collect();
+            due.iter().map(|due| due.previous.into_iter().flat_map(parts_of).collect()).collect();
         let ManifestReader { defaults, hasher, threads } = self;
         let parts = parallel::map(threads, &texts, |materials, (at, text, lines_before)| {
             let id = (hasher.hash_one(text), *lines_before);
-            let known = known.get(*at)?.get(&id).cloned();
+            let known = known.get(*at)?.get(&id).map(|part| ParsedPart::clone(part));
             let mut reader = PartReader { file: due.get(*at)?.file, defaults, materials };
             Some((*at, id, known.unwrap_or_else(|| reader.read(text, *lines_before))))
         });

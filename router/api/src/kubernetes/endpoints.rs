@@ -95,7 +95,7 @@ pub struct SlicePort {
 
 /// Reads a Service. Its endpoints come from slices.
 pub(crate) fn service(
-    mut meta: Meta,
+    meta: Meta,
     annotations: &Annotations,
     mut object: Fields<'_>,
     texts: &mut Interner,
@@ -109,7 +109,6 @@ pub(crate) fn service(
     let items = spec.list("ports", findings);
     let ports = items.into_iter().filter_map(|(path, item)| service_port(item, path, texts, findings)).collect();
     object.finish(findings);
-    meta.share(texts);
     Service { meta, is_external, ports, upstream_protocols: UpstreamProtocols::parse(annotations) }
 }
 

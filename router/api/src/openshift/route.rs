@@ -57,7 +57,6 @@ pub struct Route {
 impl Route {
     /// Shares texts with other routes.
     pub(crate) fn share(&mut self, texts: &mut Interner) {
-        self.meta.share(texts);
         self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
         if let Some(port) = &mut self.target_port {
             texts.share(&mut port.0);
