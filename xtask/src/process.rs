@@ -112,6 +112,14 @@ impl Server {
     }
 }
 
+/// Starts `sluice run`; returns how long it took from exec to `sluice: ready`.
+pub fn start_sluice(command: &mut Command) -> Result<(Duration, Running)> {
+    let begin = Instant::now();
+    let mut server = Server::start("sluice run", command)?;
+    server.wait_for("sluice: ready")?;
+    Ok((begin.elapsed(), server.echo()))
+}
+
 /// A server whose output is being echoed.
 pub struct Running {
     name: &'static str,

@@ -14,7 +14,7 @@ use super::document::{self, machine};
 use super::folder::{self, Setting};
 use super::probe::{self, HostMap};
 use super::summary::{Summary, milliseconds, summary};
-use crate::process::{self, Running, Server};
+use crate::process::{self, Running};
 use crate::{ebpf, install};
 
 const ROUTES: usize = 10_000;
@@ -137,11 +137,7 @@ fn start(sluice: &Path, work: &Work) -> Result<(Duration, Running)> {
         .arg("--state")
         .arg(work.0.join("state"));
     command.args(["--instance", INSTANCE, "--data-path", "kernel", "--endpoint-addresses", "any"]);
-    let begin = Instant::now();
-    let mut server = Server::start("sluice run", &mut command)?;
-    server.wait_for("sluice: ready")?;
-    let took = begin.elapsed();
-    Ok((took, server.echo()))
+    process::start_sluice(&mut command)
 }
 
 fn report(results: &Results) -> Result<String> {

@@ -43,7 +43,8 @@ pub struct Netns {
 }
 
 impl Netns {
-    fn new(role: &str) -> Result<Netns> {
+    /// A namespace with a loopback interface; its name tells the process and the role.
+    pub fn new(role: &str) -> Result<Netns> {
         let name = format!("{PREFIX}{}-{role}", std::process::id());
         ip(Command::new("ip").args(["netns", "add", &name]))?;
         let path = Path::new("/run/netns").join(&name);

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::document::{self, machine};
 use super::folder::{self, Setting};
+use super::network::Netns;
 use super::summary::{Summary, milliseconds, summary};
-use crate::process::{self, Running, Server};
+use crate::install;
+use crate::process::{self, Running};
 
 /// Starts of each folder.
 const STARTS: usize = 5;
@@ -60,6 +61,7 @@ const WORLDS: [World; 2] = [
 /// Measures, prints, writes its section of docs/benchmarks.md, and fails when a bar is missed.
 pub fn run(root: &Path) -> Result<()> {
     ensure!(process::is_root(), "the router runs in a network namespace of its own: run it again with sudo");
+    install::for_tests(root)?;
     let sluice = process::build_sluice(root)?;
     let mut text = format!(
         "`cargo xtask bench start`, on {}. One route in each file, a hundred files in each folder, on a tmpfs; user-space data
@@ -91,18 +93,19 @@ fn measure(sluice: &Path, world: &World, text: &mut String, missed: &mut Vec<Str
         missed.push(format!("{about}: a start takes {median:?} of {:?}", world.start));
     }
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let (measured, bar, shown) = match world.resident {
-        Memory::All(bar) => (written, bar, mib(written)),
+    let each = |bytes: u64| format!("{:.1} KiB for each", bytes as f64 / 1024.0);
+    let (measured, bar, shown, shown_bar) = match world.resident {
+        Memory::All(bar) => (written, bar, mib(written), mib(bar)),
         Memory::EachRoute(bar) => {
-            let each = written.saturating_sub(start(sluice, world, 1)?.written) / *routes as u64;
-            (each, bar, format!("{} ({each} bytes for each)", mib(written)))
+            let measured = written.saturating_sub(start(sluice, world, 1)?.written) / *routes as u64;
+            (measured, bar, format!("{}, {}", mib(written), each(measured)), each(bar))
         }
     };
     if measured > bar {
-        missed.push(format!("{about}: {measured} bytes of {bar}"));
+        missed.push(format!("{about}: {shown} resident, the bar is {shown_bar}"));
     }
     let [median, worst, bar_of_start] = [median, worst, world.start].map(milliseconds);
-    writeln!(text, "| {about} | {median} | {worst} | {bar_of_start} | {} | {shown} | {bar} bytes |", mib(ready))?;
+    writeln!(text, "| {about} | {median} | {worst} | {bar_of_start} | {} | {shown} | {shown_bar} |", mib(ready))?;
     Ok(())
 }
 
@@ -120,15 +123,11 @@ fn start(sluice: &Path, world: &World, routes: usize) -> Result<Round> {
     let (manifests, state) = (folder.path().join("manifests"), folder.path().join("state"));
     fs::create_dir(&manifests)?;
     (world.write)(&manifests, routes, SETTING)?;
-    let mut command = Command::new("unshare");
-    command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(sluice);
+    let netns = Netns::new("start")?;
+    let mut command = netns.command(sluice)?;
     command.arg("run").arg("--manifests").arg(&manifests).arg("--state").arg(&state);
     command.args(["--data-path", "userspace", "--endpoint-addresses", "any", "--drain", "1"]);
-    let begin = Instant::now();
-    let mut server = Server::start("sluice run", &mut command)?;
-    server.wait_for("sluice: ready")?;
-    let took = begin.elapsed();
-    let running = server.echo();
+    let (took, running) = process::start_sluice(&mut command)?;
     let ready = running.resident()?;
     wait_for_statuses(&state.join("status"), routes, &running)?;
     Ok(Round { took, ready, written: running.resident()? })
