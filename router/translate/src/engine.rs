@@ -4,7 +4,7 @@
 //! *group*: the Routes of one host, or, where a wildcard Route is selected, all Routes of its domain. The groups of
 //! changed Routes are admitted again, from their objects alone; the rest of the table does not change. Other APIs
 //! translate changes themselves ([`crate::translator`]). The result does not depend on history: a new engine returns
-//! the same for the same objects (`engine/tests.rs`).
+//! the same for the same objects (`engine/tests/history.rs`).
 
 mod assembly;
 mod contests;
