@@ -25,6 +25,7 @@ use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::{PinFolder, conntrack};
 use router_listener::{BindState, ListenerState};
 use router_proxy::{Proxy, ProxyConfig};
+use router_sys::heap;
 use router_table::policy::Timeouts;
 use router_table::table::RoutingTable;
 use router_translate::engine::Engine;
@@ -124,6 +125,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         }
         status = status.take().or_else(|| write_later.take().map(|write| write()));
         manager.ready();
+        // This thread has read and translated everything.
+        heap::trim();
         Ok::<Infallible, AgentError>(std::future::pending().await)
     };
     let ending = tokio::select! {

@@ -18,6 +18,7 @@ use router_api::resources::Resources;
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
+use router_sys::heap;
 use router_translate::status::merge::same_but_times;
 use router_translate::status::report::StatusReport;
 use serde_json::Value;
@@ -56,6 +57,9 @@ pub struct StatusWriter {
     failed: BTreeSet<ObjectRef>,
 }
 
+/// Number of files after which memory is returned to the system: there were many changes.
+const MANY: usize = 1024;
+
 impl StatusWriter {
     /// A writer for `state/status`. Unreadable files count as absent and are written anew.
     pub fn new(state: &Path) -> Self {
@@ -79,6 +83,9 @@ impl StatusWriter {
                 round.failed += 1;
                 self.failed.insert(object);
             }
+        }
+        if round.written + round.removed >= MANY {
+            heap::trim();
         }
         round
     }

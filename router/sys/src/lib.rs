@@ -5,6 +5,7 @@ pub mod activation;
 #[cfg(feature = "allocator")]
 pub mod allocator;
 pub mod batch;
+pub mod heap;
 #[cfg(feature = "huge-pages")]
 pub mod huge_pages;
 pub mod ring;
