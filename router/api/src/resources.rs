@@ -170,10 +170,11 @@ impl<T> Objects<T> {
         self.0.get(key)
     }
 
-    /// Every key of a namespace with its versions.
-    pub fn of_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = (&'o ObjectKey, &'o Versions<T>)> {
+    /// Objects in force in a namespace, by key.
+    pub fn of_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Arc<T>> {
         let following = self.0.entries_from(move |key| *key.namespace < *namespace);
-        following.take_while(move |(key, _)| *key.namespace == *namespace)
+        let in_namespace = following.take_while(move |(key, _)| *key.namespace == *namespace);
+        in_namespace.filter_map(|(_, versions)| versions.accepted.as_ref())
     }
 
     /// Differences from an older version, in order of key. The cost is proportional to the difference.
@@ -182,6 +183,17 @@ impl<T> Objects<T> {
         older: &'o Self,
     ) -> impl Iterator<Item = Difference<'o, ObjectKey, Versions<T>>> {
         self.0.changes_since(&older.0)
+    }
+
+    /// The same for the versions in force: a change of a rejected version alone is no difference.
+    pub fn in_force_since<'o>(&'o self, older: &'o Self) -> impl Iterator<Item = Difference<'o, ObjectKey, Arc<T>>> {
+        let in_force = |versions: Option<&'o Versions<T>>| versions.and_then(|versions| versions.accepted.as_ref());
+        let changes = self.changes_since(older).map(move |changed| Difference {
+            key: changed.key,
+            old: in_force(changed.old),
+            new: in_force(changed.new),
+        });
+        changes.filter(|changed| changed.old.map(Arc::as_ptr) != changed.new.map(Arc::as_ptr))
     }
 
     /// Number of keys.
@@ -255,5 +267,45 @@ impl Resources {
         let object = self.namespaces.get(&ObjectKey::new("", namespace));
         let labels = object.map(|object| object.meta.labels.clone()).unwrap_or_default();
         labels.with("kubernetes.io/metadata.name", namespace)
+    }
+
+    /// Namespaces whose labels differ from those in an older version.
+    pub fn relabelled_since(&self, older: &Self) -> Vec<Arc<str>> {
+        let changed = self.namespaces.in_force_since(&older.namespaces).map(|changed| &changed.key.name);
+        changed.filter(|name| self.namespace_labels(name) != older.namespace_labels(name)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{good, refused, route};
+
+    #[test]
+    fn a_rejected_version_alone_changes_nothing_in_force() {
+        let manifest = |host: &str| route("shop/r", 1, json!({ "host": host }));
+        let key = ObjectKey::new("shop", "r");
+        let with = |accepted: Option<&Object>, is_rejected: bool| {
+            let rejected = is_rejected.then(|| refused(manifest("c.test"), "r.yaml:1: spec: bad"));
+            let mut resources = Resources::default();
+            resources.set(key.clone(), Kind::Route, accepted, rejected);
+            resources.routes
+        };
+        let (a, b) = (good(manifest("a.test")), good(manifest("b.test")));
+        let differences = |old: &Objects<Route>, new: &Objects<Route>| -> Vec<String> {
+            let host = |route: Option<&Arc<Route>>| route.map_or("-".to_owned(), |route| route.host.to_string());
+            new.in_force_since(old).map(|it| format!("{} {} {}", it.key, host(it.old), host(it.new))).collect()
+        };
+        let (none, only_rejected) = (Objects::default(), with(None, true));
+        let (first, also_rejected, second) = (with(Some(&a), false), with(Some(&a), true), with(Some(&b), false));
+        assert_eq!(differences(&none, &first), ["shop/r - a.test"]);
+        assert_eq!(differences(&also_rejected, &second), ["shop/r a.test b.test"]);
+        assert_eq!(differences(&first, &only_rejected), ["shop/r a.test -"]);
+        for (old, new) in [(&first, &also_rejected), (&also_rejected, &first), (&none, &only_rejected)] {
+            assert!(new.changes_since(old).next().is_some());
+            assert_eq!(differences(old, new), [""; 0]);
+        }
     }
 }

@@ -162,6 +162,14 @@ impl Hostname {
     pub fn domains(&self) -> impl Iterator<Item = &str> {
         std::iter::successors(self.parent(), |domain| domain.split_once('.').map(|(_, parent)| parent))
     }
+
+    /// The labels from the last to the first, each followed by a dot, e.g. `test.example.www.`: that of a domain is a
+    /// prefix of those of the names in it, and no prefix of others.
+    pub fn reversed(&self) -> String {
+        let mut text = String::with_capacity(self.0.len() + 1);
+        self.0.rsplit('.').flat_map(|label| [label, "."]).for_each(|part| text.push_str(part));
+        text
+    }
 }
 
 impl fmt::Display for Hostname {

@@ -52,6 +52,16 @@ impl HostPattern {
         }
     }
 
+    /// The pattern of a host; `None` for a wildcard of one label, which no pattern is.
+    pub fn of_match(host: &HostMatch) -> Option<Self> {
+        match host {
+            HostMatch::Exact(name) => Some(HostPattern::Exact(name.clone())),
+            HostMatch::Suffix(domain) => Some(HostPattern::Suffix(domain.clone())),
+            HostMatch::Any => Some(HostPattern::Any),
+            HostMatch::Wildcard(_) => None,
+        }
+    }
+
     /// This pattern and all that cover it, the most specific first, up to [`HostPattern::Any`].
     pub fn and_wider(&self) -> Vec<HostPattern> {
         let mut wider = vec![self.clone()];
@@ -82,7 +92,7 @@ fn is_below(name: &Hostname, domain: &Hostname) -> bool {
 /// A set of patterns with a test for overlap. A test costs the logarithm of their number.
 #[derive(Clone, Debug, Default)]
 pub struct PatternSet {
-    /// Labels from the last to the first, each followed by a dot: names below a domain begin with its text.
+    /// See [`Hostname::reversed`]: names below a domain begin with its text.
     exact: BTreeSet<String>,
     suffix: BTreeSet<String>,
     any: bool,
@@ -92,8 +102,8 @@ impl PatternSet {
     /// Adds a pattern.
     pub fn insert(&mut self, pattern: &HostPattern) {
         match pattern {
-            HostPattern::Exact(name) => self.exact.insert(reversed(name)),
-            HostPattern::Suffix(domain) => self.suffix.insert(reversed(domain)),
+            HostPattern::Exact(name) => self.exact.insert(name.reversed()),
+            HostPattern::Suffix(domain) => self.suffix.insert(domain.reversed()),
             HostPattern::Any => !std::mem::replace(&mut self.any, true),
         };
     }
@@ -113,19 +123,15 @@ impl PatternSet {
             || match pattern {
                 HostPattern::Any => !self.exact.is_empty() || !self.suffix.is_empty(),
                 HostPattern::Exact(name) => {
-                    let text = reversed(name);
+                    let text = name.reversed();
                     self.exact.contains(&text) || covers(&text, true)
                 }
                 HostPattern::Suffix(domain) => {
-                    let text = reversed(domain);
+                    let text = domain.reversed();
                     begins(&self.exact, &text, true) || begins(&self.suffix, &text, false) || covers(&text, false)
                 }
             }
     }
-}
-
-fn reversed(name: &Hostname) -> String {
-    name.as_str().rsplit('.').flat_map(|label| [label, "."]).collect()
 }
 
 #[cfg(test)]
@@ -164,6 +170,14 @@ mod tests {
             assert_eq!(pattern(one).intersect(&pattern(other)), both, "{one} {other}");
             assert_eq!(pattern(other).intersect(&pattern(one)), both, "{other} {one}");
         }
+    }
+
+    #[test]
+    fn a_pattern_is_that_of_its_host() {
+        for one in ["*", "*.a.test", "a.test"].map(pattern) {
+            assert_eq!(HostPattern::of_match(&one.to_match()), Some(one));
+        }
+        assert_eq!(HostPattern::of_match(&HostMatch::Wildcard(Hostname::parse("a.test").unwrap())), None);
     }
 
     #[test]

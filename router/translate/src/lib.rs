@@ -12,6 +12,7 @@ pub mod engine;
 pub mod explain;
 mod fnv1a;
 pub mod gateway;
+mod objects_by;
 pub mod openshift;
 pub mod owned_age;
 pub mod presented_certificates;

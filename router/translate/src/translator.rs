@@ -68,14 +68,16 @@ pub struct HostClaim {
     pub age: OwnedAge,
 }
 
-/// What differs from the previous apply. At the first apply everything differs: `last` and `last_routers` are empty.
+/// What differs from the previous apply. At the first apply everything differs: `last` is empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Changes<'r> {
     /// The objects of the previous apply: the cost of
-    /// `inputs.resources.<kind>.changes_since(&changes.last.<kind>)` is proportional to the difference.
+    /// `inputs.resources.<kind>.in_force_since(&changes.last.<kind>)` is proportional to the difference.
     pub last: &'r Resources,
-    /// [`Inputs::routers`] of the previous apply.
-    pub last_routers: &'r [RouterPorts],
+    /// True if [`Inputs::routers`] differ.
+    pub routers_differ: bool,
+    /// Namespaces whose labels differ.
+    pub relabelled: &'r [Arc<str>],
     /// Services whose slices give other protocols than before ([`EndpointIndex::protocols`]). A translator depends on
     /// nothing else of endpoints.
     pub protocols: &'r BTreeSet<ObjectKey>,
@@ -114,3 +116,6 @@ pub struct Delta {
     /// as before.
     pub domains: Option<BTreeSet<(RouterName, Hostname)>>,
 }
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -144,13 +144,9 @@ impl Endpoints {
     pub fn renew(&mut self, namespace: &str, service: &str, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
         let order = |key: &Arc<EndpointsKey>| (&*key.namespace, &*key.service).cmp(&(namespace, service));
         let named = self.lists.entries_from(|key| order(key).is_lt()).take_while(|(key, _)| order(key).is_eq());
-        let changed = differing(named, find);
-        self.lists.extend(changed);
-    }
-
-    /// Looks up all endpoints again. Equal lists keep their `Arc`.
-    pub fn renew_all(&mut self, find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>) {
-        let changed = differing(self.lists.entries(), find);
+        let found = named.map(|(key, known)| (key, known, find(key)));
+        let changed = found.filter(|(_, known, found)| *known != found).map(|(key, _, found)| (Arc::clone(key), found));
+        let changed: Vec<_> = changed.collect();
         self.lists.extend(changed);
     }
 
@@ -171,15 +167,6 @@ impl FromIterator<(Arc<EndpointsKey>, Arc<[Endpoint]>)> for Endpoints {
     fn from_iter<I: IntoIterator<Item = (Arc<EndpointsKey>, Arc<[Endpoint]>)>>(lists: I) -> Self {
         Endpoints { lists: lists.into_iter().collect(), users: OrderedMap::default() }
     }
-}
-
-/// Lists for which `find` returns other endpoints.
-fn differing<'l>(
-    lists: impl Iterator<Item = (&'l Arc<EndpointsKey>, &'l Arc<[Endpoint]>)>,
-    find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>,
-) -> Vec<(Arc<EndpointsKey>, Arc<[Endpoint]>)> {
-    let found = lists.map(|(key, known)| (key, known, find(key)));
-    found.filter(|(_, known, found)| *known != found).map(|(key, _, found)| (Arc::clone(key), found)).collect()
 }
 
 fn users(router: &RouterName, route: &Arc<ResolvedRoute>) -> impl Iterator<Item = User> {

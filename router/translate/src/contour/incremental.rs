@@ -83,7 +83,8 @@ impl Translator for Contour {
         dirty.hosts.extend(here.map(|(_, host)| host.clone()));
         let domains_differ = self.update_domains(&mut dirty, inputs.resources) || dirty.former_router.is_some();
         let mut delta = Delta::default();
-        if let Some(Some(former)) = dirty.former_router.as_ref().filter(|former| **former != name) {
+        let former = dirty.former_router.filter(|former| *former != name);
+        if let Some(Some(former)) = &former {
             let served = self.hosts.outcomes().served().map(|host| ((former.clone(), host.clone()), None));
             delta.hosts.extend(served);
         }
@@ -97,7 +98,8 @@ impl Translator for Contour {
         };
         for (host, TranslatedHost { last, host: served }) in self.hosts.translate(&dirty.hosts, host_inputs) {
             self.add_reporting_objects(&host, last.as_ref(), &mut dirty.objects);
-            let differs = served.is_some() || last.is_some_and(|last| last.served);
+            let was_served_here = former.is_none() && last.is_some_and(|last| last.served);
+            let differs = served.is_some() || was_served_here;
             let at = name.clone().filter(|_| differs).map(|name| (name, host));
             delta.hosts.extend(at.map(|at| (at, served)));
         }
@@ -112,20 +114,21 @@ impl Contour {
     /// Applies changed Services, Secrets and TLSCertificateDelegations.
     fn apply_named_objects(&mut self, resources: &Resources, last: &Resources) {
         let mut changed = changes::services_and_secrets(resources, last);
-        for change in changes::delegations(resources, last) {
+        for change in resources.certificate_delegations.in_force_since(&last.certificate_delegations) {
+            let object = ObjectRef { kind: Kind::TlsCertificateDelegation, key: change.key.clone() };
             let named =
                 |version: Option<&Arc<TlsCertificateDelegation>>| version.map(|it| references::of_delegation(it));
             let (old, new) = (named(change.old).unwrap_or_default(), named(change.new).unwrap_or_default());
-            self.references.replace(&change.object, &old, &new);
+            self.references.replace(&object, &old, &new);
             changed.extend(old.into_iter().chain(new));
             let has_status = |version: Option<&Arc<TlsCertificateDelegation>>| version.is_some_and(|it| it.has_status);
             match (has_status(change.old), has_status(change.new)) {
-                (_, true) => drop(self.dirty.objects.insert(change.object)),
-                (true, false) => self.dirty.removed.push(change.object),
+                (_, true) => drop(self.dirty.objects.insert(object)),
+                (true, false) => self.dirty.removed.push(object),
                 (false, false) => {}
             }
         }
-        for naming in changed.iter().flat_map(|named| self.references.to(named)) {
+        for naming in changed.iter().flat_map(|named| self.references.get(named)) {
             if naming.kind == Kind::TlsCertificateDelegation {
                 self.dirty.objects.insert(naming.clone());
             }
@@ -142,7 +145,7 @@ impl Contour {
         let is_root = |version: &Option<&Arc<ContourProxy>>| version.map(|it| it.virtual_host.is_some());
         if is_root(old) != is_root(new) {
             // A delegation to a root is an error, a delegation to another object is followed.
-            let naming: Vec<HostMatch> = self.references.to(object).flat_map(hosts_of).collect();
+            let naming: Vec<HostMatch> = self.references.get(object).iter().flat_map(hosts_of).collect();
             self.dirty.hosts.extend(naming);
         }
         self.dirty.domains.extend([old, new].into_iter().flatten().filter_map(|root| own_domain(root)));
@@ -204,7 +207,7 @@ impl Contour {
                 self.states.remove(domain);
             }
             for (domain, roots) in self.names.related_domains(domain) {
-                related.insert(domain);
+                related.insert(domain.clone());
                 dirty.objects.extend(roots.iter().cloned());
             }
         }

@@ -13,8 +13,7 @@ mod resilience;
 mod story;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::resources::Resources;
@@ -33,9 +32,9 @@ use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
-use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::{Changes, Inputs, LostHosts, RouterHost, RouterPorts, Translator};
+use crate::translator::testing::{Outcome, Run};
+use crate::translator::{Inputs, LostHosts, RouterPorts};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");
@@ -105,18 +104,11 @@ fn router_ports(name: &str) -> RouterPorts {
     }
 }
 
-/// Virtual hosts, delegated domains and statuses.
-struct Translated {
-    hosts: BTreeMap<RouterHost, VirtualHost>,
-    domains: BTreeSet<(RouterName, Hostname)>,
-    statuses: BTreeMap<ObjectRef, ObjectStatus>,
-}
-
 /// A set of objects and their translation.
 struct World {
     resources: Resources,
     endpoints: EndpointIndex,
-    translated: Translated,
+    translated: Outcome,
 }
 
 impl World {
@@ -130,26 +122,12 @@ impl World {
 
     fn of(settings: &Settings, lost: &LostHosts, resources: Resources) -> Self {
         let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
-        let routers = ["another", "default"].map(router_ports);
-        let addresses: [IpAddr; 0] = [];
-        let inputs =
-            Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
-        let mut contour = Contour::default();
-        let nothing = (Resources::default(), BTreeSet::new());
-        let changes = Changes { last: &nothing.0, last_routers: &[], protocols: &nothing.1 };
-        let claims = contour.claims(&inputs, &changes);
-        let delta = contour.translate(&inputs, lost, &[]);
-        let is_claimed = |host: &RouterHost| claims.iter().any(|(at, claim)| at == host && claim.is_some());
-        let served = delta.hosts.into_iter().filter_map(|(at, host)| Some((at, host?)));
-        let served = served.inspect(|(at, host)| {
+        let mut run = Run::<Contour>::new(settings);
+        run.apply(&resources, &["another", "default"].map(router_ports), |_| lost.clone());
+        let translated = run.outcome;
+        for (at, host) in &translated.hosts {
             assert_eq!((&*at.0.0, &at.1), ("default", &host.host));
-            assert!(is_claimed(at), "not claimed: {host:?}");
-        });
-        let translated = Translated {
-            hosts: served.collect(),
-            domains: delta.domains.unwrap_or_default(),
-            statuses: delta.statuses.into_iter().filter_map(|(object, status)| Some((object, status?))).collect(),
-        };
+        }
         World { resources, endpoints, translated }
     }
 

@@ -118,8 +118,7 @@ fn is_delegated(secret: &ObjectKey, namespace: &str, resources: &Resources) -> b
     *secret.namespace == *namespace
         || resources
             .certificate_delegations
-            .iter()
-            .filter(|object| object.meta.key.namespace == secret.namespace)
+            .of_namespace(&secret.namespace)
             .flat_map(|object| &object.delegations)
             .filter(|(name, _)| *name == secret.name)
             .any(|(_, targets)| targets.iter().any(|target| **target == *"*" || **target == *namespace))

@@ -17,7 +17,6 @@ use super::rule_table::RuleTable;
 use super::statuses::ObjectStatuses;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::compile;
-use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{Changes, Delta, Inputs, RouterPorts, Translator};
@@ -34,7 +33,9 @@ pub struct OtherApis {
     statuses: ObjectStatuses,
     /// Routers of IngressControllers.
     routers: BTreeSet<RouterName>,
-    /// Routers on which denied hosts are closed.
+    /// Hosts that every router closes.
+    denied: BTreeSet<HostMatch>,
+    /// Routers on which they are closed.
     closed: BTreeSet<RouterName>,
 }
 
@@ -50,8 +51,9 @@ struct Api {
 type ChangedHosts = BTreeMap<RouterName, BTreeMap<HostMatch, Option<VirtualHost>>>;
 
 impl OtherApis {
-    /// These APIs, without objects. If objects of two APIs are equally old, the first API gets the host.
-    pub fn new(translators: Vec<Box<dyn Translator>>) -> Self {
+    /// These APIs, without objects. If objects of two APIs are equally old, the first API gets the host. Every router
+    /// closes the hosts `denied`.
+    pub fn new(translators: Vec<Box<dyn Translator>>, denied: BTreeSet<HostMatch>) -> Self {
         let api = |translator| Api { translator, routers: Vec::new(), domains: BTreeSet::new() };
         OtherApis {
             contests: Contests::new(translators.len()),
@@ -60,6 +62,7 @@ impl OtherApis {
             created: BTreeMap::new(),
             statuses: ObjectStatuses::default(),
             routers: BTreeSet::new(),
+            denied,
             closed: BTreeSet::new(),
         }
     }
@@ -149,7 +152,7 @@ impl OtherApis {
         if routers_differ {
             self.create_routers(&inputs.settings.cluster_domain);
         }
-        self.close(&mut hosts, inputs.settings);
+        self.close(&mut hosts);
         self.update_hosts(hosts);
         if domains_differ {
             self.set_domains();
@@ -193,27 +196,20 @@ impl OtherApis {
     }
 
     /// Closes denied hosts on every router, and removes the entries of routers that no longer exist.
-    fn close(&mut self, hosts: &mut ChangedHosts, settings: &Settings) {
-        if settings.domains.denied.is_empty() {
+    fn close(&mut self, hosts: &mut ChangedHosts) {
+        if self.denied.is_empty() {
             return;
         }
         let routers: BTreeSet<RouterName> = self.routers.iter().chain(self.created.keys()).cloned().collect();
-        if hosts.is_empty() && routers == self.closed {
-            return;
-        }
-        let closed: BTreeSet<HostMatch> = settings.domains.closed().collect();
         for (router, changed) in &mut *hosts {
             if self.closed.contains(router) && routers.contains(router) {
-                changed.retain(|host, _| !closed.contains(host));
+                changed.retain(|host, _| !self.denied.contains(host));
             }
         }
-        for router in self.closed.difference(&routers) {
-            let changed = hosts.entry(router.clone()).or_default();
-            changed.extend(closed.iter().map(|host| (host.clone(), None)));
-        }
-        for router in routers.difference(&self.closed) {
-            let changed = hosts.entry(router.clone()).or_default();
-            changed.extend(closed.iter().map(|host| (host.clone(), Some(denied(host.clone(), router)))));
+        for router in self.closed.symmetric_difference(&routers) {
+            let is_closed = routers.contains(router);
+            let host = |host: &HostMatch| (host.clone(), is_closed.then(|| denied(host.clone(), router)));
+            hosts.entry(router.clone()).or_default().extend(self.denied.iter().map(host));
         }
         self.closed = routers;
     }

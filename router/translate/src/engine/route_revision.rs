@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
+use router_model::object::ObjectKey;
+use router_model::persistent::Difference;
 
 /// A route before and after a change. Both are the same if only an object changed that the route refers to.
-#[derive(Clone, Copy)]
-pub(crate) struct RouteRevision<'r> {
-    pub(super) old: Option<&'r Arc<Route>>,
-    pub(super) new: Option<&'r Arc<Route>>,
-}
+pub type RouteRevision<'r> = Difference<'r, ObjectKey, Arc<Route>>;
 
 /// Changes of routes, and of namespaces that contain routes.
 #[derive(Clone, Copy)]
-pub(crate) struct RouteChanges<'r> {
-    pub(super) routes: &'r [RouteRevision<'r>],
+pub struct RouteChanges<'r> {
+    /// In order of key, each route once.
+    pub routes: &'r [RouteRevision<'r>],
     /// Namespaces whose labels differ.
-    pub(super) namespaces: &'r [Arc<str>],
+    pub namespaces: &'r [Arc<str>],
 }

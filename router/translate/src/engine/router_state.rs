@@ -83,11 +83,21 @@ impl RouterState {
     /// Changes the settings that no decision on a Route depends on. Returns false, and changes nothing, if other
     /// settings differ, too.
     pub fn configure(&mut self, id: u32, router: &PlannedRouter) -> bool {
-        let decisive = |router: &PlannedRouter| {
-            let PlannedRouter { name, policy, namespace_selector, route_selector, traffic, .. } = router;
-            (name.clone(), policy.clone(), namespace_selector.clone(), route_selector.clone(), *traffic)
-        };
-        if decisive(&self.router) != decisive(router) {
+        let PlannedRouter {
+            name,
+            policy,
+            namespace_selector,
+            route_selector,
+            traffic,
+            http_port: _,
+            https_port: _,
+            default_certificate: _,
+            served: _,
+            tls_fault: _,
+        } = router;
+        let before = (&self.router.name, &self.router.policy, &self.router.traffic);
+        let selectors = (&self.router.namespace_selector, &self.router.route_selector);
+        if (name, policy, traffic) != before || (namespace_selector, route_selector) != selectors {
             return false;
         }
         self.assembled.configure(empty_table(id, router));

@@ -80,20 +80,17 @@ impl RuleTable {
         for (id, Use { hosts, route }) in uses {
             let known = self.table.routes.get(&id);
             let before = known.map_or(0, |_| 1 + self.extra_hosts.get(&id).copied().unwrap_or_default());
-            match before.saturating_add_signed(hosts) {
-                0 => drop(self.table.routes.remove(&id)),
-                after => {
-                    if after == 1 {
-                        self.extra_hosts.remove(&id);
-                    } else {
-                        self.extra_hosts.insert(id.clone(), after - 1);
-                    }
-                    let differs = |route: &Arc<ResolvedRoute>| known.is_none_or(|known| !Arc::ptr_eq(known, route));
-                    set.extend(route.filter(differs).map(|route| (id, route)));
-                    continue;
-                }
+            let after = before.saturating_add_signed(hosts);
+            if after > 1 {
+                self.extra_hosts.insert(id.clone(), after - 1);
+            } else {
+                self.extra_hosts.remove(&id);
             }
-            self.extra_hosts.remove(&id);
+            if after == 0 {
+                self.table.routes.remove(&id);
+            } else if let Some(route) = route.filter(|route| known.is_none_or(|known| !Arc::ptr_eq(known, route))) {
+                set.push((id, route));
+            }
         }
         self.table.routes.extend(set);
     }

@@ -15,8 +15,7 @@ use crate::engine::route_revision::{RouteChanges, RouteRevision};
 pub struct RouteSelection {
     routes: LabelSelector,
     namespaces: LabelSelector,
-    /// Whether a namespace is selected, for the namespaces of all routes so far; empty if the router selects all
-    /// namespaces.
+    /// Whether a namespace is selected, for the namespaces of all routes; empty if the router selects all namespaces.
     known: HashMap<Arc<str>, bool>,
 }
 
@@ -52,19 +51,22 @@ impl RouteSelection {
         // Before the namespaces are updated: the old version was selected by the labels that its namespace had.
         let old: Vec<_> = changes.routes.iter().map(|change| change.old.filter(|route| self.selects(route))).collect();
         let moved = self.update_namespaces(changes, resources);
-        let new = changes.routes.iter().map(|change| change.new.filter(|route| self.selects(route)));
-        let mut selected: Vec<RouteRevision<'r>> =
-            old.into_iter().zip(new).map(|(old, new)| RouteRevision { old, new }).collect();
+        let selected = changes.routes.iter().zip(old).map(|(change, old)| RouteRevision {
+            key: change.key,
+            old,
+            new: change.new.filter(|route| self.selects(route)),
+        });
+        let mut selected: Vec<RouteRevision<'r>> = selected.collect();
         if !moved.is_empty() {
-            let changed = changes.routes.iter().filter_map(|change| change.new.or(change.old));
-            let changed: BTreeSet<&ObjectKey> = changed.map(|route| &route.meta.key).collect();
+            let changed: BTreeSet<&ObjectKey> = changes.routes.iter().map(|change| change.key).collect();
             for (namespace, is_selected) in &moved {
-                let routes = resources.routes.of_namespace(namespace).filter(|(key, _)| !changed.contains(key));
-                let routes = routes.filter_map(|(_, versions)| versions.accepted.as_ref());
+                let routes = resources.routes.of_namespace(namespace);
+                let routes = routes.filter(|route| !changed.contains(&route.meta.key));
                 for route in routes.filter(|route| self.routes.matches(&route.meta.labels)) {
-                    affected.push(route.meta.key.clone());
+                    let key = &route.meta.key;
+                    affected.push(key.clone());
                     let (old, new) = if *is_selected { (None, Some(route)) } else { (Some(route), None) };
-                    selected.push(RouteRevision { old, new });
+                    selected.push(RouteRevision { key, old, new });
                 }
             }
         }
@@ -72,8 +74,8 @@ impl RouteSelection {
         selected
     }
 
-    /// Updates known namespaces by their labels, and adds those of new routes. Returns the namespaces that it now
-    /// selects (true), or no longer selects.
+    /// Updates known namespaces by their labels, adds those of new routes, and removes those without routes. Returns
+    /// the namespaces that it now selects (true), or no longer selects.
     fn update_namespaces(&mut self, changes: RouteChanges<'_>, resources: &Resources) -> Vec<(Arc<str>, bool)> {
         if self.namespaces.is_empty() {
             return Vec::new();
@@ -86,13 +88,45 @@ impl RouteSelection {
                 moved.push((namespace.clone(), is_selected));
             }
         }
-        for route in changes.routes.iter().filter_map(|change| change.new) {
-            let namespace = &route.meta.key.namespace;
-            if !self.known.contains_key(namespace) {
+        for change in changes.routes {
+            let namespace = &change.key.namespace;
+            if change.new.is_none() && resources.routes.of_namespace(namespace).next().is_none() {
+                self.known.remove(namespace);
+            } else if change.new.is_some() && !self.known.contains_key(namespace) {
                 let is_selected = self.namespaces.matches(&resources.namespace_labels(namespace));
                 self.known.insert(namespace.clone(), is_selected);
             }
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use router_api::testing::{good, route};
+    use router_model::selector::{Operator, Requirement};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_without_routes_are_forgotten() {
+        let labelled = Requirement { key: "team".to_owned(), operator: Operator::Exists };
+        let mut selection = RouteSelection::new(LabelSelector::default(), LabelSelector::new(vec![labelled]));
+        let mut last = Resources::default();
+        let mut known = |ids: &[&str]| {
+            let mut resources = Resources::default();
+            ids.iter().for_each(|id| resources.insert(&good(route(id, 1, json!({ "host": "a.test" })))));
+            let routes: Vec<RouteRevision<'_>> = resources.routes.in_force_since(&last.routes).collect();
+            selection.apply_changes(RouteChanges { routes: &routes, namespaces: &[] }, &resources, &mut Vec::new());
+            drop(routes);
+            last = resources;
+            let mut known: Vec<String> = selection.known.keys().map(ToString::to_string).collect();
+            known.sort_unstable();
+            known.join(" ")
+        };
+        assert_eq!(known(&["blue/a", "red/a", "red/b"]), "blue red");
+        assert_eq!(known(&["blue/a", "red/b"]), "blue red");
+        assert_eq!(known(&["blue/a"]), "blue");
     }
 }

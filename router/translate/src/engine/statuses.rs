@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_api::resources::Resources;
+use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_model::persistent::OrderedMap;
 
@@ -25,7 +26,7 @@ impl ObjectStatuses {
         &self.all
     }
 
-    /// Sets and removes (`None`) statuses, and applies changes of rejected versions.
+    /// Sets and removes (`None`) statuses, and applies changes of rejected versions. The last change of an object counts.
     pub fn update(
         &mut self,
         changes: impl IntoIterator<Item = (ObjectRef, Option<ObjectStatus>)>,
@@ -50,7 +51,7 @@ impl ObjectStatuses {
             }
         }
         let mut set = Vec::new();
-        for (object, status) in changes {
+        for (object, status) in changes.into_iter().collect::<BTreeMap<_, _>>() {
             if let Some(of_api) = self.rejected.get_mut(&object) {
                 *of_api = status.map(Arc::new);
                 combined.insert(object);
@@ -66,10 +67,12 @@ impl ObjectStatuses {
         }
         self.all.extend(set);
         // These decide whether a rejected Gateway or route is ours.
-        let gateways_differ = resources.gateways.changes_since(&last.gateways).next().is_some()
-            || resources.gateway_classes.changes_since(&last.gateway_classes).next().is_some();
-        let combined: Vec<ObjectRef> =
-            if gateways_differ { self.rejected.keys().cloned().collect() } else { combined.into_iter().collect() };
+        let gateways_differ = resources.gateways.in_force_since(&last.gateways).next().is_some()
+            || resources.gateway_classes.in_force_since(&last.gateway_classes).next().is_some();
+        if gateways_differ {
+            const KINDS: [Kind; 4] = [Kind::Gateway, Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute];
+            combined.extend(self.rejected.keys().filter(|object| KINDS.contains(&object.kind)).cloned());
+        }
         for object in combined {
             let of_api = self.rejected.get(&object).and_then(Option::as_deref).cloned();
             match rejected_manifests::status(resources, &object, of_api) {
@@ -77,6 +80,31 @@ impl ObjectStatuses {
                 Some(status) => self.all.insert(object, Arc::new(status)),
                 None => drop(self.all.remove(&object)),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use router_model::object::ObjectKey;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_of_several_changes_of_an_object_counts() {
+        let object = ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("a", "root") };
+        let status = |text: &str| Some(ObjectStatus::new(&json!({ "currentStatus": text }), Vec::new()));
+        let (mut statuses, nothing) = (ObjectStatuses::default(), Resources::default());
+        for (changes, last) in [
+            (vec![status("valid"), status("invalid")], status("invalid")),
+            (vec![status("valid"), status("invalid")], status("invalid")),
+            (vec![status("valid"), None], None),
+            (vec![None, status("valid")], status("valid")),
+        ] {
+            let changes = changes.into_iter().map(|change| (object.clone(), change));
+            statuses.update(changes, &nothing, &nothing);
+            assert_eq!(statuses.all().get(&object).map(|status| ObjectStatus::clone(status)), last);
         }
     }
 }

@@ -36,10 +36,8 @@
 
 mod base_change;
 mod components;
-mod differing;
 mod footprint;
 mod indexes;
-mod objects_by;
 mod part;
 mod pattern_index;
 mod seeds;
@@ -49,7 +47,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_model::kind::Kind;
-use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::parallel;
 use router_table::host_pattern::HostPattern;
@@ -262,16 +259,6 @@ fn take_built(
         Some((base.routers.get(*router_index)?.name.clone(), host.to_match()))
     };
     hosts.iter().filter_map(at).map(|at| (at.clone(), model.hosts.built.remove(&at))).collect()
-}
-
-/// A host of the routing table as a pattern; `None` for a form that Gateway API does not have.
-fn pattern(host: &HostMatch) -> Option<HostPattern> {
-    match host {
-        HostMatch::Exact(name) => Some(HostPattern::Exact(name.clone())),
-        HostMatch::Suffix(domain) => Some(HostPattern::Suffix(domain.clone())),
-        HostMatch::Any => Some(HostPattern::Any),
-        HostMatch::Wildcard(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::status::condition::Condition;
 use crate::status::controller::ControllerStatus;
 use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
-use crate::status::object_status::ObjectStatus;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::status::report::StatusReport;
 
 fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
@@ -215,4 +215,14 @@ fn entries_have_identity_and_equality() {
     assert_ne!(admitted("a.test", &one), admitted("b.test", &one));
     assert_ne!(entries, Ingress::new(Vec::new()));
     assert!(Ingress::new(Vec::new()).is_empty() && !entries.is_empty() && !admitted("a.test", &one).is_empty());
+}
+
+#[test]
+fn a_status_shows_its_conditions_and_rows() {
+    let row = ParentStatus { parent: "Gateway shop/public#web".to_owned(), ..ParentStatus::default() };
+    let shown = |status: &str| {
+        format!("{:?}", ObjectStatus::new(&json!({ "conditions": [accepted(status)] }), vec![row.clone()]))
+    };
+    assert!(shown("True").contains("observedGeneration") && shown("True").contains("shop/public#web"));
+    assert_ne!(shown("True"), shown("False"));
 }

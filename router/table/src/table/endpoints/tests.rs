@@ -137,8 +137,7 @@ fn new_endpoints_are_those_of_the_routes_that_name_them() {
     assert_eq!(lists(&renewed(&["y", "nobodys"], 2)), ["w:10.0.0.1", "x:10.0.0.1", "y:10.0.0.2"]);
     assert_eq!(changes(&before, &renewed(&["y"], 2)), ["one/a>one/a"]);
     assert_eq!(rebound(&renewed(&["x", "y"], 1)), Vec::<String>::new(), "they are the same");
-    let mut endpoints = before.endpoints.clone();
-    endpoints.renew_all(found(3));
+    let endpoints = renewed(&["w", "x", "y"], 3).endpoints;
     assert_eq!(endpoints.changes_since(&before.endpoints).count(), 5, "once for each name of a route");
     // A route that also changed is reported as changed, and not as rebound.
     let newer = table(&renewed(&["y"], 2), &[router("one", &[&route("a", &["y"], &[]), &b, &c])], 2);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use router_api::contour::types::{ContourProxy, TlsCertificateDelegation};
-use router_api::resources::{Objects, Resources, Versions};
+use router_api::contour::types::ContourProxy;
+use router_api::resources::{Objects, Resources};
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 
@@ -19,22 +19,11 @@ pub struct ProxyChange<'c> {
     pub new: Option<&'c Arc<ContourProxy>>,
 }
 
-/// A change of a TLSCertificateDelegation.
-#[derive(Debug)]
-pub struct DelegationChange<'c> {
-    /// The object.
-    pub object: ObjectRef,
-    /// The previous version.
-    pub old: Option<&'c Arc<TlsCertificateDelegation>>,
-    /// The present version.
-    pub new: Option<&'c Arc<TlsCertificateDelegation>>,
-}
-
 /// Changes of IngressRoutes and HTTPProxies.
 pub fn proxies<'c>(new: &'c Resources, old: &'c Resources) -> Vec<ProxyChange<'c>> {
-    let ours = |versions: Option<&'c Versions<ContourProxy>>| accepted(versions).filter(|proxy| !proxy.is_foreign());
+    let ours = |version: Option<&'c Arc<ContourProxy>>| version.filter(|proxy| !proxy.is_foreign());
     let of = |kind: Kind, new: &'c Objects<ContourProxy>, old: &'c Objects<ContourProxy>| {
-        new.changes_since(old).map(move |changed| ProxyChange {
+        new.in_force_since(old).map(move |changed| ProxyChange {
             object: ObjectRef { kind, key: changed.key.clone() },
             old: ours(changed.old),
             new: ours(changed.new),
@@ -42,29 +31,12 @@ pub fn proxies<'c>(new: &'c Resources, old: &'c Resources) -> Vec<ProxyChange<'c
     };
     let routes = of(Kind::IngressRoute, &new.ingress_routes, &old.ingress_routes);
     let changes = routes.chain(of(Kind::HttpProxy, &new.http_proxies, &old.http_proxies));
-    changes.filter(|change| change.old.map(Arc::as_ptr) != change.new.map(Arc::as_ptr)).collect()
-}
-
-/// Changes of TLSCertificateDelegations.
-pub fn delegations<'c>(new: &'c Resources, old: &'c Resources) -> Vec<DelegationChange<'c>> {
-    let changes = new.certificate_delegations.changes_since(&old.certificate_delegations);
-    let kind = Kind::TlsCertificateDelegation;
-    changes
-        .map(|changed| DelegationChange {
-            object: ObjectRef { kind, key: changed.key.clone() },
-            old: accepted(changed.old),
-            new: accepted(changed.new),
-        })
-        .collect()
+    changes.filter(|change| change.old.is_some() || change.new.is_some()).collect()
 }
 
 /// The Services and Secrets that differ.
 pub fn services_and_secrets(new: &Resources, old: &Resources) -> BTreeSet<ObjectRef> {
-    let services = new.services.changes_since(&old.services).map(|changed| (Kind::Service, changed.key));
-    let secrets = new.secrets.changes_since(&old.secrets).map(|changed| (Kind::Secret, changed.key));
+    let services = new.services.in_force_since(&old.services).map(|changed| (Kind::Service, changed.key));
+    let secrets = new.secrets.in_force_since(&old.secrets).map(|changed| (Kind::Secret, changed.key));
     services.chain(secrets).map(|(kind, key)| ObjectRef { kind, key: key.clone() }).collect()
-}
-
-fn accepted<T>(versions: Option<&Versions<T>>) -> Option<&Arc<T>> {
-    versions.and_then(|versions| versions.accepted.as_ref())
 }

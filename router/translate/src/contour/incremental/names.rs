@@ -46,12 +46,9 @@ impl Names {
     }
 
     /// A domain, the enclosing domains and those inside, with their roots.
-    pub fn related_domains<'m>(
-        &'m self,
-        domain: &Hostname,
-    ) -> impl Iterator<Item = (Hostname, &'m BTreeSet<ObjectRef>)> + use<'m> {
-        let key = NameKey::of(domain.as_str());
-        self.roots.domains(&self.roots.outermost(&key).unwrap_or(key))
+    pub fn related_domains(&self, domain: &Hostname) -> Vec<(&Hostname, &[ObjectRef])> {
+        let key = NameKey::of(domain);
+        self.roots.domains(self.roots.outermost(&key).unwrap_or(&key)).collect()
     }
 
     /// Applies changed proxies; `references` are those of the present objects.
@@ -96,7 +93,7 @@ impl Names {
     ) {
         // The domains that delegate names to an object.
         let delegating = |object: &ObjectRef| -> Vec<NameKey> {
-            let roots = references.to(object).filter_map(|naming| proxy(resources, naming));
+            let roots = references.get(object).iter().filter_map(|naming| proxy(resources, naming));
             roots.filter(|root| is_domain(root)).filter_map(|root| NameKey::of_root(root)).collect()
         };
         for (object, version) in versions {
@@ -115,7 +112,7 @@ impl Names {
             for shared in roots.flat_map(|root| unnamed_delegates(root, resources)) {
                 for domain in delegating(&shared).iter().filter_map(|domain| self.roots.outermost(domain)) {
                     if scope.domains.insert(domain.clone()) {
-                        rest.push(domain);
+                        rest.push(domain.clone());
                     }
                 }
                 scope.unnamed.insert(shared);
@@ -126,7 +123,7 @@ impl Names {
     /// The hosts and domains of a scope that the present decision contains.
     fn decided(&self, scope: &NameScope) -> (BTreeSet<HostMatch>, BTreeSet<Hostname>) {
         let inside = scope.domains.iter().flat_map(|outermost| self.roots.domains(outermost));
-        let domains: BTreeSet<Hostname> = inside.map(|(domain, _)| domain).collect();
+        let domains: BTreeSet<Hostname> = inside.map(|(domain, _)| domain.clone()).collect();
         let entries = domains.iter().filter_map(|domain| self.claims.domains.get(domain)).flat_map(|it| &it.entries);
         // The name of an invalid entry may be outside of the domain.
         let delegated = entries.filter(|entry| entry.fault.is_none()).filter_map(|entry| entry.host.clone());
@@ -151,9 +148,9 @@ impl Names {
             }
         }
         // The rest are names of delegates outside of the scope: objects outside may conflict with them.
-        let hosts = decided.contests.keys().filter(|host| scope.covers(&NameKey::of_host(host)));
+        let hosts = decided.contests.keys().filter(|host| NameKey::of_host(host).is_some_and(|key| scope.covers(&key)));
         previous.hosts.extend(hosts.cloned());
-        let domains = decided.domains.keys().filter(|domain| scope.covers(&NameKey::of(domain.as_str())));
+        let domains = decided.domains.keys().filter(|domain| scope.covers(&NameKey::of(domain)));
         previous.domains.extend(domains.cloned());
         for host in previous.hosts {
             let contest = decided.contests.remove(&host);

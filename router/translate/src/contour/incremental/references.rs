@@ -1,37 +1,16 @@
 //! Reverse references: the objects that name an object, and depend on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::contour::types::{ContourProxy, ServiceSpec, TlsCertificateDelegation};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 
+use crate::objects_by::ObjectsBy;
+
 /// The objects that name an object, by that object.
-#[derive(Debug, Default)]
-pub struct References(BTreeMap<ObjectRef, BTreeSet<ObjectRef>>);
-
-impl References {
-    /// Replaces the objects that an object names.
-    pub fn replace(&mut self, naming: &ObjectRef, old: &BTreeSet<ObjectRef>, new: &BTreeSet<ObjectRef>) {
-        for named in old.difference(new) {
-            if let Some(known) = self.0.get_mut(named) {
-                known.remove(naming);
-                if known.is_empty() {
-                    self.0.remove(named);
-                }
-            }
-        }
-        for named in new.difference(old) {
-            self.0.entry(named.clone()).or_default().insert(naming.clone());
-        }
-    }
-
-    /// The objects that name an object.
-    pub fn to<'m>(&'m self, named: &ObjectRef) -> impl Iterator<Item = &'m ObjectRef> + use<'m> {
-        self.0.get(named).into_iter().flatten()
-    }
-}
+pub type References = ObjectsBy<ObjectRef>;
 
 /// The proxies, Services and Secrets that a proxy names.
 pub fn of_proxy(proxy: &ContourProxy) -> BTreeSet<ObjectRef> {

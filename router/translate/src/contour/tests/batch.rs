@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_model::names::{HostMatch, Hostname, RouterName};
-use router_model::object::ObjectRef;
+use router_model::names::HostMatch;
 use router_table::table::VirtualHost;
 
 use crate::contour::claims::types::{Contest, ContourClaims, Proxies};
@@ -16,19 +15,8 @@ use crate::contour::outcomes::Outcomes;
 use crate::contour::status::StatusInputs;
 use crate::contour::{backends, claims, delegation_status, router, valid_domains};
 use crate::status::host_conflict::HostOwner;
-use crate::status::object_status::ObjectStatus;
-use crate::translator::{HostClaim, Inputs, LostHosts, RouterHost, RouterPorts};
-
-/// Hosts and statuses of Contour's objects.
-#[derive(Debug, Default)]
-pub struct Translation {
-    /// Virtual hosts; none that is lost.
-    pub hosts: BTreeMap<RouterHost, VirtualHost>,
-    /// Delegated domains.
-    pub domains: BTreeSet<(RouterName, Hostname)>,
-    /// Statuses.
-    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
-}
+use crate::translator::testing::{Claims, Outcome};
+use crate::translator::{HostClaim, Inputs, LostHosts, RouterPorts};
 
 /// Contour's objects, with the decision on hosts.
 #[derive(Debug)]
@@ -73,8 +61,8 @@ impl<'r> Model<'r> {
 
 impl Model<'_> {
     /// Every host that may be served, even if another API gets it.
-    pub fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>> {
-        let Some(router) = self.router else { return BTreeMap::new() };
+    fn claims(&self) -> Claims {
+        let Some(router) = self.router else { return Claims::new() };
         let claim = |(host, contest): (&HostMatch, &Contest)| {
             let claim = HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() };
             ((router.name.clone(), host.clone()), Arc::new(claim))
@@ -82,8 +70,10 @@ impl Model<'_> {
         self.claims.contests.iter().map(claim).collect()
     }
 
-    /// Hosts and statuses, given the claimed hosts that another API owns.
-    pub fn translate(&self, lost: &LostHosts) -> Translation {
+    /// Claims, hosts and statuses. `lost` returns the claimed hosts that another API owns.
+    pub fn translate(&self, lost: impl FnOnce(&Claims) -> LostHosts) -> Outcome {
+        let claims = self.claims();
+        let lost = &lost(&claims);
         let states = domain_tls::states(self.claims.domains.values(), self.inputs.resources);
         let (mut outcomes, mut numbers) = (Outcomes::default(), Numbers::default());
         let mut hosts: BTreeMap<&HostMatch, VirtualHost> = BTreeMap::new();
@@ -113,7 +103,7 @@ impl Model<'_> {
         let statuses = self.proxies.iter().map(|(object, proxy)| (object.clone(), status_inputs.status_of(proxy)));
         let delegations = resources.certificate_delegations.iter();
         let statuses = statuses.chain(delegations.filter_map(|object| delegation_status(object, resources))).collect();
-        let mut translation = Translation { statuses, ..Translation::default() };
+        let mut translation = Outcome { claims, statuses, ..Outcome::default() };
         if let Some(name) = name {
             translation.domains = valid_domains(name, &states);
             translation.hosts = hosts.into_iter().map(|(at, host)| ((name.clone(), at.clone()), host)).collect();

@@ -3,7 +3,7 @@
 use super::super::backends;
 use super::super::walk::{DelegationWalk, ProxyVisit};
 use super::batch::Model;
-use super::histories::IncrementalRun;
+use super::histories::step;
 use super::*;
 use crate::contour::claims::types::{Contest, proxy as found};
 
@@ -70,7 +70,7 @@ fn crowd(roots: usize) -> Resources {
 
 #[test]
 fn visits_below_the_roots_of_a_namespace_add_up() {
-    let mut incremental = IncrementalRun::default();
+    let (settings, mut run) = (Settings::default(), Run::new(&Settings::default()));
     let small = json!({ "virtualhost": { "fqdn": "a000.test" }, "routes": [{ "match": "/", "services": to("web") }] });
     let small = router_api::testing::good(ingress_route("a/small", small));
     for (roots, more, exceeds) in [(97, false, false), (98, false, true), (98, true, true), (97, true, false)] {
@@ -78,8 +78,9 @@ fn visits_below_the_roots_of_a_namespace_add_up() {
         if more {
             resources.insert(&small);
         }
-        incremental.apply(&resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch");
-        let mut rows = incremental.statuses.values().flat_map(|status| &status.rows);
+        step(&mut run, &resources, &settings, &LostHosts::new(), &[router_ports("default")])
+            .expect("the same as a batch");
+        let mut rows = run.outcome.statuses.values().flat_map(|status| &status.rows);
         assert_eq!(rows.any(|row| row.message.contains("too many delegations below a097.test")), exceeds);
     }
 }

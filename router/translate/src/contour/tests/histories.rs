@@ -7,85 +7,26 @@ use router_api::testing::good;
 
 use super::batch::Model;
 use super::*;
-use crate::translator::HostClaim;
+use crate::domain_lists::DomainLists;
+use crate::translator::testing::Claims;
 
-/// An incremental translation with the sum of its deltas.
-#[derive(Default)]
-pub struct IncrementalRun {
-    contour: Contour,
-    last: Resources,
-    lost: LostHosts,
-    claims: BTreeMap<RouterHost, Arc<HostClaim>>,
-    hosts: BTreeMap<RouterHost, VirtualHost>,
-    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
-    domains: BTreeSet<(RouterName, Hostname)>,
-}
-
-/// Number of claims, hosts and statuses that an apply returned.
-type Returned = (usize, usize, usize);
-
-impl IncrementalRun {
-    /// Applies these objects. `lost` may contain hosts that no object claims.
-    ///
-    /// # Errors
-    /// The difference from a translation of all objects.
-    pub fn apply(
-        &mut self,
-        resources: &Resources,
-        lost: &LostHosts,
-        routers: &[RouterPorts],
-    ) -> Result<Returned, String> {
-        let (endpoints, settings) = (EndpointIndex::new(resources, EndpointAddresses::Filtered), Settings::default());
-        let inputs = Inputs { resources, settings: &settings, endpoints: &endpoints, routers, addresses: &[] };
-        let protocols = BTreeSet::new();
-        let changes = Changes { last: &self.last, last_routers: &[], protocols: &protocols };
-        let claims = self.contour.claims(&inputs, &changes);
-        let mut returned = (claims.len(), 0, 0);
-        apply_delta(&mut self.claims, claims);
-        let batch = Model::new(&inputs);
-        let claims = batch.claims();
-        same("claims", &self.claims, &claims)?;
-
-        let lost: LostHosts =
-            lost.iter().filter(|(at, _)| claims.contains_key(*at)).map(|(at, it)| (at.clone(), it.clone())).collect();
-        let all: BTreeSet<&RouterHost> = lost.keys().chain(self.lost.keys()).collect();
-        let changed: Vec<RouterHost> =
-            all.into_iter().filter(|at| lost.get(*at) != self.lost.get(*at)).cloned().collect();
-        let difference = self.contour.translate(&inputs, &lost, &changed);
-        (returned.1, returned.2) = (difference.hosts.len(), difference.statuses.len());
-        apply_delta(&mut self.hosts, difference.hosts);
-        apply_delta(&mut self.statuses, difference.statuses);
-        self.domains = difference.domains.unwrap_or_else(|| std::mem::take(&mut self.domains));
-        let translation = batch.translate(&lost);
-        same("hosts", &self.hosts, &translation.hosts)?;
-        same("statuses", &self.statuses, &translation.statuses)?;
-        if self.domains != translation.domains {
-            return Err(format!("domains: {:?}, not {:?}", self.domains, translation.domains));
-        }
-        (self.last, self.lost) = (resources.clone(), lost);
-        Ok(returned)
-    }
-}
-
-fn apply_delta<K: Ord, V>(map: &mut BTreeMap<K, V>, changes: Vec<(K, Option<V>)>) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => drop(map.insert(key, value)),
-            None => drop(map.remove(&key)),
-        }
-    }
-}
-
-fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
-    what: &str,
-    incremental: &BTreeMap<K, V>,
-    fresh: &BTreeMap<K, V>,
-) -> Result<(), String> {
-    let differs = |key: &&K| incremental.get(*key) != fresh.get(*key);
-    let differing = incremental.keys().chain(fresh.keys()).find(differs);
-    differing.map_or(Ok(()), |key| {
-        Err(format!("{what} of {key:?}:\n    incremental {:#?}\n    fresh {:#?}", incremental.get(key), fresh.get(key)))
-    })
+/// Applies these objects, and compares with a translation of all objects. Returns the number of claims, hosts and
+/// statuses in the deltas. `lost` may contain hosts that no object claims.
+pub fn step(
+    run: &mut Run<Contour>,
+    resources: &Resources,
+    settings: &Settings,
+    lost: &LostHosts,
+    routers: &[RouterPorts],
+) -> Result<(usize, usize, usize), String> {
+    let lost = |claims: &Claims| {
+        let claimed = lost.iter().filter(|(at, _)| claims.contains_key(*at));
+        claimed.map(|(at, owner)| (at.clone(), owner.clone())).collect()
+    };
+    let endpoints = EndpointIndex::new(resources, settings.endpoint_addresses);
+    let inputs = Inputs { resources, settings, endpoints: &endpoints, routers, addresses: &[] };
+    run.apply(resources, routers, lost).same_as(&Model::new(&inputs).translate(lost))?;
+    Ok(run.returned)
 }
 
 /// One change.
@@ -93,12 +34,13 @@ fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 enum Edit {
     Put(Value),
     Remove(Value),
-    /// Another API wins or releases this host.
-    Lose(&'static str, Option<u32>),
-    /// The router `default` is added or removed, and keeps slashes or not.
-    Router(bool, bool),
+    /// Another API wins or releases this host on this router.
+    Lose(&'static str, &'static str, Option<u32>),
+    /// The routers, which keep slashes or not, and have a port for TLS or not.
+    Routers(&'static [&'static str], bool, bool),
 }
 
+const ROUTERS: [&str; 2] = ["another", "default"];
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const NAMES: [&str; 4] = ["w", "x", "y", "z"];
 const HOSTS: [&str; 5] = ["a.test", "p.d.test", "q.d.test", "r.in.d.test", "d.test"];
@@ -257,6 +199,15 @@ fn services() -> impl Strategy<Value = Value> {
     })
 }
 
+fn slices() -> impl Strategy<Value = Value> {
+    let protocol = prop::sample::select(vec![None, Some("h2c"), Some("kafka.example/plain")]);
+    (prop::sample::select(&NAMESPACES[..]), protocol).prop_map(|(namespace, protocol)| {
+        let mut slice = slice(&format!("{namespace}/web"), &["10.0.0.1"], 8080);
+        slice["ports"][0]["appProtocol"] = json!(protocol);
+        slice
+    })
+}
+
 fn grants() -> impl Strategy<Value = Value> {
     let targets = prop::sample::select(vec![json!(["*"]), json!(["a"]), json!(["b"]), json!([])]);
     let of = (prop::sample::select(&NAMESPACES[..]), prop::sample::select(&["tls", "gone"][..]));
@@ -274,6 +225,7 @@ fn objects() -> impl Strategy<Value = Value> {
         10 => ingress_routes(),
         8 => http_proxies(),
         2 => services(),
+        1 => slices(),
         2 => prop::sample::select(SECRETS.clone()),
         2 => grants(),
     ]
@@ -283,9 +235,41 @@ fn edits() -> impl Strategy<Value = Edit> {
     prop_oneof![
         10 => objects().prop_map(Edit::Put),
         3 => objects().prop_map(Edit::Remove),
-        2 => (prop::sample::select(&HOSTS[..]), prop::option::of(2019..2024_u32)).prop_map(|(host, year)| Edit::Lose(host, year)),
-        1 => (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(exists, merges)| Edit::Router(exists, merges)),
+        4 => losses(),
+        1 => routers(),
     ]
+}
+
+fn losses() -> impl Strategy<Value = Edit> {
+    let at = (prop::sample::select(&ROUTERS[..]), prop::sample::select(&HOSTS[..]));
+    (at, prop::option::of(2019..2024_u32)).prop_map(|((router, host), year)| Edit::Lose(router, host, year))
+}
+
+fn routers() -> impl Strategy<Value = Edit> {
+    let names = prop_oneof![
+        4 => Just(&ROUTERS[..]),
+        2 => Just(&["default"][..]),
+        2 => Just(&["another"][..]),
+        1 => Just(&[][..]),
+    ];
+    (names, any::<bool>(), any::<bool>()).prop_map(|(names, keeps, tls)| Edit::Routers(names, keeps, tls))
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let lists = prop_oneof![
+        3 => Just((names(&[]), names(&[]))),
+        1 => Just((names(&["q.d.test"]), names(&[]))),
+        1 => Just((names(&["e.test"]), names(&["d.test", "a.test"]))),
+    ];
+    (lists, prop::bool::weighted(0.2), prop::bool::weighted(0.3)).prop_map(
+        move |((denied, allowed), one_namespace, undelegated)| Settings {
+            domains: DomainLists { denied, allowed },
+            root_namespaces: if one_namespace { names(&["a"]) } else { Vec::new() },
+            allow_undelegated_subdomains: undelegated,
+            ..Settings::default()
+        },
+    )
 }
 
 /// Objects at the start of histories, so that hosts are soon served.
@@ -302,27 +286,21 @@ fn edit(edit: &Edit, resources: &mut Resources, lost: &mut LostHosts, routers: &
             let object = good(value.clone());
             resources.set(object.key().clone(), object.kind(), None, None);
         }
-        Edit::Lose(host, year) => {
-            let at = HostMatch::Exact(Hostname::parse(host).expect("a host"));
+        Edit::Lose(router, host, year) => {
+            let at = (RouterName((*router).into()), HostMatch::Exact(Hostname::parse(host).expect("a host")));
             let object = ObjectRef { kind: Kind::Route, key: ObjectKey::new("a", "route") };
-            for router in ["another", "default"] {
-                let at = (RouterName(router.into()), at.clone());
-                let time = |year: u32| format!("{year}-01-01T00:00:00Z").parse().expect("a time");
-                match year {
-                    Some(year) => {
-                        let created = Created(Some(time(*year)));
-                        lost.insert(at, HostOwner { object: object.clone(), created });
-                    }
-                    None => drop(lost.remove(&at)),
-                }
+            let time = |year: u32| format!("{year}-01-01T00:00:00Z").parse().expect("a time");
+            match year {
+                Some(year) => drop(lost.insert(at, HostOwner { object, created: Created(Some(time(*year))) })),
+                None => drop(lost.remove(&at)),
             }
         }
-        Edit::Router(exists, merges) => {
-            *routers = ["another", "default"].map(router_ports).to_vec();
-            if !exists {
-                routers.pop();
+        Edit::Routers(names, keeps, tls) => {
+            *routers = names.iter().map(|name| router_ports(name)).collect();
+            for router in routers {
+                router.traffic.paths.keep_slashes = *keeps;
+                router.https = router.https.filter(|_| *tls);
             }
-            routers.iter_mut().for_each(|router| router.traffic.paths.keep_slashes = *merges);
         }
     }
 }
@@ -331,15 +309,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn history_leaves_no_trace(history in prop::collection::vec(edits(), 1..50)) {
+    fn history_leaves_no_trace(settings in settings(), history in prop::collection::vec(edits(), 1..50)) {
         let (mut resources, mut lost, mut routers) = (beginning(), LostHosts::new(), vec![router_ports("default")]);
-        let mut incremental = IncrementalRun::default();
+        let mut run = Run::new(&settings);
         for (at, change) in history.iter().enumerate() {
             edit(change, &mut resources, &mut lost, &mut routers);
-            let step = incremental.apply(&resources, &lost, &routers);
-            prop_assert!(step.is_ok(), "after step {}, {:?}: {}", at, change, step.unwrap_err());
+            let first = step(&mut run, &resources, &settings, &lost, &routers);
+            prop_assert!(first.is_ok(), "after step {}, {:?}: {}", at, change, first.unwrap_err());
             // The same objects again: nothing is translated.
-            prop_assert_eq!(incremental.apply(&resources, &lost, &routers), Ok((0, 0, 0)));
+            prop_assert_eq!(step(&mut run, &resources, &settings, &lost, &routers), Ok((0, 0, 0)));
         }
     }
 }
@@ -356,11 +334,11 @@ fn histories_contain_hosts_that_are_served_contested_and_delegated() {
         for change in &history {
             edit(change, &mut resources, &mut lost, &mut routers);
         }
-        let mut incremental = IncrementalRun::default();
-        incremental.apply(&resources, &lost, &routers).expect("the same as a batch");
-        served += incremental.hosts.len();
-        domains += incremental.domains.len();
-        for status in incremental.statuses.values() {
+        let (settings, mut run) = (Settings::default(), Run::new(&Settings::default()));
+        step(&mut run, &resources, &settings, &lost, &routers).expect("the same as a batch");
+        served += run.outcome.hosts.len();
+        domains += run.outcome.domains.len();
+        for status in run.outcome.statuses.values() {
             messages.extend(status.rows.iter().map(|row| row.message.clone()));
             messages.insert(status.status().to_string());
         }
@@ -402,9 +380,10 @@ fn tree(roots: usize) -> Resources {
 #[test]
 fn a_change_returns_what_depends_on_it() {
     let mut resources = tree(20);
-    let mut incremental = IncrementalRun::default();
+    let (settings, mut run) = (Settings::default(), Run::new(&Settings::default()));
     let mut step = |resources: &Resources| {
-        incremental.apply(resources, &LostHosts::new(), &[router_ports("default")]).expect("the same as a batch")
+        step(&mut run, resources, &settings, &LostHosts::new(), &[router_ports("default")])
+            .expect("the same as a batch")
     };
     assert_eq!(step(&resources), (20, 20, 41));
     resources.insert(&good(proxy("a/own7", json!({ "routes": [{ "services": to("gone") }] }))));

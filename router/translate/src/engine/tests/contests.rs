@@ -3,7 +3,7 @@
 
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::testing::{controller, good, resources, route};
-use router_model::names::{HostMatch, RouteId};
+use router_model::names::{HostMatch, RouteId, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;

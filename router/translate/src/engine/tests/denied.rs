@@ -8,7 +8,8 @@ use serde_json::json;
 use super::super::*;
 use crate::domain_lists::DomainLists;
 
-fn lists(denied: &[&str], allowed: &[&str]) -> Settings {
+/// Settings with these denied and allowed domains.
+pub fn lists(denied: &[&str], allowed: &[&str]) -> Settings {
     let texts = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();
     Settings { domains: DomainLists { denied: texts(denied), allowed: texts(allowed) }, ..Settings::default() }
 }

@@ -2,10 +2,11 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use router_api::testing::{good, refused, slice};
+use router_api::testing::{good, refused, route, slice};
 use serde_json::{Value, json};
 
 use super::super::*;
+use super::denied::lists;
 use super::worlds::{named, objects};
 
 /// One change to the objects.
@@ -92,16 +93,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn history_leaves_no_trace(history in vec(edits(), 1..40)) {
-        let mut engine = Engine::new(Settings::default());
+    fn history_leaves_no_trace(
+        settings in prop_oneof![3 => Just(Settings::default()), 1 => Just(lists(&["b.x.test", "y.test"], &[]))],
+        history in vec(edits(), 1..40),
+    ) {
+        let mut engine = Engine::new(settings.clone());
         let mut resources = base();
         for edit in &history {
             apply(&mut resources, edit);
-            let (fresh, fresh_report) = Engine::new(Settings::default()).apply(&resources);
+            let (fresh, fresh_report) = Engine::new(settings.clone()).apply(&resources);
             let (table, report) = engine.apply(&resources);
             prop_assert_eq!(text(&table, &report), text(&fresh, &fresh_report), "after {:?}", edit);
             let equal = table.routers.iter().zip(&fresh.routers).all(|(one, other)| are_equal(one, other));
             prop_assert!(equal, "certificates differ after {:?}", edit);
         }
+    }
+}
+
+#[test]
+fn a_rejected_version_of_its_secret_changes_the_status_of_a_route() {
+    let tls = json!({ "termination": "edge", "externalCertificate": { "name": "cert" } });
+    let route = route("red/web", 1, json!({ "host": "a.test", "tls": tls }));
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": "red", "name": "cert" } });
+    let (mut engine, mut resources) = (Engine::new(Settings::default()), base());
+    for (edit, message) in [(Edit::Put(route), "there is no Secret"), (Edit::Reject(secret), "holds no certificate")] {
+        apply(&mut resources, &edit);
+        assert!(outcome(&mut engine, &resources).contains(message));
     }
 }

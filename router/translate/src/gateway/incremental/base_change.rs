@@ -10,7 +10,6 @@ use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::gateway::base::{GatewayBase, ListenerAt};
 use crate::gateway::inclusion::slots::SlotResolver;
-use crate::gateway::incremental::differing::{accepted, differing};
 use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::translator::{Changes, Inputs};
 
@@ -31,13 +30,13 @@ pub enum BaseChange {
 /// True if a new base might differ from this one.
 pub fn may_differ(base: &GatewayBase, inputs: &Inputs<'_>, changes: &Changes<'_>) -> bool {
     let (new, old) = (inputs.resources, changes.last);
-    inputs.routers != changes.last_routers
-        || differing(&new.gateway_classes, &old.gateway_classes).next().is_some()
-        || differing(&new.gateways, &old.gateways).next().is_some()
-        || differing(&new.definitions, &old.definitions).next().is_some()
-        || differing(&new.reference_grants, &old.reference_grants).next().is_some()
+    changes.routers_differ
+        || new.gateway_classes.in_force_since(&old.gateway_classes).next().is_some()
+        || new.gateways.in_force_since(&old.gateways).next().is_some()
+        || new.definitions.in_force_since(&old.definitions).next().is_some()
+        || new.reference_grants.in_force_since(&old.reference_grants).next().is_some()
         || changed_policies(base, new, old).next().is_some()
-        || differing(&new.secrets, &old.secrets).any(|changed| is_referenced(base, changed.key))
+        || new.secrets.in_force_since(&old.secrets).any(|changed| is_referenced(base, changed.key))
 }
 
 /// True if a listener references this Secret.
@@ -57,9 +56,9 @@ pub fn changed_policies<'r>(
     new: &'r Resources,
     old: &'r Resources,
 ) -> impl Iterator<Item = &'r Arc<BackendTlsPolicy>> {
-    let policies = differing(&new.backend_tls_policies, &old.backend_tls_policies);
-    let policies = policies.flat_map(|changed| accepted(changed.old).into_iter().chain(accepted(changed.new)));
-    let trusting = differing(&new.config_maps, &old.config_maps).flat_map(move |changed| {
+    let policies = new.backend_tls_policies.in_force_since(&old.backend_tls_policies);
+    let policies = policies.flat_map(|changed| changed.old.into_iter().chain(changed.new));
+    let trusting = new.config_maps.in_force_since(&old.config_maps).flat_map(move |changed| {
         base.policies.iter().filter(move |policy| {
             let mut named = policy.ca_certificates.iter();
             policy.meta.key.namespace == changed.key.namespace && named.any(|map| map.name == changed.key.name)

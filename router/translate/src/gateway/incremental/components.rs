@@ -10,7 +10,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::gateway::inclusion::edges::parent_of;
 use crate::gateway::inclusion::slots::is_slot;
-use crate::gateway::incremental::objects_by::ObjectsBy;
+use crate::objects_by::ObjectsBy;
 
 /// The routes that reference each route or RouteSlot, whether or not that object exists.
 #[derive(Debug, Default)]

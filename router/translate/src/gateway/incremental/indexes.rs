@@ -13,9 +13,9 @@ use crate::gateway::base::{GatewayBase, HostScope};
 use crate::gateway::inclusion::edges::routes;
 use crate::gateway::incremental::components::RouteLinks;
 use crate::gateway::incremental::footprint::{Footprint, direct_hosts, footprint};
-use crate::gateway::incremental::objects_by::ObjectsBy;
 use crate::gateway::incremental::pattern_index::PatternIndex;
 use crate::gateway::rules::service_of;
+use crate::objects_by::ObjectsBy;
 
 /// Indexes of all routes.
 #[derive(Debug, Default)]

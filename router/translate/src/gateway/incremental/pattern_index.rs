@@ -4,7 +4,7 @@
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
-use crate::gateway::incremental::objects_by::ObjectsBy;
+use crate::objects_by::ObjectsBy;
 
 /// The router ([`crate::gateway::base::GatewayBase::router_index`]), the labels of the name in reverse order, each
 /// followed by a dot, and the pattern. So the text of a domain is a prefix of the texts of its subdomains.
@@ -60,11 +60,7 @@ fn key(router_index: usize, pattern: &HostPattern) -> Key {
 fn text(pattern: &HostPattern) -> Box<str> {
     match pattern {
         HostPattern::Any => Box::default(),
-        HostPattern::Suffix(name) | HostPattern::Exact(name) => {
-            let mut text = String::with_capacity(name.as_str().len() + 1);
-            name.as_str().rsplit('.').flat_map(|label| [label, "."]).for_each(|part| text.push_str(part));
-            text.into()
-        }
+        HostPattern::Suffix(name) | HostPattern::Exact(name) => name.reversed().into(),
     }
 }
 

@@ -10,10 +10,8 @@ use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::gateway::backend_tls;
 use crate::gateway::base::GatewayBase;
-use crate::gateway::inclusion::edges::routes;
 use crate::gateway::inclusion::slots::SlotResolver;
 use crate::gateway::incremental::base_change::changed_policies;
-use crate::gateway::incremental::differing::{accepted, differing};
 use crate::gateway::incremental::indexes::{Indexes, RouteVersions};
 use crate::translator::Changes;
 
@@ -40,10 +38,10 @@ impl<'r> Seeds<'r> {
         seeds.routes(Kind::HttpRoute, &resources.http_routes, &last.http_routes);
         seeds.routes(Kind::GrpcRoute, &resources.grpc_routes, &last.grpc_routes);
         seeds.routes(Kind::TlsRoute, &resources.tls_routes, &last.tls_routes);
-        for changed in differing(&resources.route_slots, &last.route_slots) {
+        for changed in resources.route_slots.in_force_since(&last.route_slots) {
             seeds.objects.insert(ObjectRef { kind: Kind::RouteSlot, key: changed.key.clone() });
         }
-        for changed in differing(&resources.services, &last.services) {
+        for changed in resources.services.in_force_since(&last.services) {
             seeds.services.insert(changed.key.clone());
         }
         seeds.services.extend(changes.protocols.iter().cloned());
@@ -59,32 +57,28 @@ impl<'r> Seeds<'r> {
         for service in &services {
             seeds.objects.extend(indexes.services.get(service).iter().cloned());
         }
-        let grants = differing(&resources.reference_grants, &last.reference_grants);
+        let grants = resources.reference_grants.in_force_since(&last.reference_grants);
         for namespace in grants.map(|changed| &changed.key.namespace).collect::<BTreeSet<_>>() {
             let from = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
             let in_namespace = indexes.services.range(from..).take_while(|(key, _)| key.namespace == *namespace);
             let referring = in_namespace.flat_map(|(_, routes)| routes);
             seeds.objects.extend(referring.filter(|route| route.key.namespace != *namespace).cloned());
         }
-        seeds.namespaces(base, resources, last);
+        seeds.namespaces(base, resources, changes);
         seeds
     }
 
     fn routes(&mut self, kind: Kind, new: &'r Objects<GatewayRoute>, old: &'r Objects<GatewayRoute>) {
-        for changed in differing(new, old) {
+        for changed in new.in_force_since(old) {
             self.objects.insert(ObjectRef { kind, key: changed.key.clone() });
-            self.changed.push((accepted(changed.old), accepted(changed.new)));
+            self.changed.push((changed.old, changed.new));
         }
     }
 
     /// Adds routes of namespaces for whose labels a selector's result has changed.
-    fn namespaces(&mut self, base: &GatewayBase, resources: &Resources, last: &Resources) {
-        let changed = differing(&resources.namespaces, &last.namespaces).map(|changed| &changed.key.name);
-        for namespace in changed {
-            let (old, new) = (last.namespace_labels(namespace), resources.namespace_labels(namespace));
-            if old == new {
-                continue;
-            }
+    fn namespaces(&mut self, base: &GatewayBase, resources: &Resources, changes: &Changes<'_>) {
+        for namespace in changes.relabelled {
+            let (old, new) = (changes.last.namespace_labels(namespace), resources.namespace_labels(namespace));
             let differs = |from: &FromNamespaces| match from {
                 FromNamespaces::Selector(selector) => selector.matches(&old) != selector.matches(&new),
                 _ => false,
@@ -93,8 +87,10 @@ impl<'r> Seeds<'r> {
             let affects_slots = resources.route_slots.iter().any(|slot| differs(&slot.allowed.from));
             // Rules with `allowedRoutes` are rare, as are CRDs with that field.
             if affects_listeners || affects_slots || SlotResolver::new(resources).has_inclusion_fields {
-                let in_namespace = routes(resources).filter(|route| route.meta.key.namespace == *namespace);
-                self.objects.extend(in_namespace.map(|route| route.object()));
+                let Resources { http_routes, grpc_routes, tls_routes, .. } = resources;
+                let routes =
+                    [http_routes, grpc_routes, tls_routes].into_iter().flat_map(|it| it.of_namespace(namespace));
+                self.objects.extend(routes.map(|route| route.object()));
             }
         }
     }

@@ -11,7 +11,7 @@ use router_table::table::VirtualHost;
 
 use crate::gateway::base::{GatewayBase, HostScope};
 use crate::gateway::incremental::part::Part;
-use crate::gateway::incremental::{Incremental, Pending, PendingHost, pattern, take_built};
+use crate::gateway::incremental::{Incremental, Pending, PendingHost, take_built};
 use crate::gateway::status::{CountedRoutes, CrossApiClaims, gateways};
 use crate::gateway::{GatewayTranslator, virtual_host};
 use crate::status::object_status::ObjectStatus;
@@ -152,5 +152,5 @@ impl Incremental {
 
 fn pattern_at(base: &GatewayBase, router: &RouterName, host: &HostMatch) -> Option<(usize, HostPattern)> {
     let router_index = base.routers.iter().position(|known| known.name == *router)?;
-    Some((router_index, pattern(host)?))
+    Some((router_index, HostPattern::of_match(host)?))
 }

@@ -2,130 +2,42 @@
 
 mod random_objects;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use router_api::resources::Resources;
 use router_api::testing::{config_map, good, service};
 use router_model::object::{Created, ObjectKey, ObjectRef};
-use router_table::table::VirtualHost;
 use serde_json::{Value, json};
 
 use self::random_objects::{Edit, base, edits, named, put, secret};
 use super::*;
-use crate::endpoints::EndpointIndex;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
-use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
-
-/// Results of a translation.
-#[derive(Debug, Default)]
-struct Outcome {
-    claims: BTreeMap<RouterHost, Arc<HostClaim>>,
-    hosts: BTreeMap<RouterHost, VirtualHost>,
-    statuses: BTreeMap<ObjectRef, ObjectStatus>,
-    routers: Vec<RouterPorts>,
-}
-
-/// An incremental translation with its accumulated results.
-#[derive(Default)]
-struct IncrementalRun {
-    incremental: Incremental,
-    outcome: Outcome,
-    resources: Resources,
-    routers: Vec<RouterPorts>,
-    lost: LostHosts,
-    /// How many hosts and statuses the last step returned.
-    visited: (usize, usize),
-}
+use crate::translator::testing::{Claims, Run};
 
 /// Every `.0`th claim, starting at `.1`, is lost to another API; none if `.0` is 0.
 type LossPattern = (usize, usize);
 
-fn put_all<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = (K, Option<V>)>) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => drop(into.insert(key, value)),
-            None => drop(into.remove(&key)),
-        }
-    }
-}
-
-fn lost_hosts((each, from): LossPattern, claims: &BTreeMap<RouterHost, Arc<HostClaim>>) -> LostHosts {
+fn lost_hosts((each, from): LossPattern, claims: &Claims) -> LostHosts {
     let owner = ObjectRef { kind: router_model::kind::Kind::Route, key: ObjectKey::new("red", "winner") };
     let owner = HostOwner { object: owner, created: Created::default() };
     let lost = claims.keys().enumerate().filter(|(i, _)| each > 0 && i % each == from % each);
     lost.map(|(_, at)| (at.clone(), owner.clone())).collect()
 }
 
-impl IncrementalRun {
-    /// Applies these objects incrementally, and returns the results of a full translation.
-    fn step(
-        &mut self,
-        resources: &Resources,
-        routers: &[RouterPorts],
-        each: LossPattern,
-        settings: &Settings,
-    ) -> Outcome {
-        let endpoints = EndpointIndex::new(resources, settings.endpoint_addresses);
-        let inputs = Inputs { resources, settings, endpoints: &endpoints, routers, addresses: &settings.addresses };
-        let slices = resources.endpoint_slices.changes_since(&self.resources.endpoint_slices);
-        let slices = slices.flat_map(|changed| changed.old.into_iter().chain(changed.new));
-        let slices = slices.filter_map(|versions| versions.accepted.as_ref());
-        let protocols: BTreeSet<ObjectKey> = slices
-            .filter_map(|slice| {
-                let namespace = slice.meta.key.namespace.clone();
-                Some(ObjectKey { namespace, name: slice.service.clone()? })
-            })
-            .collect();
-        let changes = Changes { last: &self.resources, last_routers: &self.routers, protocols: &protocols };
-        let claims = self.incremental.claims(&inputs, &changes);
-        put_all(&mut self.outcome.claims, claims);
-
-        let lost = lost_hosts(each, &self.outcome.claims);
-        let all: BTreeSet<&RouterHost> = lost.keys().chain(self.lost.keys()).collect();
-        let changed = all.into_iter().filter(|at| lost.get(*at) != self.lost.get(*at)).cloned();
-        let changed: Vec<RouterHost> = changed.collect();
-        let delta = self.incremental.translate(&inputs, &lost, &changed);
-        self.visited = (delta.hosts.len(), delta.statuses.len());
-        let removed = delta.hosts.iter().filter(|(_, host)| host.is_none());
-        removed.for_each(|(at, _)| assert!(self.outcome.hosts.contains_key(at), "{at:?} was not served"));
-        put_all(&mut self.outcome.hosts, delta.hosts);
-        put_all(&mut self.outcome.statuses, delta.statuses);
-        self.outcome.routers = delta.routers.unwrap_or_else(|| std::mem::take(&mut self.outcome.routers));
-
-        let outcome = fresh(&inputs, each);
-        (self.resources, self.routers, self.lost) = (resources.clone(), routers.to_vec(), lost);
-        outcome
-    }
-}
-
-/// Results of a full translation.
-fn fresh(inputs: &Inputs<'_>, each: LossPattern) -> Outcome {
-    let (mut incremental, mut outcome) = (Incremental::default(), Outcome::default());
-    let (nothing, none) = (Resources::default(), BTreeSet::new());
-    let changes = Changes { last: &nothing, last_routers: &[], protocols: &none };
-    put_all(&mut outcome.claims, incremental.claims(inputs, &changes));
-    let lost = lost_hosts(each, &outcome.claims);
-    let changed: Vec<RouterHost> = lost.keys().cloned().collect();
-    let delta = incremental.translate(inputs, &lost, &changed);
-    put_all(&mut outcome.hosts, delta.hosts);
-    put_all(&mut outcome.statuses, delta.statuses);
-    outcome.routers = delta.routers.unwrap_or_default();
-    outcome
-}
-
-/// Describes the first difference of two maps.
-fn difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
-    found: &BTreeMap<K, V>,
-    expected: &BTreeMap<K, V>,
-) -> Option<String> {
-    let keys: BTreeSet<&K> = found.keys().chain(expected.keys()).collect();
-    let key = keys.into_iter().find(|key| found.get(*key) != expected.get(*key))?;
-    Some(format!("{key:?}:\n  found {:?}\n  expected {:?}", found.get(key), expected.get(key)))
+/// Applies these objects, and compares with a full translation.
+fn step(
+    run: &mut Run<Incremental>,
+    resources: &Resources,
+    routers: &[RouterPorts],
+    pattern: LossPattern,
+    settings: &Settings,
+) -> Result<(), String> {
+    let lost = |claims: &Claims| lost_hosts(pattern, claims);
+    let mut full = Run::<Incremental>::new(settings);
+    run.apply(resources, routers, lost).same_as(full.apply(resources, routers, lost))
 }
 
 fn routers(tls: bool) -> Vec<RouterPorts> {
@@ -140,7 +52,7 @@ fn routers(tls: bool) -> Vec<RouterPorts> {
 }
 
 fn check(history: &[(Edit, LossPattern)], settings: &Settings) -> Result<(), TestCaseError> {
-    let mut run = IncrementalRun::default();
+    let mut run = Run::new(settings);
     let mut resources = base();
     let mut tls = true;
     for (i, (edit, pattern)) in history.iter().enumerate() {
@@ -148,13 +60,8 @@ fn check(history: &[(Edit, LossPattern)], settings: &Settings) -> Result<(), Tes
             Edit::Routers => tls = !tls,
             _ => put(&mut resources, edit),
         }
-        let fresh = run.step(&resources, &routers(tls), *pattern, settings);
-        let found = &run.outcome;
-        let differs = difference(&found.claims, &fresh.claims).map(|it| format!("claim {it}"));
-        let differs = differs.or_else(|| Some(format!("host {}", difference(&found.hosts, &fresh.hosts)?)));
-        let differs = differs.or_else(|| Some(format!("status {}", difference(&found.statuses, &fresh.statuses)?)));
-        prop_assert!(differs.is_none(), "after step {i}, {edit:?}: {}", differs.unwrap_or_default());
-        prop_assert_eq!(&found.routers, &fresh.routers);
+        let step = step(&mut run, &resources, &routers(tls), *pattern, settings);
+        prop_assert!(step.is_ok(), "after step {i}, {edit:?}: {}", step.unwrap_err());
     }
     Ok(())
 }
@@ -210,7 +117,8 @@ fn shop_route(i: usize, path: &str) -> Value {
 
 #[test]
 fn a_change_recomputes_only_its_dependents() {
-    let (mut run, mut resources, settings) = (IncrementalRun::default(), shop(), Settings::default());
+    let (mut resources, settings) = (shop(), Settings::default());
+    let mut run = Run::new(&settings);
     let grant = |name: &str| {
         let from = json!([{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "green" }]);
         let spec = json!({ "from": from, "to": [{ "group": "", "kind": "Service", "name": name }] });
@@ -227,7 +135,7 @@ fn a_change_recomputes_only_its_dependents() {
     let versions = json!({ "allowedRoutes": { "namespaces": { "from": "All" } } });
     let mut versions = named("RouteSlot", "red", "versions", 1, versions);
     versions["apiVersion"] = json!("gateway.sluice.dev/v1alpha1");
-    run.step(&resources, &routers(true), (0, 0), &settings);
+    step(&mut run, &resources, &routers(true), (0, 0), &settings).expect("no difference");
     for (what, object, visited) in [
         ("a path", shop_route(7, "/p"), (1, 1)),
         // And the Gateway, whose listener has one more route.
@@ -244,9 +152,7 @@ fn a_change_recomputes_only_its_dependents() {
         ("a RouteSlot of none", versions, (0, 1)),
     ] {
         resources.insert(&good(object));
-        let fresh = run.step(&resources, &routers(true), (0, 0), &settings);
-        assert_eq!(run.visited, visited, "{what}");
-        assert_eq!(difference(&run.outcome.hosts, &fresh.hosts), None, "{what}");
-        assert_eq!(difference(&run.outcome.statuses, &fresh.statuses), None, "{what}");
+        let step = step(&mut run, &resources, &routers(true), (0, 0), &settings);
+        assert_eq!((run.returned.1, run.returned.2, step), (visited.0, visited.1, Ok(())), "{what}");
     }
 }
