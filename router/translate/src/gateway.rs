@@ -21,6 +21,7 @@ mod route_validity;
 mod rules;
 mod serve;
 mod status;
+mod tree_rules;
 mod unserved;
 mod written_parent;
 
@@ -45,9 +46,10 @@ use crate::endpoints::services::Services;
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::claims::AttachedRoute;
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Fragment, RootRoute, RuleOutcome};
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Fragment, RootRoute, RuleOutcome, WalkResult};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Built, GatewayHosts};
+use crate::gateway::tree_rules::{RouteRules, rules_by_route};
 use crate::translator::Inputs;
 
 /// A translation of Gateway API objects, before hosts that other APIs own are removed.
@@ -65,12 +67,29 @@ pub struct GatewayTranslator {
     services: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
+    /// Listeners of root routes, with what is below each.
+    walks: Vec<(ListenerAt, RootHosts, WalkResult)>,
+}
+
+/// A root route and its hosts on a listener.
+type RootHosts = (ObjectRef, Box<[HostPattern]>);
+
+/// The results to compute; everything else that is needed for them is in the objects or in `known`.
+pub struct Selection<'s> {
+    /// The hosts to build.
+    pub hosts: &'s HostScope,
+    /// Objects whose status is needed.
+    pub objects: &'s BTreeSet<ObjectRef>,
+    /// True for a route whose effective rules the objects determine; false if they are in `known`, or not needed.
+    pub is_complete: &'s dyn Fn(&ObjectRef) -> bool,
+    /// Effective rules of other routes.
+    pub known: Vec<(&'s Arc<GatewayRoute>, &'s RouteRules)>,
 }
 
 impl GatewayTranslator {
-    /// Translates the routes and RouteSlots of `inputs`, as far as the result does not depend on other APIs. Builds the
-    /// hosts of `scope` (`None`: all).
-    pub fn new(inputs: &Inputs<'_>, base: &Arc<GatewayBase>, scope: Option<&HostScope>) -> Self {
+    /// Translates the routes and RouteSlots of `inputs`, as far as the result does not depend on other APIs. `None`:
+    /// all results.
+    pub fn new(inputs: &Inputs<'_>, base: &Arc<GatewayBase>, selection: Option<&Selection<'_>>) -> Self {
         let resources = inputs.resources;
         let services = Services::new(resources, inputs.endpoints);
         let GatewayBase { gateways, grants, .. } = &**base;
@@ -80,20 +99,34 @@ impl GatewayTranslator {
         let attached = claims::attach(resources, gateways, &base.by_key, &rejection);
         let (root_routes, listeners) = root_routes(&attached, gateways);
         let max_depth = inputs.settings.max_inclusion_depth;
-        let context = Context { resources, max_depth, gateways: &base.by_key, rejection: &rejection };
+        let is_reported = |object: &ObjectRef| selection.is_none_or(|selection| selection.objects.contains(object));
+        let (gateways, rejection) = (&base.by_key, &rejection);
+        let context = Context { resources, max_depth, gateways, rejection, is_reported: &is_reported };
         let expanded = inclusion::expand(&context, &root_routes);
 
-        let attached_rules = attached_rules(&root_routes, &listeners, &expanded);
-        let hosts = GatewayHosts::new(base, &attached_rules, &resolver, scope);
+        let attached_rules = attached_rules(&root_routes, &listeners, &expanded.walks, selection);
+        let hosts = GatewayHosts::new(base, &attached_rules, &resolver, selection.map(|selection| selection.hosts));
         let services = gateways_by_service(&attached_rules, base);
-        let included = included(&attached_rules);
+        let included = included(&listeners, &expanded.walks, &is_reported);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
-        let routes: Vec<_> = attached.iter().map(|attached| &attached.route).chain(included_routes).collect();
-        let validity =
-            parallel::map_all(&routes, |route| (route.object(), RouteValidity::new(resources, route, &resolver)));
-        let validity = validity.into_iter().collect();
+        let routes = attached.iter().map(|attached| &attached.route).chain(included_routes);
+        let routes: Vec<_> =
+            routes.map(|route| (route.object(), route)).filter(|(object, _)| is_reported(object)).collect();
+        let validity = parallel::map_all(&routes, |(_, route)| RouteValidity::new(resources, route, &resolver));
+        let validity = routes.into_iter().map(|(object, _)| object).zip(validity).collect();
+        let roots = root_routes.iter().map(|root| (root.route.object(), root.hosts.into()));
+        let walks = listeners.iter().copied().zip(roots).zip(expanded.walks);
+        let walks = walks.map(|((at, root), walk)| (at, root, walk)).collect();
         let (resources, base, fragments) = (resources.clone(), Arc::clone(base), expanded.fragments);
-        GatewayTranslator { resources, base, attached, fragments, hosts, validity, services, included }
+        GatewayTranslator { resources, base, attached, fragments, hosts, validity, services, included, walks }
+    }
+
+    /// Moves the effective rules of the selected routes out of the translation. Also returns whether any route has more
+    /// than the maximum number of paths from one root route.
+    pub fn take_rules(&mut self, is_selected: &dyn Fn(&ObjectRef) -> bool) -> (BTreeMap<ObjectRef, RouteRules>, bool) {
+        let walks = std::mem::take(&mut self.walks);
+        let has_too_many_paths = walks.iter().any(|(.., walk)| walk.has_too_many_paths);
+        (rules_by_route(walks, &self.fragments, is_selected), has_too_many_paths)
     }
 }
 
@@ -137,17 +170,27 @@ fn root_routes<'a>(
     found.into_iter().unzip()
 }
 
-/// Routes attached to each listener, deduplicated.
+/// Routes attached to each listener, deduplicated, with the selected rules; then those that are known.
 fn attached_rules<'m>(
     root_routes: &'m [RootRoute<'m>],
     listeners: &[ListenerAt],
-    expanded: &'m Expanded,
+    walks: &'m [WalkResult],
+    selection: Option<&Selection<'m>>,
 ) -> Vec<AttachedRules<'m>> {
     let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
-    let all = root_routes.iter().zip(listeners).zip(&expanded.rules);
-    all.filter(|((root_route, at), _)| seen.insert((**at, root_route.route.kind, &root_route.route.meta.key)))
-        .map(|((root_route, at), rules)| AttachedRules { at: *at, root_route, rules })
-        .collect()
+    let is_complete = |object: &ObjectRef| selection.is_none_or(|selection| (selection.is_complete)(object));
+    let all = root_routes.iter().zip(listeners).zip(walks);
+    let all = all.filter(|((root, at), _)| seen.insert((**at, root.route.kind, &root.route.meta.key)));
+    let attached = all.map(|((root, at), walk)| {
+        let is_selected =
+            |rule: &&EffectiveRule| selection.is_none() || rule.leaf().is_some_and(|leaf| is_complete(&leaf.object()));
+        let hosts = if is_complete(&root.route.object()) { root.hosts } else { &[] };
+        let rules = walk.rules.iter().filter(is_selected).collect();
+        AttachedRules { at: *at, route: root.route, hosts, rules, is_resolved: false }
+    });
+    let known = selection.iter().flat_map(|selection| &selection.known);
+    let known = known.flat_map(|(route, rules)| rules.attached(route));
+    attached.chain(known).collect()
 }
 
 /// For each Service that a BackendTLSPolicy targets, the Gateways that send requests or mirrored requests to it: the
@@ -178,7 +221,7 @@ fn gateways_by_service(
                 let service = rules::service_of(author, object)
                     .filter(|service| base.grants.allows(&referrer, Kind::Service, service));
                 if let Some(found) = service.and_then(|service| services.get_mut(&service)) {
-                    found.insert(one.root_route.gateway.clone());
+                    found.extend(base.gateways.get(one.at.0).map(|state| state.gateway.meta.key.clone()));
                 }
             }
         }
@@ -186,14 +229,18 @@ fn gateways_by_service(
     services
 }
 
-/// Hosts of included routes (attached to another route).
-fn included(attached_rules: &[AttachedRules<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
+/// Hosts of included routes (attached to another route) that are reported.
+fn included(
+    listeners: &[ListenerAt],
+    walks: &[WalkResult],
+    is_reported: &dyn Fn(&ObjectRef) -> bool,
+) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
     let mut included: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for one in attached_rules {
-        let leaves = one.rules.iter().filter(|rule| rule.levels.len() > 1).filter_map(EffectiveRule::leaf);
-        for leaf in leaves {
-            let hosts = leaf.hosts.iter().map(|host| (one.at, host.clone()));
-            included.entry(leaf.object()).or_default().extend(hosts);
+    for (at, walk) in listeners.iter().zip(walks) {
+        let leaves = walk.rules.iter().filter(|rule| rule.levels.len() > 1).filter_map(EffectiveRule::leaf);
+        for (object, leaf) in leaves.map(|leaf| (leaf.object(), leaf)).filter(|(object, _)| is_reported(object)) {
+            let hosts = leaf.hosts.iter().map(|host| (*at, host.clone()));
+            included.entry(object).or_default().extend(hosts);
         }
     }
     included

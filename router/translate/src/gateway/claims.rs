@@ -127,10 +127,7 @@ fn attachments(
         let message = "a TLSRoute needs a listener of protocol TLS; name one in parentRefs".to_owned();
         return rejected("UnsupportedValue", message);
     }
-    let allowed: Vec<_> = named
-        .into_iter()
-        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, state, resources))
-        .collect();
+    let allowed: Vec<_> = named.into_iter().filter(|(_, placed)| admits(placed, route, state, resources)).collect();
     if allowed.is_empty() {
         let message = format!(
             "allowedRoutes of the listeners of Gateway {} admit no {} of namespace {}",
@@ -178,15 +175,16 @@ fn listener_text(parent: &ParentRef) -> String {
     }
 }
 
-/// True if `allowedRoutes.namespaces` of the listener admits the route.
-fn allows(placed: &PlacedListener, route: &GatewayRoute, state: &GatewayState, resources: &Resources) -> bool {
+/// True if `allowedRoutes` of the listener admits the route's kind and namespace.
+pub fn admits(placed: &PlacedListener, route: &GatewayRoute, state: &GatewayState, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
-    match &placed.listener.allowed.from {
-        FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
-        FromNamespaces::All => true,
-        FromNamespaces::None => false,
-        FromNamespaces::Selector(selector) => selector.matches(&resources.namespace_labels(namespace)),
-    }
+    placed.kinds.contains(&route.kind)
+        && match &placed.listener.allowed.from {
+            FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
+            FromNamespaces::All => true,
+            FromNamespaces::None => false,
+            FromNamespaces::Selector(selector) => selector.matches(&resources.namespace_labels(namespace)),
+        }
 }
 
 /// The intersection of a listener's hostname and a route's hostnames, deduplicated, in order. A route without hostnames

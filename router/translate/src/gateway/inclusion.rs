@@ -24,7 +24,7 @@ pub fn expand(context: &Context<'_>, root_routes: &[RootRoute<'_>]) -> Expanded 
     let edges = edges::Edges::new(context, &slots);
     let walked = walk::walk(context, &edges, root_routes);
     let fragments = status::fragments(context, &edges, root_routes, &walked.paths);
-    Expanded { rules: walked.rules, fragments }
+    Expanded { walks: walked.walks, fragments }
 }
 
 #[cfg(test)]

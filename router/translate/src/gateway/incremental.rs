@@ -11,28 +11,34 @@
 //!   matches on them; its slots (`RouteValidity::rejection`); and, if it is an HTTPRoute or GRPCRoute, older routes of
 //!   the other kind whose hosts overlap its own on the listener, transitively: the routes that *conflict*
 //!   ([`indexes::Indexes::closure`]).
-//! - Effective rules and status fragments of inclusion: the attachments of the route's *component* ([`components`]) and
-//!   labels of its namespaces.
+//! - Effective rules of a route in an inclusion tree: all routes above it, with their attachments, and labels of their
+//!   namespaces; whether any child attaches to its slots ([`reach`]). Rules that a change does not affect are kept
+//!   ([`trees`]).
+//! - Status fragment of such a route: the same, its children, and those siblings that have a match in common with it.
 //! - `GatewayHosts::closest` of a pattern: the listeners of the port (base), and the routes that claim exactly this
 //!   pattern on any listener of the port.
 //! - A virtual host: `closest` of each pattern that covers it (the host may exist only as the allowed part of a wider
 //!   claim), and the rules of these patterns on both ports of the router.
-//! - `RouteId::part` of a rule: the inclusion paths to its route, all within its component. For a TLSRoute's
-//!   connections: all hosts of that route on the router, which are numbered in order
+//! - `RouteId::part` of a rule: the inclusion paths to its route. For a TLSRoute's connections: all hosts of that route on the router, which are numbered in order
 //!   ([`indexes::Indexes::add_connections`]).
 //! - Status of a route: `closest` and notes of its own patterns, their owners in other APIs, its validity (its
-//!   Services, grants for these, whether a policy targets them), and the fragments.
-//! - Status of a RouteSlot: its component, which contains all routes that reference it.
+//!   Services, grants for these, whether a policy targets them), and the fragment.
+//! - Status of a RouteSlot: the fragments of all routes that reference it.
 //! - Status of a Gateway: its listeners; for each, `closest` of its hostname, and the number of accepted routes.
 //! - Status of a BackendTLSPolicy: policies with the same targets, the targeted Services, and the Gateways of all
 //!   routes that reference these.
 //!
-//! Indexes contain *footprints* ([`footprint()`]): the hosts that routes may claim, whether or not they are accepted.
-//! So they change only with routes and listeners, and a subset is never too small; after a rejection it may be larger
-//! than needed.
+//! Indexes contain *footprints* ([`footprint()`]): the hosts that routes may claim on the listeners whose
+//! `allowedRoutes` admits them, whether or not they are accepted. So a subset is never too small; after a rejection for
+//! another reason it may be larger than needed.
 //!
-//! Limits: a change of a wildcard or catch-all route affects all hosts that it covers; a component and a TLSRoute's
-//! hosts are translated as a whole; a change of a Gateway, class, router or definition translates everything.
+//! Limits: a change of a wildcard or catch-all route affects all hosts that it covers. If a listener admits such a route,
+//! and routes of the other kind (HTTPRoute, GRPCRoute) claim hosts that it covers, a change of any of them recomputes
+//! all of them. A change of a child visits all children of its parents, and the list of all rules of its hosts. A tree
+//! with more matches or paths than the limits of inclusion is translated as a whole, with the *component*
+//! ([`components`]) of each route; a route joins a component by its `parentRefs`, without consent of the route that they
+//! name. The hosts of a TLSRoute are translated as a whole. A change of a Gateway, class, router or definition translates
+//! everything.
 
 mod base_change;
 mod components;
@@ -40,8 +46,10 @@ mod footprint;
 mod indexes;
 mod part;
 mod pattern_index;
+mod reach;
 mod seeds;
 mod settle;
+mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,10 +64,13 @@ use crate::gateway::backend_tls;
 use crate::gateway::base::{GatewayBase, HostScope, ListenerAt};
 use crate::gateway::inclusion::edges::routes;
 use crate::gateway::incremental::base_change::BaseChange;
+use crate::gateway::incremental::components::above;
 use crate::gateway::incremental::footprint::footprint;
 use crate::gateway::incremental::indexes::{Indexes, services_of};
 use crate::gateway::incremental::part::Part;
+use crate::gateway::incremental::reach::{Reach, rivals};
 use crate::gateway::incremental::seeds::Seeds;
+use crate::gateway::incremental::trees::Trees;
 use crate::gateway::serve::Built;
 use crate::gateway::status::CountedRoutes;
 use crate::gateway::status::host_outcome::ListenerOutcome;
@@ -71,6 +82,7 @@ pub struct Incremental {
     /// `None` before the first call.
     base: Option<Arc<GatewayBase>>,
     indexes: Indexes,
+    trees: Trees,
     claims: BTreeMap<RouterHost, Arc<HostClaim>>,
     /// Claimed hosts that are not served, as an object of another API owns them.
     unserved: BTreeSet<RouterHost>,
@@ -122,27 +134,42 @@ impl Translator for Incremental {
             }
             self.base = Some(Arc::clone(&base));
         }
-        let seeds = Seeds::new(&old_base, &self.indexes, inputs.resources, changes);
-        let mut services = seeds.services.clone();
+        let mut seeds = Seeds::new(&old_base, &self.indexes, inputs.resources, changes);
+        let mut services = std::mem::take(&mut seeds.services);
         let mut part = Part::default();
         let mut patterns = self.update_routes(&base, inputs, changes, &seeds, &mut part, &mut services);
         for placed in certificates.iter().filter_map(|at| Some((base.router_index(*at), base.listener(*at)?))) {
             patterns.insert((placed.0, placed.1.listener.hostname.clone()));
         }
         self.pending.deleted = seeds.deleted;
-        let is_changed = |service| services.contains(&service);
-        let policies = base.policies.iter();
-        let policies = policies.filter(|it| seeds.policies || backend_tls::services(it).any(is_changed));
-        part.policies = policies.map(|policy| policy.meta.key.clone()).collect();
+        part.policies = std::mem::take(&mut seeds.policies);
+        if !services.is_empty() {
+            let is_changed = |service| services.contains(&service);
+            let policies = base.policies.iter().filter(|policy| backend_tls::services(policy).any(is_changed));
+            part.policies.extend(policies.map(|policy| policy.meta.key.clone()));
+        }
         let mut hosts = self.indexes.hosts(&base, &patterns);
         self.indexes.add_connections(&base, inputs.resources, &mut hosts);
-        part.add_dependents(&base, &self.indexes, &patterns);
-        part.add_dependents(&base, &self.indexes, &hosts);
+        let is_lost = |(router_index, host): &(usize, HostPattern)| {
+            let router = base.routers.get(*router_index);
+            router.is_some_and(|router| self.unserved.contains(&(router.name.clone(), host.to_match())))
+        };
+        part.add_dependents(&base, &self.indexes, &patterns, is_lost);
+        part.add_dependents(&base, &self.indexes, &hosts, is_lost);
         part.hosts = hosts;
         if part.is_empty() {
             return Vec::new();
         }
-        let mut model = part.translate(&base, &self.indexes, inputs);
+        let mut model = part.translate(&base, &self.indexes, &self.trees, inputs);
+        let links = &self.indexes.links;
+        let (rules, has_too_many_paths) =
+            model.take_rules(&|object| part.rules.contains(object) && links.is_in_tree(inputs.resources, object));
+        let was_limited = self.trees.is_limited();
+        let slots = self.trees.replace(&part.rules, rules, has_too_many_paths);
+        if self.trees.is_limited() && !was_limited {
+            return self.translate_all(base, inputs, changes);
+        }
+        part.objects.extend(slots.into_iter().map(|key| ObjectRef { kind: Kind::RouteSlot, key }));
         let built = take_built(&mut model, &base, &part.hosts);
         self.pending.decided = Some((part, model));
         self.update_claims(built)
@@ -170,18 +197,25 @@ impl Incremental {
             return HostScope::new();
         }
         let (last, resources) = (changes.last, inputs.resources);
-        let affected_before = self.indexes.closure(base, last, seeds.objects.iter().cloned());
+        let (whole_trees, mut reach) = (self.trees.is_limited(), Reach::default());
+        let changed = self.indexes.closure(base, last, seeds.objects.iter().cloned(), whole_trees);
+        reach.extend(&self.indexes.links, last, &changed);
         seeds.changed.iter().for_each(|change| self.indexes.replace(*change));
-        let components = self.indexes.links.components(resources, affected_before);
-        let (old, new) = (footprint(base, last, &components), footprint(base, resources, &components));
+        reach.extend(&self.indexes.links, resources, &changed);
+        let (old, new) = (footprint(base, last, &reach.rules), footprint(base, resources, &reach.rules));
         self.indexes.replace_hosts(base, &old, &new);
-        let affected = self.indexes.closure(base, resources, components);
-        let all = footprint(base, resources, &affected);
+        let changed = self.indexes.closure(base, resources, changed, whole_trees);
+        reach.extend(&self.indexes.links, resources, &changed);
+        let all = footprint(base, resources, &reach.rules);
         for version in [last, resources] {
-            let routes = affected.iter().filter_map(|object| version.gateway_route(object));
+            // Rules have the mirrors of the routes above.
+            let routes = above(version, reach.below.iter().cloned());
+            let routes = routes.iter().filter_map(|object| version.gateway_route(object));
             services.extend(routes.flat_map(|route| services_of(route)));
         }
-        part.objects.extend(affected);
+        part.objects.extend(rivals(&self.indexes.links, [last, resources], &changed));
+        part.objects.extend(reach.rules.iter().cloned());
+        part.rules = reach.rules;
         old.into_iter().chain(all).map(|(_, at, host)| (base.router_index(at), host)).collect()
     }
 
@@ -196,11 +230,14 @@ impl Incremental {
         let mut objects: BTreeSet<ObjectRef> = routes(resources).map(|route| route.object()).collect();
         let translate = || GatewayTranslator::new(inputs, &base, None);
         let (mut model, indexes) = parallel::both(translate, || Indexes::new(&base, resources, &objects));
+        let (rules, has_too_many_paths) = model.take_rules(&|object| indexes.links.is_in_tree(resources, object));
+        self.trees = Trees::new(rules, has_too_many_paths);
         self.indexes = indexes;
         let slots = resources.route_slots.iter().map(|slot| slot.meta.key.clone());
         objects.extend(slots.map(|key| ObjectRef { kind: Kind::RouteSlot, key }));
         let part = Part {
             hosts: HostScope::new(),
+            rules: BTreeSet::new(),
             objects,
             listeners: base.listeners().map(|(at, ..)| at).collect(),
             policies: base.policies.iter().map(|policy| policy.meta.key.clone()).collect(),

@@ -3,8 +3,9 @@
 //! lists all rules that can serve it, in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use router_api::gateway_api::types::GatewayRoute;
 use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
@@ -21,7 +22,7 @@ use super::rules::{Resolver, Routes};
 use crate::gateway::base::{GatewayBase, HostScope, ListenerAt};
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
-use crate::gateway::inclusion::types::{EffectiveRule, RootRoute};
+use crate::gateway::inclusion::types::EffectiveRule;
 use crate::gateway::listeners::placed_listener::{GatewayProtocol, PlacedListener};
 use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
@@ -51,15 +52,19 @@ pub struct Built {
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
 
-/// A route attached to a listener, with its effective rules there.
-#[derive(Clone, Copy, Debug)]
+/// A route attached to a listener, with effective rules there.
+#[derive(Debug)]
 pub struct AttachedRules<'m> {
     /// The listener.
     pub at: ListenerAt,
     /// The route.
-    pub root_route: &'m RootRoute<'m>,
-    /// Its rules.
-    pub rules: &'m [EffectiveRule],
+    pub route: &'m GatewayRoute,
+    /// Hosts that the route claims, besides those of the rules.
+    pub hosts: &'m [HostPattern],
+    /// Its rules and those of routes below it.
+    pub rules: Vec<&'m EffectiveRule>,
+    /// True if the rules of all their alternatives have been built.
+    pub is_resolved: bool,
 }
 
 impl GatewayHosts {
@@ -73,24 +78,25 @@ impl GatewayHosts {
     ) -> GatewayHosts {
         let (built, notes, claims) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
         let mut hosts = GatewayHosts { built, notes, base: Arc::clone(base), claims };
-        let mut by_router: HashMap<&RouterName, BTreeMap<ListenerAt, Vec<AttachedRules<'_>>>> = HashMap::new();
+        let mut by_router: Vec<Vec<&AttachedRules<'_>>> = vec![Vec::new(); base.routers.len()];
         for one in attached_rules {
-            let Some(router) = base.listener(one.at).and_then(|placed| placed.router.as_ref()) else { continue };
+            let Some(of_router) = by_router.get_mut(base.router_index(one.at)) else { continue };
             hosts.claim(one);
-            by_router.entry(router).or_default().entry(one.at).or_default().push(*one);
+            of_router.push(one);
         }
-        for (i, router) in base.routers.iter().enumerate() {
+        for ((i, router), attached_rules) in base.routers.iter().enumerate().zip(by_router) {
             let selected: Option<BTreeSet<&HostPattern>> = scope.map(|scope| {
                 scope.iter().filter(|(router_index, _)| *router_index == i).map(|(_, host)| host).collect()
             });
             if selected.as_ref().is_some_and(BTreeSet::is_empty) {
                 continue;
             }
-            let mut attached = by_router.remove(&router.name).unwrap_or_default();
-            let router_rules = attached_rules
-                .iter()
-                .filter(|one| base.listener(one.at).is_some_and(|placed| placed.router.as_ref() == Some(&router.name)));
-            let mut routes = Routes::new(resolver, router, router_rules.flat_map(|one| one.rules));
+            let unresolved = attached_rules.iter().filter(|one| !one.is_resolved);
+            let mut routes = Routes::new(resolver, router, unresolved.flat_map(|one| &one.rules).copied());
+            let mut attached: BTreeMap<ListenerAt, Vec<&AttachedRules<'_>>> = BTreeMap::new();
+            for one in attached_rules {
+                attached.entry(one.at).or_default().push(one);
+            }
             let listeners: Vec<ListenerAt> = match &selected {
                 None => {
                     let all = base.listeners().filter(|(.., placed)| placed.router.as_ref() == Some(&router.name));
@@ -133,8 +139,8 @@ impl GatewayHosts {
                 }
             }
         };
-        record(one.root_route.hosts, &one.root_route.route.meta);
-        for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+        record(one.hosts, &one.route.meta);
+        for leaf in one.rules.iter().filter_map(|rule| rule.leaf()) {
             record(&leaf.hosts, &leaf.route.meta);
         }
     }
@@ -235,8 +241,6 @@ struct ServedListener<'m> {
     precedence: Precedence<'m>,
     /// The oldest object that claims each host.
     claimants: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
-    /// Rules built so far, by number of the alternative.
-    built_rules: Vec<OnceLock<Arc<Rule>>>,
 }
 
 impl<'m> ServedListener<'m> {
@@ -244,7 +248,7 @@ impl<'m> ServedListener<'m> {
         at: ListenerAt,
         state: &'m GatewayState,
         placed: &'m PlacedListener,
-        attached_rules: &[AttachedRules<'m>],
+        attached_rules: &[&AttachedRules<'m>],
         router: &RouterPorts,
     ) -> Option<Self> {
         let mut claimants: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
@@ -256,15 +260,12 @@ impl<'m> ServedListener<'m> {
         };
         claim(&placed.listener.hostname, &state.gateway.meta, Kind::Gateway);
         for one in attached_rules {
-            one.root_route
-                .hosts
-                .iter()
-                .for_each(|host| claim(host, &one.root_route.route.meta, one.root_route.route.kind));
-            for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+            one.hosts.iter().for_each(|host| claim(host, &one.route.meta, one.route.kind));
+            for leaf in one.rules.iter().filter_map(|rule| rule.leaf()) {
                 leaf.hosts.iter().for_each(|host| claim(host, &leaf.route.meta, leaf.route.kind));
             }
         }
-        let precedence = Precedence::new(attached_rules.iter().flat_map(|one| one.rules));
+        let precedence = Precedence::new(attached_rules.iter().flat_map(|one| &one.rules).copied());
         Some(ServedListener {
             at,
             hostname: &placed.listener.hostname,
@@ -273,7 +274,6 @@ impl<'m> ServedListener<'m> {
             protocol: placed.protocol?,
             certificates: &placed.certificates,
             path_form: state.gateway.paths.unwrap_or(router.traffic.paths).usual(),
-            built_rules: (0..precedence.alternatives()).map(|_| OnceLock::new()).collect(),
             precedence,
             claimants,
         })
@@ -290,9 +290,8 @@ impl<'m> ServedListener<'m> {
         if !matches!(self.protocol, GatewayProtocol::Http | GatewayProtocol::Https) {
             return rules;
         }
-        for (i, rule, alternative) in self.precedence.rules_for(host) {
-            let Some(built) = self.built_rules.get(i) else { continue };
-            let built = built.get_or_init(|| {
+        for (rule, alternative) in self.precedence.rules_for(host) {
+            let built = alternative.built.get_or_init(|| {
                 Arc::new(Rule {
                     matcher: alternative.matcher.clone(),
                     path_form: self.path_form,
@@ -345,11 +344,11 @@ impl<'m> ServedListener<'m> {
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
         let rules = self.precedence.rules_for(host);
-        let Some(((_, first, _), rest)) = rules.split_first() else {
+        let Some(((first, _), rest)) = rules.split_first() else {
             return routes.closed_tcp(&self.gateway, self.at.1, self.hostname);
         };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
-        for (_, rule, _) in rest.iter().filter(|(_, rule, _)| rule.hosts().contains(host)) {
+        for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
             let loser = object_of(rule).filter(|object| object_of(first).as_ref() != Some(object));
             if let Some(object) = loser {
                 let note = format!("connections for {host} go to another {}, which takes precedence", object.kind);

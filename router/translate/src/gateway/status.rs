@@ -75,7 +75,7 @@ impl GatewayTranslator {
         self.base.policies.statuses(&self.resources, is_selected, &gateways_of)
     }
 
-    /// Statuses of these routes and RouteSlots, and the listeners that count the routes.
+    /// Statuses of these routes, and the listeners that count them.
     pub(super) fn route_statuses(
         &self,
         is_selected: &dyn Fn(&ObjectRef) -> bool,
@@ -92,10 +92,7 @@ impl GatewayTranslator {
             }
             statuses.extend(status.map(|status| (object, status)));
         }
-        for (object, fragment) in self.fragments.iter().filter(|(object, _)| is_selected(object)) {
-            if let Some(slot) = &fragment.slot {
-                statuses.insert(object.clone(), ObjectStatus::new(slot, Vec::new()));
-            }
+        for object in self.fragments.keys().filter(|object| is_selected(object)) {
             let route = self.resources.gateway_route(object).filter(|_| !statuses.contains_key(object));
             let status = route.and_then(|route| self.status_of(route, object, Vec::new(), cross_api));
             statuses.extend(status.map(|status| (object.clone(), status)));

@@ -12,47 +12,45 @@ use crate::gateway::pattern_map::PatternMap;
 /// Rules of one listener by host.
 #[derive(Debug)]
 pub struct Precedence<'r> {
-    /// With the number of alternatives of all rules before.
-    rules: Vec<(usize, &'r EffectiveRule)>,
-    alternatives: usize,
+    rules: Vec<&'r EffectiveRule>,
     by_host: PatternMap<Vec<usize>>,
 }
 
 impl<'r> Precedence<'r> {
     /// Indexes the rules of all routes of a listener.
     pub fn new(rules: impl IntoIterator<Item = &'r EffectiveRule>) -> Self {
-        let mut precedence = Precedence { rules: Vec::new(), alternatives: 0, by_host: PatternMap::default() };
+        let mut precedence = Precedence { rules: Vec::new(), by_host: PatternMap::default() };
         for (i, rule) in rules.into_iter().enumerate() {
             for host in rule.hosts() {
                 precedence.by_host.or_insert(host, Vec::new()).push(i);
             }
-            precedence.rules.push((precedence.alternatives, rule));
-            precedence.alternatives += rule.alternatives.len();
+            precedence.rules.push(rule);
         }
         precedence
     }
 
-    /// The number of alternatives of all rules.
-    pub fn alternatives(&self) -> usize {
-        self.alternatives
-    }
-
     /// The rules that serve a host, in order: the first match decides. `host` may be a name or a wildcard; rules of
-    /// hosts that cover it apply. With the number of each alternative among all.
-    pub fn rules_for(&self, host: &HostPattern) -> Vec<(usize, &'r EffectiveRule, &'r Alternative)> {
+    /// hosts that cover it apply.
+    pub fn rules_for(&self, host: &HostPattern) -> Vec<(&'r EffectiveRule, &'r Alternative)> {
         let mut found: Vec<usize> = self.by_host.covering(host).flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
         let rules = found.into_iter().filter_map(|i| self.rules.get(i).copied());
         let mut ordered: Vec<_> = rules
-            .flat_map(|(before, rule)| {
+            .flat_map(|rule| {
                 let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, host)).collect();
-                let alternatives = rule.alternatives.iter().enumerate();
-                alternatives.map(move |(i, one)| (sort_key(&hosts, rule.outcome, one), (before + i, rule, one)))
+                rule.alternatives.iter().map(move |one| (sort_key(&hosts, rule.outcome, one), (rule, one)))
             })
             .collect();
+        // Most of the rules of a large host were in order before; then the sort is linear.
+        ordered.sort_by_key(|(_, (_, alternative))| alternative.position.get().copied());
         ordered.sort_by(|(one, _), (other, _)| compare(one, other));
-        ordered.into_iter().map(|(_, served)| served).collect()
+        let ordered = ordered.into_iter().map(|(_, served)| served).enumerate();
+        let served = ordered.map(|(i, (rule, alternative))| {
+            alternative.position.get_or_init(|| i);
+            (rule, alternative)
+        });
+        served.collect()
     }
 }
 
@@ -72,8 +70,8 @@ fn sort_key<'a>(hosts: &[Option<Specificity>], outcome: RuleOutcome, alternative
 
 /// The fallback of a slot comes after all of the slot's children.
 fn compare(one: &RuleOrder<'_>, other: &RuleOrder<'_>) -> std::cmp::Ordering {
-    let levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
-    levels.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(other.len().cmp(&one.len()))
+    let mut levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
+    levels.find(|order| order.is_ne()).unwrap_or_else(|| other.len().cmp(&one.len()))
 }
 
 /// The most specific of these hosts that covers a host.

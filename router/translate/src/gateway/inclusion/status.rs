@@ -29,7 +29,7 @@ const MAX_ROWS: usize = 32;
 /// Maximum length of `inclusionPaths`.
 const MAX_PATHS: usize = 64;
 
-/// Status fragments of all parents, children and RouteSlots.
+/// Status fragments of the parents and children that are reported.
 pub fn fragments(
     context: &Context<'_>,
     edges: &Edges<'_>,
@@ -39,14 +39,14 @@ pub fn fragments(
     let mut fragments: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
     let attached_children = AttachedChildren::new(context, edges, root_routes, paths);
     let mut by_child: BTreeMap<ObjectRef, Vec<&InclusionPath<'_>>> = BTreeMap::new();
-    for path in paths {
+    for path in paths.iter().filter(|path| (context.is_reported)(&path.child.object())) {
         by_child.entry(path.child.object()).or_default().push(path);
     }
     // Sorted by name, so that the result does not depend on the order of listeners.
     for paths in by_child.values_mut() {
         paths.sort_by_key(|path| path_order(root_routes, path));
     }
-    for (child, references) in &edges.children {
+    for (child, references) in edges.children.iter().filter(|(child, _)| (context.is_reported)(child)) {
         let Some(route) = edges.routes.get(child) else { continue };
         let paths = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
         let mut rows: Vec<_> =
@@ -54,7 +54,7 @@ pub fn fragments(
         rows.extend(listener_rows(root_routes, route, paths, &attached_children));
         fragments.entry(child.clone()).or_default().rows = rows;
     }
-    attached_children.write(&mut fragments);
+    attached_children.write(context, &mut fragments);
     fragments
 }
 

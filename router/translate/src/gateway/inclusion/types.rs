@@ -1,7 +1,7 @@
 //! Inputs and results of inclusion.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute, RouteRule};
@@ -9,7 +9,7 @@ use router_api::resources::Resources;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;
-use router_table::rule::Retry;
+use router_table::rule::{Retry, Rule};
 use serde_json::Value;
 
 use crate::gateway::inclusion::level_key::LevelKey;
@@ -28,6 +28,8 @@ pub struct Context<'c> {
     pub gateways: &'c BTreeMap<ObjectKey, usize>,
     /// Reason and message of `Accepted` if a route is rejected for every parent.
     pub rejection: &'c dyn Fn(&GatewayRoute) -> Option<(String, String)>,
+    /// Routes whose fragments are needed.
+    pub is_reported: &'c dyn Fn(&ObjectRef) -> bool,
 }
 
 /// A route attached to a listener of a Gateway.
@@ -48,10 +50,21 @@ pub struct RootRoute<'t> {
 /// Result of inclusion.
 #[derive(Debug, Default)]
 pub struct Expanded {
-    /// The rules of each root route, in the order of root routes.
-    pub rules: Vec<Vec<EffectiveRule>>,
-    /// Status fragments that inclusion adds to objects.
+    /// What is below each root route, in the order of root routes.
+    pub walks: Vec<WalkResult>,
+    /// Status fragments that inclusion adds to routes.
     pub fragments: BTreeMap<ObjectRef, Fragment>,
+}
+
+/// Rules of a root route and of all routes below it.
+#[derive(Debug, Default)]
+pub struct WalkResult {
+    /// Its rules.
+    pub rules: Vec<EffectiveRule>,
+    /// Matches evaluated, by child.
+    pub evaluated: HashMap<ObjectRef, usize>,
+    /// A child has more than the maximum number of paths.
+    pub has_too_many_paths: bool,
 }
 
 /// A rule merged with the slots above it, or the fallback of a slot.
@@ -93,6 +106,10 @@ pub struct Alternative {
     pub prefix: Arc<str>,
     /// Precedence, level by level.
     pub order: Vec<LevelKey>,
+    /// Its rule in the table, once it has been built.
+    pub built: OnceLock<Arc<Rule>>,
+    /// Its position among the rules of the host for which it was first ordered.
+    pub position: OnceLock<usize>,
 }
 
 /// A filter with the route that defines it.
@@ -154,8 +171,8 @@ pub struct Fragment {
     pub rows: Vec<IncludedRow>,
     /// For a parent whose CRD has the field: `inclusions`, by index of the `parentRefs` entry that names a Gateway.
     pub inclusions: BTreeMap<usize, Value>,
-    /// For a RouteSlot: its `status`.
-    pub slot: Option<Value>,
+    /// For a parent: its entries of `status.inclusions` of the RouteSlots that it names.
+    pub slots: BTreeMap<ObjectKey, Vec<Value>>,
 }
 
 /// A row of a child's `status.parents`. The route's own condition `ResolvedRefs` is added to it.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute};
@@ -19,24 +19,24 @@ use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::gateway::inclusion::types::{
-    Alternative, AuthoredFilter, Context, EffectiveRule, Level, RootRoute, RuleOutcome,
+    Alternative, AuthoredFilter, Context, EffectiveRule, Level, RootRoute, RuleOutcome, WalkResult,
 };
 
 /// Maximum number of matches of one child below one slot, summed over its rules and all paths to the slot.
 const MAX_MATCHES: usize = 1024;
 /// Maximum number of matches of all children below one root route. A child of many slots counts in each of them;
 /// without a limit, a few routes could expand to millions of rules.
-const MAX_MATCHES_BELOW: usize = 16_384;
+pub const MAX_MATCHES_BELOW: usize = 16_384;
 /// Maximum number of matches evaluated below one root route, including those of children that are then rejected.
 const MAX_EVALUATED: usize = 16 * MAX_MATCHES_BELOW;
 /// Maximum number of paths from one root route to one route. Real trees need a few; without a limit, the walk over a
 /// few tens of routes that all reference each other would not end in practice.
 const MAX_PATHS: usize = 64;
 
-/// Result of a walk.
-pub struct WalkResult<'r> {
-    /// The rules of each root route.
-    pub rules: Vec<Vec<EffectiveRule>>,
+/// Results of all walks.
+pub struct Walked<'r> {
+    /// The result for each root route.
+    pub walks: Vec<WalkResult>,
     /// Every attempt to attach a child to a slot, in the order of the walk.
     pub paths: Vec<InclusionPath<'r>>,
 }
@@ -63,7 +63,7 @@ pub struct InclusionPath<'r> {
 pub type Dropped = BTreeMap<usize, String>;
 
 /// Walks down from every root route.
-pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [RootRoute<'r>]) -> WalkResult<'r> {
+pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [RootRoute<'r>]) -> Walked<'r> {
     let depth = context.max_depth.routes();
     let start = LevelState::start();
     let root_routes: Vec<_> = root_routes.iter().enumerate().collect();
@@ -74,10 +74,10 @@ pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [R
         if let Ok(merged) = start.merge(root_route.route, &hosts) {
             walk.serve(root_route.route, merged.states);
         }
-        (walk.rules, walk.paths)
+        (walk.result, walk.paths)
     });
-    let (rules, paths): (_, Vec<_>) = walked.into_iter().unzip();
-    WalkResult { rules, paths: paths.into_iter().flatten().collect() }
+    let (walks, paths): (_, Vec<_>) = walked.into_iter().unzip();
+    Walked { walks, paths: paths.into_iter().flatten().collect() }
 }
 
 /// A walk down from one root route.
@@ -95,7 +95,7 @@ struct InclusionWalk<'r> {
     matches_below: usize,
     /// Number of matches of all children, rejected ones included.
     evaluated: usize,
-    rules: Vec<EffectiveRule>,
+    result: WalkResult,
     paths: Vec<InclusionPath<'r>>,
 }
 
@@ -111,7 +111,7 @@ impl<'r> InclusionWalk<'r> {
             matches: HashMap::new(),
             matches_below: 0,
             evaluated: 0,
-            rules: Vec::with_capacity(root_route.route.rules.len()),
+            result: WalkResult { rules: Vec::with_capacity(root_route.route.rules.len()), ..WalkResult::default() },
             paths: Vec::new(),
         }
     }
@@ -136,7 +136,7 @@ impl<'r> InclusionWalk<'r> {
                     if attached { RuleOutcome::NoChild } else { RuleOutcome::NoBackend }
                 }
             };
-            self.rules.push(state.into_rule(outcome));
+            self.result.rules.push(state.into_rule(outcome));
         }
     }
 
@@ -150,6 +150,7 @@ impl<'r> InclusionWalk<'r> {
             let merged = match (*attempts).cmp(&(MAX_PATHS + 1)) {
                 Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
+                    self.result.has_too_many_paths = true;
                     let message = format!("more than {MAX_PATHS} paths lead to it from {}", self.listener());
                     Err(ChildRejection::Depth(message))
                 }
@@ -221,6 +222,7 @@ impl<'r> InclusionWalk<'r> {
             return Err(unsupported(format!("with it more than {MAX_MATCHES_BELOW} matches would be below one route")));
         }
         self.evaluated += added;
+        *self.result.evaluated.entry(child.object()).or_default() += added;
         if self.evaluated > MAX_EVALUATED {
             let message = format!("more than {MAX_EVALUATED} matches of routes would be evaluated below one route");
             return Err(unsupported(message));
@@ -262,7 +264,13 @@ struct MergedChild {
 impl LevelState {
     /// The state above the first level: everything matches.
     fn start() -> Self {
-        let any = Alternative { matcher: RequestMatcher::default(), prefix: "/".into(), order: Vec::new() };
+        let any = Alternative {
+            matcher: RequestMatcher::default(),
+            prefix: "/".into(),
+            order: Vec::new(),
+            built: OnceLock::new(),
+            position: OnceLock::new(),
+        };
         LevelState { alternatives: vec![any], ..LevelState::empty() }
     }
 
@@ -344,7 +352,8 @@ impl LevelState {
                     Ok(matcher) => {
                         let prefix = if self.prefix_replaced { above.prefix.clone() } else { prefix(&matcher) };
                         let order = above.order.iter().cloned().chain([LevelKey::new(route, i, j, own)]).collect();
-                        alternatives.push(Alternative { matcher, prefix, order });
+                        let (built, position) = (OnceLock::new(), OnceLock::new());
+                        alternatives.push(Alternative { matcher, prefix, order, built, position });
                     }
                     Err(Mismatch::Empty(what)) => {
                         notes.push(format!("match {j} of rule {i} can match no request: {what}"))

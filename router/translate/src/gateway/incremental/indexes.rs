@@ -61,22 +61,26 @@ impl Indexes {
         }
     }
 
-    /// The components of these objects, and transitively those of all routes that conflict with one of their routes:
-    /// HTTPRoutes and GRPCRoutes with overlapping hosts on one listener, of which the oldest is accepted.
+    /// These objects, and transitively all routes that conflict with one of them: HTTPRoutes and GRPCRoutes with
+    /// overlapping hosts on one listener, of which the oldest is accepted. `whole_trees`: with the components of each.
     pub fn closure(
         &self,
         base: &GatewayBase,
         resources: &Resources,
         objects: impl IntoIterator<Item = ObjectRef>,
+        whole_trees: bool,
     ) -> BTreeSet<ObjectRef> {
         let mut found: BTreeSet<ObjectRef> = BTreeSet::new();
         let mut rest: BTreeSet<ObjectRef> = objects.into_iter().collect();
         while !rest.is_empty() {
-            let components = self.links.components(resources, std::mem::take(&mut rest));
-            for route in components.iter().filter_map(|object| resources.gateway_route(object)) {
+            let mut more = std::mem::take(&mut rest);
+            if whole_trees {
+                more = self.links.components(resources, more);
+            }
+            for route in more.iter().filter_map(|object| resources.gateway_route(object)) {
                 rest.extend(self.conflicting_routes(base, resources, route));
             }
-            found.extend(components);
+            found.extend(more);
             rest.retain(|object| !found.contains(object));
         }
         found
@@ -94,7 +98,7 @@ impl Indexes {
             _ => return BTreeSet::new(),
         };
         let mut conflicting = BTreeSet::new();
-        for (at, host) in direct_hosts(base, route) {
+        for (at, host) in direct_hosts(base, resources, route) {
             let router_index = base.router_index(at);
             let below = self.patterns.below(router_index, &host).flat_map(|(_, routes)| routes);
             let overlapping = self
@@ -107,7 +111,7 @@ impl Indexes {
                     .filter(|other_route| {
                         let other_route = resources.gateway_route(other_route);
                         let other_hosts =
-                            other_route.into_iter().flat_map(|other_route| direct_hosts(base, other_route));
+                            other_route.into_iter().flat_map(|other_route| direct_hosts(base, resources, other_route));
                         let mut here = other_hosts.filter(|(its, _)| *its == at);
                         here.any(|(_, its)| its.intersect(&host).is_some())
                     })
@@ -167,27 +171,21 @@ impl Indexes {
         resources: &Resources,
         routes: &BTreeSet<ObjectRef>,
     ) -> BTreeSet<(usize, HostPattern)> {
-        let components = self.links.components(resources, routes.iter().cloned());
-        let all = footprint(base, resources, &components).into_iter();
-        all.filter(|(route, ..)| routes.contains(route)).map(|(_, at, host)| (base.router_index(at), host)).collect()
+        footprint(base, resources, routes).into_iter().map(|(_, at, host)| (base.router_index(at), host)).collect()
     }
 
-    /// The subset of `resources` that determines these hosts, and that contains these objects.
+    /// `resources` with only those routes that determine the attachments of these routes.
     pub fn restricted(
         &self,
         base: &GatewayBase,
         resources: &Resources,
-        objects: impl IntoIterator<Item = ObjectRef>,
-        scope: &HostScope,
+        routes: impl IntoIterator<Item = ObjectRef>,
     ) -> Resources {
-        let relevant =
-            scope.iter().flat_map(|(router_index, host)| self.patterns.covering(*router_index, host)).cloned();
-        let objects = self.closure(base, resources, objects.into_iter().chain(relevant));
+        let objects = self.closure(base, resources, routes, false);
         let mut restricted = resources.clone();
         restricted.http_routes = only(&resources.http_routes, Kind::HttpRoute, &objects);
         restricted.grpc_routes = only(&resources.grpc_routes, Kind::GrpcRoute, &objects);
         restricted.tls_routes = only(&resources.tls_routes, Kind::TlsRoute, &objects);
-        restricted.route_slots = only(&resources.route_slots, Kind::RouteSlot, &objects);
         restricted
     }
 }

@@ -22,10 +22,10 @@ pub struct Seeds<'r> {
     pub changed: Vec<RouteVersions<'r>>,
     /// Routes and RouteSlots that changed, or that reference a changed object.
     pub objects: BTreeSet<ObjectRef>,
-    /// Services that changed.
+    /// Services that changed, or that a BackendTLSPolicy targets of which the policy or a ConfigMap changed.
     pub services: BTreeSet<ObjectKey>,
-    /// A BackendTLSPolicy, or a ConfigMap of one, changed.
-    pub policies: bool,
+    /// BackendTLSPolicies that changed, or a ConfigMap of them.
+    pub policies: BTreeSet<ObjectKey>,
     /// Deleted BackendTLSPolicies.
     pub deleted: BTreeSet<ObjectRef>,
 }
@@ -45,16 +45,15 @@ impl<'r> Seeds<'r> {
             seeds.services.insert(changed.key.clone());
         }
         seeds.services.extend(changes.protocols.iter().cloned());
-        let mut services = seeds.services.clone();
         for policy in changed_policies(base, resources, last) {
-            seeds.policies = true;
-            services.extend(backend_tls::services(policy));
+            seeds.services.extend(backend_tls::services(policy));
             let key = &policy.meta.key;
+            seeds.policies.insert(key.clone());
             if resources.backend_tls_policies.get(key).is_none() {
                 seeds.deleted.insert(ObjectRef { kind: Kind::BackendTlsPolicy, key: key.clone() });
             }
         }
-        for service in &services {
+        for service in &seeds.services {
             seeds.objects.extend(indexes.services.get(service).iter().cloned());
         }
         let grants = resources.reference_grants.in_force_since(&last.reference_grants);

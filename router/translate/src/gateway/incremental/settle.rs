@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
+use serde_json::json;
 
 use crate::gateway::base::{GatewayBase, HostScope};
 use crate::gateway::incremental::part::Part;
@@ -42,7 +44,7 @@ impl Incremental {
             decided.push((part, model));
         }
         for (part, model) in decided {
-            pending.gateways.extend(self.report(&part, &model, lost, &mut statuses));
+            pending.gateways.extend(self.report(inputs.resources, &part, &model, lost, &mut statuses));
         }
         for i in &pending.gateways {
             let Some(state) = base.gateways.get(*i) else { continue };
@@ -88,23 +90,26 @@ impl Incremental {
         decided: &[(Part, GatewayTranslator)],
         changed: &[RouterHost],
     ) -> Option<(Part, GatewayTranslator)> {
+        let claimed: HostScope = changed.iter().filter_map(|(router, host)| pattern_at(base, router, host)).collect();
         let changed = changed.iter().filter(|at| !pending.hosts.contains_key(*at));
         let mut hosts: HostScope = changed.filter_map(|(router, host)| pattern_at(base, router, host)).collect();
         self.indexes.add_connections(base, inputs.resources, &mut hosts);
         let mut part = Part::default();
-        part.add_dependents(base, &self.indexes, &hosts);
+        part.add_claimants(base, &self.indexes, &claimed);
+        part.add_claimants(base, &self.indexes, &hosts);
         part.hosts = hosts;
         for (decided, _) in decided {
             part.objects.retain(|object| !decided.objects.contains(object));
             part.listeners.retain(|at| !decided.listeners.contains(at));
         }
-        let model = (!part.is_empty()).then(|| part.translate(base, &self.indexes, inputs))?;
+        let model = (!part.is_empty()).then(|| part.translate(base, &self.indexes, &self.trees, inputs))?;
         Some((part, model))
     }
 
     /// Adds the statuses of a part. Returns the Gateways whose status may differ.
     fn report(
         &mut self,
+        resources: &Resources,
         part: &Part,
         model: &GatewayTranslator,
         lost: &LostHosts,
@@ -116,7 +121,10 @@ impl Incremental {
         statuses.append(&mut objects.map(|object| (object, None)).collect());
         let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), cross_api);
         let policies = model.policy_statuses(&|key| part.policies.contains(key));
-        let decided = routes.into_iter().chain(policies);
+        let slots = part.objects.iter().filter(|object| object.kind == Kind::RouteSlot);
+        let slots = slots.filter(|slot| resources.route_slots.get(&slot.key).is_some());
+        let slots = slots.map(|slot| (slot.clone(), self.slot_status(slot)));
+        let decided = routes.into_iter().chain(policies).chain(slots);
         statuses.append(&mut decided.map(|(object, status)| (object, Some(status))).collect());
         let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, cross_api))).collect();
         let mut gateways = self.count(&part.objects, counted);
@@ -127,6 +135,13 @@ impl Incremental {
             }
         }
         gateways
+    }
+
+    /// The status of a RouteSlot: an entry for each route that references it and each listener that reaches the route.
+    fn slot_status(&self, slot: &ObjectRef) -> ObjectStatus {
+        let routes = self.indexes.links.naming(slot).iter().filter_map(|route| self.trees.get(route));
+        let entries: Vec<_> = routes.filter_map(|rules| rules.slots.get(&slot.key)).flatten().collect();
+        ObjectStatus::new(&json!({ "inclusions": entries }), Vec::new())
     }
 
     /// Updates the listeners that count these routes in `attachedRoutes`. Returns the Gateways whose numbers may

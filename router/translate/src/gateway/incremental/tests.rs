@@ -1,6 +1,7 @@
 //! After each step of a random history, claims, hosts and statuses equal those of a full translation.
 
 mod random_objects;
+mod random_trees;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,6 +11,7 @@ use router_model::object::{Created, ObjectKey, ObjectRef};
 use serde_json::{Value, json};
 
 use self::random_objects::{Edit, base, edits, named, put, secret};
+use self::random_trees::tree_edits;
 use super::*;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostOwner;
@@ -75,6 +77,11 @@ proptest! {
     }
 
     #[test]
+    fn results_in_trees_do_not_depend_on_history(history in vec((tree_edits(), (0..4usize, 0..3usize)), 1..50)) {
+        check(&history, &Settings::default())?;
+    }
+
+    #[test]
     fn results_do_not_depend_on_history_with_domain_lists(history in vec((edits(), (0..4usize, 0..3usize)), 1..30)) {
         let mut settings = Settings::default();
         settings.domains.allowed = vec!["a.x.test".to_owned(), "y.test".to_owned()];
@@ -83,14 +90,17 @@ proptest! {
     }
 }
 
-/// Two listeners and 20 HTTPRoutes, each with a host and a Service of its own; the first ones in another namespace.
+/// Two listeners and 20 HTTPRoutes, each with a host and a Service of its own; the first ones in another namespace. The
+/// listeners admit only these two namespaces.
 fn shop() -> Resources {
     let mut resources = base();
-    let all = json!({ "namespaces": { "from": "All" } });
+    let names = json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": ["red", "green"] });
+    let both = json!({ "from": "Selector", "selector": { "matchExpressions": [names] } });
+    let http = json!({ "namespaces": both, "kinds": [{ "kind": "HTTPRoute" }] });
     let tls = json!({ "certificateRefs": [{ "name": "tls" }] });
     let listeners = json!([
-        { "name": "web", "port": 80, "protocol": "HTTP", "allowedRoutes": all },
-        { "name": "own", "port": 443, "protocol": "HTTPS", "hostname": "h3.test", "tls": tls, "allowedRoutes": all },
+        { "name": "web", "port": 80, "protocol": "HTTP", "allowedRoutes": { "namespaces": both } },
+        { "name": "own", "port": 443, "protocol": "HTTPS", "hostname": "h3.test", "tls": tls, "allowedRoutes": http },
     ]);
     let spec = json!({ "gatewayClassName": "sluice", "listeners": listeners });
     let mut objects = vec![named("Gateway", "red", "g0", 0, spec), secret("red", 0)];
@@ -115,6 +125,13 @@ fn shop_route(i: usize, path: &str) -> Value {
     named("HTTPRoute", namespace, &format!("h{i}"), 1, spec)
 }
 
+/// A GRPCRoute without hostnames.
+fn catch_all(namespace: &str, section: Option<&str>) -> Value {
+    let parent = json!({ "namespace": "red", "name": "g0", "sectionName": section });
+    let spec = json!({ "parentRefs": [parent], "rules": [{ "backendRefs": [{ "name": "web", "port": 80 }] }] });
+    named("GRPCRoute", namespace, "all", 1, spec)
+}
+
 #[test]
 fn a_change_recomputes_only_its_dependents() {
     let (mut resources, settings) = (shop(), Settings::default());
@@ -128,10 +145,12 @@ fn a_change_recomputes_only_its_dependents() {
     };
     let label =
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "red", "labels": { "a": "b" } } });
-    let policy = json!({
-        "targetRefs": [{ "group": "", "kind": "Service", "name": "s5" }],
-        "validation": { "hostname": "s5.test", "wellKnownCACertificates": "System" },
-    });
+    let policy = |service: &str, ca: &str| {
+        let target = json!({ "group": "", "kind": "Service", "name": service });
+        let ca = json!([{ "group": "", "kind": "ConfigMap", "name": ca }]);
+        let validation = json!({ "hostname": "s.test", "caCertificateRefs": ca });
+        named("BackendTLSPolicy", "red", service, 1, json!({ "targetRefs": [target], "validation": validation }))
+    };
     let versions = json!({ "allowedRoutes": { "namespaces": { "from": "All" } } });
     let mut versions = named("RouteSlot", "red", "versions", 1, versions);
     versions["apiVersion"] = json!("gateway.sluice.dev/v1alpha1");
@@ -140,15 +159,20 @@ fn a_change_recomputes_only_its_dependents() {
         ("a path", shop_route(7, "/p"), (1, 1)),
         // And the Gateway, whose listener has one more route.
         ("a new route", shop_route(20, "/"), (1, 2)),
+        ("a catch-all of a namespace that is not admitted", catch_all("blue", None), (0, 1)),
+        ("a catch-all of a kind that is not admitted", catch_all("red", Some("own")), (0, 1)),
+        ("a path of a route beside them", shop_route(3, "/p"), (1, 1)),
         ("a Service of one route", service("red/s9", json!([{ "port": 81 }])), (1, 1)),
         ("a Service of none", service("red/none", json!([{ "port": 81 }])), (0, 0)),
         ("a grant, to two routes of the other namespace", grant("s1"), (2, 2)),
         // `h3.test` is the hostname of the listener with this certificate.
-        ("a Secret of one host", secret("red", 1), (1, 1)),
+        ("a Secret of one host", secret("red", 1), (1, 0)),
         ("a Secret of none", secret("green", 1), (0, 0)),
         ("labels that no selector matches on", label, (0, 0)),
         ("a ConfigMap of none", config_map("red/ca", json!({})), (0, 0)),
-        ("a policy of one Service", named("BackendTLSPolicy", "red", "p", 1, policy), (1, 2)),
+        ("a policy of one Service", policy("s5", "ca5"), (1, 2)),
+        ("a policy of another Service", policy("s6", "ca6"), (1, 2)),
+        ("the CA of one policy", config_map("red/ca5", json!({ "other": "" })), (1, 2)),
         ("a RouteSlot of none", versions, (0, 1)),
     ] {
         resources.insert(&good(object));

@@ -34,7 +34,6 @@ struct SlotChildren {
 pub struct AttachedChildren<'e> {
     edges: &'e Edges<'e>,
     max_depth: MaxDepth,
-    generations: BTreeMap<ObjectKey, i64>,
     /// By parent: the listeners that reach it.
     roots: BTreeMap<ObjectRef, BTreeSet<ListenerKey>>,
     /// By parent and index in `parentRefs`: the listeners that the entry attaches it to.
@@ -50,11 +49,9 @@ impl<'e> AttachedChildren<'e> {
         root_routes: &[RootRoute<'_>],
         paths: &[InclusionPath<'_>],
     ) -> Self {
-        let slots = context.resources.route_slots.iter();
         let mut attached_children = AttachedChildren {
             edges,
             max_depth: context.max_depth,
-            generations: slots.map(|slot| (slot.meta.key.clone(), slot.meta.generation)).collect(),
             roots: BTreeMap::new(),
             direct: BTreeMap::new(),
             by_slot: BTreeMap::new(),
@@ -83,13 +80,9 @@ impl<'e> AttachedChildren<'e> {
         attached_children
     }
 
-    /// Writes `inclusions` for parents' own `parentRefs` and for RouteSlots.
-    pub fn write(&self, fragments: &mut BTreeMap<ObjectRef, Fragment>) {
-        for key in self.generations.keys() {
-            let slot = ObjectRef { kind: Kind::RouteSlot, key: key.clone() };
-            fragments.entry(slot).or_default().slot = Some(json!({ "inclusions": [] }));
-        }
-        for (reference, parent) in &self.edges.parents {
+    /// Writes `inclusions` for parents' own `parentRefs` and for the RouteSlots that they name.
+    pub fn write(&self, context: &Context<'_>, fragments: &mut BTreeMap<ObjectRef, Fragment>) {
+        for (reference, parent) in self.edges.parents.iter().filter(|(route, _)| (context.is_reported)(route)) {
             let Some(route) = self.edges.routes.get(reference) else { continue };
             if self.has_field(route) {
                 for (i, entries) in self.inclusions_of_references(route, parent) {
@@ -98,13 +91,7 @@ impl<'e> AttachedChildren<'e> {
             }
             for (rule, slot) in slots(parent) {
                 let Some(key) = &slot.object else { continue };
-                let object = ObjectRef { kind: Kind::RouteSlot, key: key.clone() };
-                let Some(Value::Array(list)) =
-                    fragments.get_mut(&object).and_then(|fragment| fragment.slot.as_mut()?.get_mut("inclusions"))
-                else {
-                    continue;
-                };
-                let generation = self.generations.get(key).copied().unwrap_or_default();
+                let generation = context.resources.route_slots.get(key).map_or(0, |slot| slot.meta.generation);
                 for root in self.roots.get(reference).into_iter().flatten() {
                     let mut entry = Map::new();
                     let listener = WrittenParent::listener(&key.namespace, &root.0, &root.1);
@@ -112,7 +99,8 @@ impl<'e> AttachedChildren<'e> {
                     let (kind, name) = (route.kind.name(), &*route.meta.key.name);
                     entry.insert("routeRef".to_owned(), json!({ "group": GROUP, "kind": kind, "name": name }));
                     entry.extend(self.entry(route, parent, rule, slot, &[root], generation));
-                    list.push(Value::Object(entry));
+                    let written = &mut fragments.entry(reference.clone()).or_default().slots;
+                    written.entry(key.clone()).or_default().push(Value::Object(entry));
                 }
             }
         }

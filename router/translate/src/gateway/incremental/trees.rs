@@ -1,0 +1,67 @@
+//! Effective rules of all routes in inclusion trees, so that a change in a tree computes only those that it affects.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use router_model::object::{ObjectKey, ObjectRef};
+
+use crate::gateway::base::ListenerAt;
+use crate::gateway::inclusion::walk::MAX_MATCHES_BELOW;
+use crate::gateway::tree_rules::RouteRules;
+
+/// Effective rules of all routes in inclusion trees.
+#[derive(Debug, Default)]
+pub struct Trees {
+    routes: HashMap<ObjectRef, RouteRules>,
+    /// Matches evaluated below each root route.
+    evaluated: BTreeMap<(ListenerAt, ObjectRef), usize>,
+    /// True if a limit of all paths below a root route may apply to one of them: then the result for a route depends on
+    /// routes beside its own paths, and trees are translated as a whole. Stays true until all is translated anew.
+    is_limited: bool,
+}
+
+impl Trees {
+    /// The effective rules of all routes in trees.
+    pub fn new(rules: BTreeMap<ObjectRef, RouteRules>, has_too_many_paths: bool) -> Self {
+        let mut trees = Trees::default();
+        trees.replace(&BTreeSet::new(), rules, has_too_many_paths);
+        trees
+    }
+
+    /// The rules of a route in a tree.
+    pub fn get(&self, route: &ObjectRef) -> Option<&RouteRules> {
+        self.routes.get(route)
+    }
+
+    /// True if trees must be translated as a whole.
+    pub fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
+    /// Replaces the rules of these routes. Returns the RouteSlots whose status differs.
+    pub fn replace(
+        &mut self,
+        routes: &BTreeSet<ObjectRef>,
+        rules: BTreeMap<ObjectRef, RouteRules>,
+        has_too_many_paths: bool,
+    ) -> BTreeSet<ObjectKey> {
+        let old: BTreeMap<_, _> =
+            routes.iter().filter_map(|route| Some((route.clone(), self.routes.remove(route)?))).collect();
+        let (none, mut slots) = (RouteRules::default(), BTreeSet::new());
+        for route in old.keys().chain(rules.keys()) {
+            let (old, new) = (&old.get(route).unwrap_or(&none).slots, &rules.get(route).unwrap_or(&none).slots);
+            slots.extend(old.keys().chain(new.keys()).filter(|slot| old.get(*slot) != new.get(*slot)).cloned());
+        }
+        for (root, evaluated) in old.values().flat_map(|rules| &rules.evaluated) {
+            self.evaluated.entry(root.clone()).and_modify(|sum| *sum = sum.saturating_sub(*evaluated));
+        }
+        for (root, evaluated) in rules.values().flat_map(|rules| &rules.evaluated) {
+            let sum = self.evaluated.entry(root.clone()).or_default();
+            *sum += evaluated;
+            self.is_limited |= *sum > MAX_MATCHES_BELOW;
+        }
+        self.evaluated.retain(|_, sum| *sum > 0);
+        self.is_limited |= has_too_many_paths;
+        self.routes.extend(rules);
+        slots
+    }
+}
