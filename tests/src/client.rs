@@ -145,14 +145,22 @@ pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
 /// # Errors
 /// The text is invalid.
 pub fn trusting(pem: &[u8]) -> Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(pem)?)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// The CAs of a PEM text.
+///
+/// # Errors
+/// The text is invalid.
+pub fn roots(pem: &[u8]) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         roots.add(certificate?)?;
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+    Ok(roots)
 }

@@ -1,11 +1,10 @@
 //! Network namespaces: machines of a test, connected by veth links. They are removed when the value is dropped.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{panic, process, thread};
@@ -103,14 +102,7 @@ impl Netns {
     /// When it fails; the error has its output.
     pub fn feed(&self, program: &[&str], text: &str) -> Result<()> {
         let [program, arguments @ ..] = program else { bail!("no program") };
-        let mut command = self.command(program)?;
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().with_context(|| format!("`{program}` cannot be run"))?;
-        child.stdin.take().context("no standard input")?.write_all(text.as_bytes())?;
-        let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{command:?}: {}\n{text}", said.trim());
-        Ok(())
+        command::fed(self.command(program)?.args(arguments), text).map(drop).with_context(|| text.to_owned())
     }
 
     /// Writes a network setting of this namespace: a path below `/proc/sys/net`, such as `ipv4/tcp_sack`.

@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
+use std::{io, thread};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait;
+
+/// A command to start, and where to send the result.
+type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
 /// A running process.
 pub struct Process {
@@ -26,11 +30,33 @@ impl Process {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &str, command: &mut Command) -> Result<Process> {
-        let output = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
-        fcntl_setfl(&output, OFlags::APPEND)?;
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        let output = kept(name, command)?;
         let child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
         Ok(Process { name: name.to_owned(), child, output })
+    }
+
+    /// As [`Process::start`], for a command that gets a signal when its parent ends (`PR_SET_PDEATHSIG`, by `setpriv
+    /// --pdeathsig`). The parent is the thread that starts it: here one that lives as long as this process.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_lasting(name: &str, mut command: Command) -> Result<Process> {
+        static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+        let starter = STARTER.get_or_init(|| {
+            let (orders, taken) = mpsc::channel::<Order>();
+            thread::spawn(move || taken.iter().for_each(|(mut command, answer)| drop(answer.send(command.spawn()))));
+            orders
+        });
+        let output = kept(name, &mut command)?;
+        let (answer, started) = mpsc::channel();
+        starter.send((command, answer))?;
+        let child = started.recv()?.with_context(|| format!("{name} cannot be started"))?;
+        Ok(Process { name: name.to_owned(), child, output })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Its process id.
@@ -125,6 +151,14 @@ impl Process {
     fn pid(&self) -> Result<Pid> {
         i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process id is positive")
     }
+}
+
+/// Directs the output of a command to a file in memory, and returns the file.
+fn kept(name: &str, command: &mut Command) -> Result<File> {
+    let output = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
+    fcntl_setfl(&output, OFlags::APPEND)?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Ok(output)
 }
 
 impl Drop for Process {
