@@ -3,6 +3,7 @@
 //! Exit codes: 0 ok, 1 run-time failure, 2 usage, 3 invalid input, 4 degraded.
 pub mod arguments;
 mod bpf;
+pub mod crds;
 pub mod explain;
 mod get;
 mod keep;
@@ -13,6 +14,7 @@ mod upgrade;
 pub mod validate;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,6 +65,8 @@ enum Verb {
     /// Show the kernel's real state, decoded.
     #[command(subcommand)]
     Bpf(bpf::BpfVerb),
+    /// Print the definitions of Sluice's kinds, for `kubectl apply --server-side -f -`.
+    Crds,
     /// Serve the backends of examples/quickstart.
     #[command(hide = true)]
     DemoBackends,
@@ -92,6 +96,10 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Explain(args) => explain::run(&args),
         Verb::Get(args) => get::run(&args),
         Verb::Bpf(verb) => bpf::run(verb),
+        Verb::Crds => {
+            std::io::stdout().lock().write_all(crds::text().as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
         Verb::DemoBackends => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             match runtime.block_on(crate::demo::run())? {}

@@ -23,8 +23,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// All documents of the YAML files of a folder and its subfolders, in order.
-fn documents(folder: &str) -> Vec<Value> {
+/// The YAML files of a folder and its subfolders, in order.
+fn files(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
@@ -33,7 +33,13 @@ fn documents(folder: &str) -> Vec<Value> {
             if path.is_dir() { folders.push(path) } else { files.push(path) }
         }
     }
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
+    files
+}
+
+/// All documents of the YAML files of a folder and its subfolders, in order.
+fn documents(folder: &str) -> Vec<Value> {
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         let parts: Vec<Value> = text
@@ -42,7 +48,7 @@ fn documents(folder: &str) -> Vec<Value> {
             .collect();
         parts
     };
-    files.iter().flat_map(read).collect()
+    files(folder).iter().flat_map(read).collect()
 }
 
 /// Schemas by `apiVersion` and `kind`.
@@ -61,8 +67,9 @@ fn schemas() -> BTreeMap<(String, String), Value> {
 
 /// The faults of a schema that an API server would reject, each with its place.
 fn faults_of_schema(schema: &Value, at: &str, faults: &mut Vec<String>) {
-    const KNOWN: [&str; 19] = [
+    const KNOWN: [&str; 20] = [
         "type",
+        "nullable",
         "description",
         "properties",
         "required",
@@ -85,7 +92,11 @@ fn faults_of_schema(schema: &Value, at: &str, faults: &mut Vec<String>) {
     let mut fault = |text: String| faults.push(format!("{at}: {text}"));
     let Some(members) = schema.as_object() else { return fault("is no schema".to_owned()) };
     for name in members.keys().filter(|name| !KNOWN.contains(&name.as_str()) && *name != "x-kubernetes-validations") {
-        fault(format!("{name} is not allowed"));
+        match name.as_str() {
+            "x-kubernetes-preserve-unknown-fields" if members["type"] == "object" => {}
+            "x-kubernetes-int-or-string" if !members.contains_key("type") => return,
+            _ => fault(format!("{name} is not allowed")),
+        }
     }
     for rule in members.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten() {
         if ["rule", "message"].iter().any(|name| rule[*name].as_str().is_none_or(|text| text.contains('\n'))) {
@@ -146,6 +157,8 @@ fn problems(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut say = |text: &str| found.push(format!("{at}: {text}"));
     let bound = |name: &str| schema[name].as_i64();
     match (schema["type"].as_str().unwrap_or_default(), value) {
+        (_, Value::Null) if schema["nullable"] == json!(true) => return found,
+        ("", Value::Number(_) | Value::String(_)) if schema["x-kubernetes-int-or-string"] == json!(true) => {}
         ("object", Value::Object(members)) => {
             for name in schema["required"].as_array().into_iter().flatten() {
                 let has_default = schema["properties"][name.as_str().unwrap()].get("default").is_some();
@@ -213,7 +226,7 @@ fn problems_of(schemas: &BTreeMap<(String, String), Value>, object: &Value) -> O
 #[test]
 fn definitions_are_structural_and_named_as_they_must_be() {
     let definitions = documents("deploy/crds");
-    assert_eq!(definitions.len(), 3);
+    assert_eq!(definitions.len(), 5);
     for definition in definitions {
         let (spec, names) = (&definition["spec"], &definition["spec"]["names"]);
         let full = format!("{}.{}", names["plural"].as_str().unwrap(), spec["group"].as_str().unwrap());
@@ -248,9 +261,19 @@ fn the_overlay_says_which_bundle_it_belongs_to_and_has_the_fields_of_inclusion()
 }
 
 #[test]
+fn all_definitions_are_printed() {
+    let printed: Vec<Value> =
+        router::cli::crds::text().split("\n---\n").map(|part| serde_saphyr::from_str(part).unwrap()).collect();
+    let overlay = documents("deploy/crds/overlay");
+    let mut expected = documents("deploy/crds");
+    expected.retain(|definition| !overlay.contains(definition));
+    assert_eq!(printed, expected);
+}
+
+#[test]
 fn the_examples_are_good_for_schemas_and_for_sluice() {
     let schemas = schemas();
-    for folder in ["examples/delegation", "examples/delegation-overlay"] {
+    for folder in ["examples/quickstart", "examples/delegation", "examples/delegation-overlay"] {
         let mut checked = 0;
         for object in documents(folder) {
             if let Some(problems) = problems_of(&schemas, &object) {
@@ -267,11 +290,40 @@ fn the_examples_are_good_for_schemas_and_for_sluice() {
 }
 
 #[test]
+fn what_sluice_accepts_the_schemas_accept() {
+    let schemas = schemas();
+    let mut checked = BTreeMap::<String, usize>::new();
+    let mut found = Vec::new();
+    for file in files("router/tests/manifests") {
+        let text = fs::read_to_string(&file).unwrap();
+        // Some documents are no YAML, on purpose.
+        for object in text.split("\n---\n").filter_map(|part| serde_saphyr::from_str::<Value>(part).ok()) {
+            // HTTPRoute's definition is that of the standard channel.
+            let problems = problems_of(&schemas, &object).filter(|_| object["kind"] != "HTTPRoute");
+            let Some(mut problems) = problems else { continue };
+            let parsed = parse(object.clone(), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
+            if !matches!(parsed.outcome, ParseOutcome::Good(_)) {
+                continue;
+            }
+            // An unknown field has a warning, and is pruned.
+            let unknown = |problem: &String| problem.ends_with(": is pruned") && !parsed.warnings.is_empty();
+            problems.retain(|problem| !unknown(problem));
+            found.extend(problems.iter().map(|problem| format!("{}: {problem}: {object}", file.display())));
+            *checked.entry(object["kind"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    let kinds: Vec<&str> = checked.keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["IngressController", "IngressRoute", "Route", "RouteSlot"], "{checked:?}");
+    assert!(checked["Route"] >= 20 && checked["IngressController"] >= 5, "{checked:?}");
+}
+
+#[test]
 fn statuses_are_in_the_schemas() {
     let schemas = schemas();
     let now: Timestamp = "2024-05-01T12:00:00Z".parse().unwrap();
     let mut with_status = BTreeMap::<String, usize>::new();
-    for folder in ["examples/delegation", "examples/delegation-overlay"] {
+    for folder in ["examples/quickstart", "examples/delegation", "examples/delegation-overlay"] {
         let place = tempfile::tempdir().unwrap();
         let all = documents(folder).into_iter().chain(documents("deploy/crds/overlay"));
         for (i, object) in all.enumerate() {
@@ -288,7 +340,7 @@ fn statuses_are_in_the_schemas() {
         }
     }
     let kinds: Vec<&str> = with_status.keys().map(String::as_str).collect();
-    assert_eq!(kinds, ["HTTPRoute", "IngressRoute", "RouteSlot"]);
+    assert_eq!(kinds, ["HTTPRoute", "IngressController", "IngressRoute", "Route", "RouteSlot"]);
     assert!(with_status["HTTPRoute"] >= 4 && with_status["IngressRoute"] >= 2, "{with_status:?}");
 }
 
@@ -297,6 +349,8 @@ fn what_the_schemas_refuse_is_refused_by_sluice_too() {
     let schemas = schemas();
     let rule = |rule: Value| ("gateway.networking.k8s.io/v1", "HTTPRoute", json!({ "rules": [rule] }));
     let slot = |spec: Value| ("gateway.sluice.dev/v1alpha1", "RouteSlot", spec);
+    let route = |spec: Value| ("route.openshift.io/v1", "Route", spec);
+    let controller = |spec: Value| ("operator.openshift.io/v1", "IngressController", spec);
     let table = [
         rule(json!({ "name": "A" })),
         rule(json!({ "matches": [{ "method": "get" }] })),
@@ -311,6 +365,19 @@ fn what_the_schemas_refuse_is_refused_by_sluice_too() {
         rule(json!({ "allowedRoutes": { "namespaces": { "from": "Some" } } })),
         ("gateway.networking.k8s.io/v1", "HTTPRoute", json!({ "hostnames": ["A.test"] })),
         ("gateway.networking.k8s.io/v1", "HTTPRoute", json!({ "parentRefs": [{ "kind": "Gateway" }] })),
+        route(json!({ "host": "a.test" })),
+        route(json!({ "to": { "name": "a", "weight": 257 } })),
+        route(json!({ "to": { "kind": "Secret", "name": "a" } })),
+        route(json!({ "to": { "name": "a" }, "path": "a" })),
+        route(json!({ "to": { "name": "a" }, "wildcardPolicy": "All" })),
+        route(json!({ "to": { "name": "a" }, "tls": { "termination": "both" } })),
+        route(json!({ "to": { "name": "a" }, "tls": { "insecureEdgeTerminationPolicy": "Deny" } })),
+        route(json!({ "to": { "name": "a" }, "port": {} })),
+        controller(json!({ "routeAdmission": { "wildcardPolicy": "Some" } })),
+        controller(json!({ "endpointPublishingStrategy": { "type": "Public" } })),
+        controller(json!({ "httpHeaders": { "forwardedHeaderPolicy": "Always" } })),
+        controller(json!({ "tuningOptions": { "headerBufferBytes": 1000 } })),
+        controller(json!({ "tlsSecurityProfile": { "type": "New" } })),
         slot(json!({ "allowedRoutes": { "kinds": [{ "group": "a" }] } })),
         slot(json!({ "allowedRoutes": { "namespaces": { "from": "Any" } } })),
         slot(json!({ "allowedRoutes": { "namespaces": { "selector": { "matchExpressions": [{ "key": "a" }] } } } })),
