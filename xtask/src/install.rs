@@ -10,6 +10,7 @@ use crate::ebpf::{self, Toolchain};
 use crate::process::{self, cargo};
 
 /// A program, on the path or by its path, or another file; and its Debian package.
+#[derive(Clone, Copy)]
 struct Tool {
     program: &'static str,
     package: &'static str,
@@ -20,8 +21,7 @@ const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
     Tool { program: "ethtool", package: "ethtool" },
-    // Any newer one will do, too, of go as of javac.
-    Tool { program: "go", package: "golang-go" },
+    // Any newer javac will do, too.
     Tool { program: "/usr/share/gocode/src/google.golang.org/grpc/version.go", package: "golang-google-grpc-dev" },
     Tool { program: "h2load", package: "nghttp2-client" },
     Tool { program: "haproxy", package: "haproxy" },
@@ -31,7 +31,6 @@ const TESTS: &[Tool] = &[
     Tool { program: "/usr/share/java/netty-codec-http2.jar", package: "libnetty-java" },
     Tool { program: "/usr/share/java/netty-tcnative.jar", package: "libnetty-tcnative-java" },
     Tool { program: "/usr/share/java/perfmark-api.jar", package: "libperfmark-java" },
-    Tool { program: "ip", package: "iproute2" },
     Tool { program: "ipset", package: "ipset" },
     Tool { program: "iptables-nft-restore", package: "iptables" },
     Tool { program: "nft", package: "nftables" },
@@ -46,6 +45,16 @@ const TESTS: &[Tool] = &[
     Tool { program: "/usr/lib/python3/dist-packages/gunicorn/__init__.py", package: "python3-gunicorn" },
     Tool { program: "/usr/lib/python3/dist-packages/grpc/__init__.py", package: "python3-grpcio" },
     Tool { program: "/usr/lib/python3/dist-packages/websockets/__init__.py", package: "python3-websockets" },
+];
+
+/// Programs that build and run clusters of Kubernetes.
+const CLUSTERS: &[Tool] = &[
+    Tool { program: "containerd", package: "containerd" },
+    Tool { program: "runc", package: "runc" },
+    Tool { program: "/usr/lib/cni/ptp", package: "containernetworking-plugins" },
+    // Debian's is new enough for the tests' own programs alone: Kubernetes needs the version of tests/cluster/kube/go.mod.
+    Tool { program: "go", package: "golang-go" },
+    Tool { program: "ip", package: "iproute2" },
 ];
 
 /// Debian's compiler for the kernel program, and its prebuilt core.
@@ -75,7 +84,12 @@ pub fn for_run(root: &Path) -> Result<()> {
 
 /// Installs what building and testing need.
 pub fn for_tests(root: &Path) -> Result<()> {
-    install(root, TESTS)
+    install(root, &[TESTS, CLUSTERS].concat())
+}
+
+/// Installs what clusters of Kubernetes need.
+pub fn for_clusters() -> Result<()> {
+    packages(&missing(CLUSTERS))
 }
 
 /// Installs Debian packages; without any it does nothing.
@@ -92,7 +106,7 @@ pub fn packages(packages: &[&'static str]) -> Result<()> {
 
 fn install(root: &Path, tools: &[Tool]) -> Result<()> {
     let plan = InstallPlan {
-        packages: tools.iter().filter(|t| !is_there(t.program)).map(|t| t.package).collect(),
+        packages: missing(tools),
         toolchain: Toolchain::find().is_err(),
         linker: !ebpf::linker_is_there(),
     };
@@ -121,6 +135,11 @@ fn install(root: &Path, tools: &[Tool]) -> Result<()> {
     }
     step("everything needed is installed");
     Ok(())
+}
+
+/// Packages of the programs that are not there.
+fn missing(tools: &[Tool]) -> Vec<&'static str> {
+    tools.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package).collect()
 }
 
 /// Installs the clippy of the toolchain that builds the kernel program.

@@ -9,10 +9,13 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod btf;
 mod ci;
+mod cluster;
 mod dist;
 mod ebpf;
+mod image;
 mod install;
 mod kernels;
+mod kube;
 mod process;
 mod run;
 mod tally;
@@ -46,6 +49,14 @@ enum Task {
         /// Build the one with log lines too, to target/bpf/sluice-log.bpf.o: what the agent's feature `kernel-log` embeds.
         #[arg(long)]
         log: bool,
+    },
+    /// Build Kubernetes for the tests to target/kube: every component in one program, and the definitions of APIs.
+    BuildKube,
+    /// Start and stop a Kubernetes cluster in network namespaces, and look into it.
+    Cluster {
+        /// What to do.
+        #[command(subcommand)]
+        what: cluster::Cluster,
     },
     /// Build the kernel program and load it into this kernel, with the verifier's statistics.
     Verify {
@@ -98,6 +109,11 @@ fn run(task: Task) -> Result<()> {
             built.iter().for_each(|object| println!("{}", object.display()));
             Ok(())
         }
+        Task::BuildKube => {
+            println!("{}", kube::build(&root)?.display());
+            Ok(())
+        }
+        Task::Cluster { what } => cluster::run(&root, what),
         Task::Verify { kernels: false } => test::verify(&root),
         Task::Verify { kernels: true } => test::verify_kernels(&root),
         Task::Tidy(arguments) => tidy::run(&root, &arguments),

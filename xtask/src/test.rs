@@ -8,12 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
-use crate::{ebpf, install, kernels};
+use crate::{ebpf, install, kernels, kube};
 
 /// Runs every test. Being root is part of it: tests that need the kernel are never skipped.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     prepare(root)?;
     ebpf::build_all(root)?;
+    kube::build(root)?;
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
     process::build_tested_sluice(root)?;
     let path = std::env::join_paths(process::search_path())?;
