@@ -15,8 +15,16 @@ use crate::workspace;
 /// # Errors
 /// When files cannot be read or written.
 pub fn quickstart(backend: IpAddr) -> Result<TempDir> {
+    example("quickstart", backend)
+}
+
+/// A copy of a folder of `examples` whose endpoints are on `backend`.
+///
+/// # Errors
+/// When there is no such example, or files cannot be read or written.
+pub fn example(name: &str, backend: IpAddr) -> Result<TempDir> {
     let folder = TempDir::new()?;
-    for entry in fs::read_dir(workspace().join("examples/quickstart"))? {
+    for entry in fs::read_dir(workspace().join("examples").join(name))? {
         let entry = entry?;
         let family = if backend.is_ipv6() { "IPv6" } else { "IPv4" };
         let text = fs::read_to_string(entry.path())?

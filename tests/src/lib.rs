@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod client;
+pub mod cluster;
 pub mod command;
 pub mod dress;
 pub mod echo;

@@ -4,10 +4,15 @@ mod v1;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SigningKey as _};
+use rustls::ServerConfig;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::TempDir;
 
 /// A certificate authority; its certificate is also in a file.
@@ -108,6 +113,24 @@ stringData:
             indented(&self.certificate),
             indented(&self.key)
         )
+    }
+
+    /// Settings of a TLS server in this process that shows the certificate, whatever name a client asks for.
+    ///
+    /// # Errors
+    /// When the certificate or the key is invalid.
+    pub fn server(&self, alpn: &[&str]) -> Result<Arc<ServerConfig>> {
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        // The key is not checked against the certificate: rustls does not parse certificates of version 1.
+        let shown = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
+        config.alpn_protocols = alpn.iter().map(|&name| name.into()).collect();
+        Ok(Arc::new(config))
     }
 
     /// Writes `NAME.crt` and `NAME.key` into a folder.

@@ -7,6 +7,7 @@ mod allowlist;
 mod changes;
 mod cleartext;
 mod clients;
+mod cluster;
 mod cluster_rules;
 mod delegation;
 mod documented;

@@ -29,6 +29,12 @@ pub enum Cluster {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run a program in its network: `exec curl http://10.91.2.2`.
+    Exec {
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
 }
 
 /// Builds what is needed, and becomes the program.
@@ -45,6 +51,10 @@ pub fn run(root: &Path, what: Cluster) -> Result<()> {
         Cluster::Kubectl { arguments: further } => {
             arguments.push("kubectl".to_owned());
             arguments.extend(further);
+        }
+        Cluster::Exec { command } => {
+            arguments.push("exec".to_owned());
+            arguments.extend(command);
         }
     }
     let error = Command::new(program(root)?).args(arguments).exec();

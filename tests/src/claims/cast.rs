@@ -5,14 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use rustls::ServerConfig;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::placeholders::Certificates;
 use crate::echo::{Answer, Backend, Instead, Speaks};
@@ -110,7 +105,8 @@ fn member(line: &str, mut address: SocketAddr, certificates: &mut Certificates) 
             other => bail!("{other:?} is no attribute of a backend"),
         }
     }
-    let tls = if tls { Some(server(certificates, certificate, alpn)?) } else { None };
+    let alpn: Vec<&str> = alpn.split(',').filter(|name| !name.is_empty()).collect();
+    let tls = if tls { Some(certificates.leaf(certificate)?.server(&alpn)?) } else { None };
     let backend = Backend { name: name.to_owned(), address, speaks, tls, proxied, answer };
     Ok(Member {
         name: name.to_owned(),
@@ -131,21 +127,6 @@ fn service_of(text: &str) -> Result<Service> {
 /// Resolves `\r`, `\n` and `\0` in a backend's bytes.
 fn unescaped(text: &str) -> String {
     text.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0")
-}
-
-fn server(certificates: &mut Certificates, what: &str, alpn: &str) -> Result<Arc<ServerConfig>> {
-    let leaf = certificates.leaf(what)?;
-    let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes())?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    // The key is not checked against the certificate: rustls does not parse certificates of version 1.
-    let shown = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
-    config.alpn_protocols = alpn.split(',').filter(|name| !name.is_empty()).map(|name| name.into()).collect();
-    Ok(Arc::new(config))
 }
 
 /// The manifests of the backends' Services; each backend has an EndpointSlice of its own.

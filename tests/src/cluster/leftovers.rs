@@ -1,0 +1,26 @@
+//! What is left of clusters whose process was killed: no process, but names.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::node::cgroup;
+use crate::command;
+
+/// Removes the network namespaces and cgroups of a process that has ended.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn remove(process: u32) -> Result<()> {
+    // As `Netns::new` names them; cgroups have the name of their node's namespace.
+    let prefix = format!("sluice-{process}-");
+    cgroup::sweep(&prefix)?;
+    for entry in fs::read_dir("/run/netns")? {
+        let name = entry?.file_name();
+        if name.to_string_lossy().starts_with(&prefix) {
+            command::output(Command::new("ip").args(["netns", "delete"]).arg(name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! Kubernetes clusters of the tests, without a router: guarantees that the other stories rely on.
+
+mod background;
+mod control_plane;
+mod definitions;
+mod nodes;

@@ -1,0 +1,67 @@
+//! `cargo xtask cluster`: a cluster that another process holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::command;
+use tests::wait::{PATIENCE, wait_until};
+
+#[test]
+fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
+    let folder = TempDir::new()?;
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        command::output(command.env("CLUSTER_FOLDER", folder.path()).args(arguments))
+    };
+    let failure = |arguments: &[&str]| -> Result<String> {
+        let error = run(arguments).err().with_context(|| format!("{arguments:?} has not failed"))?;
+        Ok(format!("{error:#}"))
+    };
+    let state = || -> Result<Value> { Ok(serde_json::from_slice(&fs::read(folder.path().join("state.json"))?)?) };
+    let names = |process: &Value| -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for folder in ["/run/netns", "/sys/fs/cgroup", "/sys/fs/cgroup/pids"] {
+            for entry in fs::read_dir(folder)?.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                found.extend(name.starts_with(&format!("sluice-{process}-")).then(|| entry.path()));
+            }
+        }
+        Ok(found)
+    };
+
+    run(&["up", "0"])?;
+    let holder = state()?["process"].clone();
+    ensure!(!names(&holder)?.is_empty(), "a cluster has no namespaces");
+    let namespaces = run(&["kubectl", "get", "namespaces", "-o", "name"])?;
+    let namespaces = String::from_utf8(namespaces.stdout)?;
+    ensure!(namespaces.lines().any(|line| line == "namespace/kube-system"), "{namespaces}");
+    let addresses = String::from_utf8(run(&["exec", "ip", "-brief", "address"])?.stdout)?;
+    ensure!(addresses.contains("10.90.0.1/16"), "{addresses}");
+    ensure!(failure(&["up", "0"])?.contains("a cluster runs already"), "a second cluster was started");
+    run(&["down"])?;
+    assert_eq!(names(&holder)?, Vec::<PathBuf>::new(), "left behind");
+    ensure!(failure(&["kubectl", "version"])?.contains("no cluster runs"), "kubectl runs without a cluster");
+
+    // A holder that is killed takes the processes with it; the next command removes the rest.
+    run(&["up", "1"])?;
+    let holder = state()?["process"].clone();
+    let id = i32::try_from(holder.as_i64().context("the holder has a process id")?)?;
+    let mut processes = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{id}/task"))? {
+        let children = fs::read_to_string(thread?.path().join("children"))?;
+        processes.extend(children.split_whitespace().map(|id| Path::new("/proc").join(id)));
+    }
+    // etcd, the API server, controllers, the scheduler, containerd's parent and the kubelet's.
+    ensure!(processes.len() == 6, "{processes:?} are not all processes of a cluster");
+    kill_process(Pid::from_raw(id).context("a process id is positive")?, Signal::KILL)?;
+    wait_until("the cluster's processes end", PATIENCE, || !processes.iter().any(|process| process.exists()))?;
+    run(&["down"])?;
+    assert_eq!(names(&holder)?, Vec::<PathBuf>::new(), "left behind");
+    assert_eq!(fs::read_dir(folder.path())?.count(), 2, "the log and the state");
+    Ok(())
+}
