@@ -65,7 +65,7 @@ impl Blobs {
 }
 
 /// This machine's architecture by Go's name.
-fn architecture() -> &'static str {
+pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

@@ -47,13 +47,15 @@ const TESTS: &[Tool] = &[
     Tool { program: "/usr/lib/python3/dist-packages/websockets/__init__.py", package: "python3-websockets" },
 ];
 
+/// Any Go will do: for Kubernetes, an old one downloads a newer one (`kube/go.rs`).
+const GO: Tool = Tool { program: "go", package: "golang-go" };
+
 /// Programs that build and run clusters of Kubernetes.
 const CLUSTERS: &[Tool] = &[
     Tool { program: "containerd", package: "containerd" },
     Tool { program: "runc", package: "runc" },
     Tool { program: "/usr/lib/cni/ptp", package: "containernetworking-plugins" },
-    // Debian's is new enough for the tests' own programs alone: Kubernetes needs the version of tests/cluster/kube/go.mod.
-    Tool { program: "go", package: "golang-go" },
+    GO,
     Tool { program: "ip", package: "iproute2" },
 ];
 
@@ -90,6 +92,11 @@ pub fn for_tests(root: &Path) -> Result<()> {
 /// Installs what clusters of Kubernetes need.
 pub fn for_clusters() -> Result<()> {
     packages(&missing(CLUSTERS))
+}
+
+/// Installs Go.
+pub fn go() -> Result<()> {
+    packages(&missing(&[GO]))
 }
 
 /// Installs Debian packages; without any it does nothing.

@@ -2,7 +2,7 @@
 //! modules; the definitions of APIs that their projects publish as Go modules (`tests/cluster/definitions`); images for nodes.
 //!
 //! Go's caches of modules and packages are the user's, so they outlive `target`: what is in them is neither downloaded nor
-//! compiled again.
+//! compiled again, Go itself included where the one on the path is too old.
 
 mod definitions;
 mod go;
@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use go::Go;
 
 use crate::process;
 
 /// Builds the program, and puts definitions and images beside it; returns where the program is.
 ///
 /// # Errors
-/// When there is no Go that is new enough, a module is neither cached nor to be had, or the build fails.
+/// When there is no Go, a module is neither cached nor to be had, or the build fails.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let begin = Instant::now();
     let folder = process::target(root).join("kube");
@@ -28,15 +29,12 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     let source = root.join("tests/cluster/kube");
     let modules = fs::read_to_string(source.join("go.mod")).context("reading tests/cluster/kube/go.mod")?;
     let before = inode(&program);
-    process::run(
-        go::command(&source)
-            .args(["build", "-trimpath", "-ldflags", &flags(&modules)?, "-o"])
-            .args([&program, &source]),
-    )
-    .context("the tests' Kubernetes needs a Go that is as new as tests/cluster/kube/go.mod says")?;
+    let go = Go::find(root, &source)?;
+    let build = ["build", "-buildvcs=false", "-trimpath", "-ldflags", &flags(&modules)?, "-o"];
+    process::run(go.command(&source).args(build).args([&program, &source]))?;
     let what = if before == inode(&program) { "cached" } else { "built" };
     eprintln!("xtask: {}: {what} in {:.1} s", program.display(), begin.elapsed().as_secs_f32());
-    definitions::copy(&root.join("tests/cluster/definitions"), &folder.join("definitions"))?;
+    definitions::copy(&go, &root.join("tests/cluster/definitions"), &folder.join("definitions"))?;
     images::write(root, &folder.join("images"))?;
     Ok(program)
 }

@@ -2,13 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result};
 
-use super::go;
-use crate::process;
+use super::go::Go;
 
 /// Definitions of each API: a folder of its module, and its name below `target/kube/definitions`.
 const DEFINITIONS: [(&str, &str, &str); 3] = [
@@ -21,22 +19,9 @@ const DEFINITIONS: [(&str, &str, &str); 3] = [
 ///
 /// # Errors
 /// When a module is neither cached nor to be had, or has other folders.
-pub fn copy(modules: &Path, to: &Path) -> Result<()> {
-    /// A part of what `go mod download -json` prints for a module.
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Module {
-        path: String,
-        dir: PathBuf,
-    }
+pub fn copy(go: &Go, modules: &Path, to: &Path) -> Result<()> {
     let requires = fs::read_to_string(modules.join("go.mod")).context("reading tests/cluster/definitions/go.mod")?;
-    let mut download = go::command(modules);
-    download.args(["mod", "download", "-json"]).args(required(&requires));
-    let output = download.output().context("`go` could not be started")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`{}` failed: {}", process::text(&download), said.trim());
-    let found = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Module>();
-    let found: Vec<Module> = found.collect::<Result<_, _>>().context("reading what `go mod download` says")?;
+    let found = go.download(modules, &required(&requires))?;
     for (module, from, name) in DEFINITIONS {
         let module = found.iter().find(|found| found.path == module).with_context(|| format!("{module} is missing"))?;
         copy_folder(&module.dir.join(from), &to.join(name))?;
