@@ -3,7 +3,7 @@
 //!
 //! A [`ControlPlane`] is etcd, the API server, the controllers and the scheduler. Its network is a bridge that other
 //! namespaces join, among them [`Node`]s. Everything ends with the value, and the processes also when the test's own
-//! process is killed.
+//! process is killed. A [`mock::MockApiServer`] stands in for an API server that must fail, or have very many objects.
 
 pub mod aggregated;
 mod api;
@@ -14,6 +14,7 @@ mod credentials;
 mod definitions;
 pub mod kubectl;
 pub mod leftovers;
+pub mod mock;
 mod network;
 mod node;
 

@@ -3,4 +3,5 @@
 mod background;
 mod control_plane;
 mod definitions;
+mod mock;
 mod nodes;

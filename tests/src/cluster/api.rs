@@ -23,6 +23,7 @@ use crate::client::roots;
 use crate::netns::Netns;
 use crate::pki::Leaf;
 use crate::stream;
+use crate::wait::PATIENCE;
 
 /// The client of a user.
 pub struct Api {
@@ -101,12 +102,30 @@ impl Api {
     /// # Errors
     /// When there is no complete answer.
     pub fn request(&self, method: Method, path: &str, media: &str, body: String) -> Result<(StatusCode, Bytes)> {
+        self.request_as("application/json", method, path, media, body)
+    }
+
+    /// Any request for an answer of a media type, such as one of metadata alone.
+    ///
+    /// # Errors
+    /// When there is no complete answer.
+    pub fn request_as(
+        &self,
+        accept: &str,
+        method: Method,
+        path: &str,
+        media: &str,
+        body: String,
+    ) -> Result<(StatusCode, Bytes)> {
+        let request = self.head(method, path, media).header(header::ACCEPT, accept).body(Full::from(body))?;
         let Connection { runtime, sender } = &mut *self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        runtime.block_on(async {
-            let answer = self.send(sender, method, path, media, body).await?;
+        let answered = async {
+            let answer = self.send(sender, request).await?;
             let status = answer.status();
             Ok((status, answer.into_body().collect().await?.to_bytes()))
-        })
+        };
+        let answered = runtime.block_on(async { tokio::time::timeout(PATIENCE, answered).await });
+        answered.with_context(|| format!("{path} is not answered within {PATIENCE:?}"))?
     }
 
     /// Watches a collection until the object of this name fulfils a condition; returns the object.
@@ -139,9 +158,11 @@ impl Api {
 
     /// Reads a watch until an event is the wanted one; false if the server ends it before.
     fn watch(&self, path: &str, mut wanted: impl FnMut(&Value) -> bool) -> Result<bool> {
+        let request =
+            self.head(Method::GET, path, "").header(header::ACCEPT, "application/json").body(Full::default())?;
         let Connection { runtime, sender } = &mut *self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         runtime.block_on(async {
-            let answer = self.send(sender, Method::GET, path, "", String::new()).await?;
+            let answer = self.send(sender, request).await?;
             ensure!(answer.status().is_success(), "{path}: the server answers {}", answer.status());
             let mut body = answer.into_body();
             let mut received = Vec::new();
@@ -171,20 +192,17 @@ impl Api {
             .with_context(|| format!("{method} {path}: {}", String::from_utf8_lossy(&answer)))
     }
 
+    fn head(&self, method: Method, path: &str, media: &str) -> http::request::Builder {
+        let head = Request::builder().method(method).uri(path).header(header::HOST, self.server.to_string());
+        let head = head.header(header::USER_AGENT, "tests");
+        if media.is_empty() { head } else { head.header(header::CONTENT_TYPE, media) }
+    }
+
     async fn send(
         &self,
         sender: &mut Option<SendRequest<Full<Bytes>>>,
-        method: Method,
-        path: &str,
-        media: &str,
-        body: String,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<http::Response<Incoming>> {
-        let mut request = Request::builder().method(method).uri(path).header(header::HOST, self.server.to_string());
-        request = request.header(header::ACCEPT, "application/json").header(header::USER_AGENT, "tests");
-        if !media.is_empty() {
-            request = request.header(header::CONTENT_TYPE, media);
-        }
-        let mut request = request.body(Full::from(body))?;
         if let Some(mut connected) = sender.take()
             && connected.ready().await.is_ok()
         {

@@ -1,0 +1,61 @@
+//! Where the server listens, which can change while it runs.
+
+use std::net::{SocketAddr, TcpListener as Listener};
+use std::sync::{Arc, mpsc};
+
+use anyhow::{Context, Result};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc as channel;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{Connections, Order};
+use super::state::State;
+use crate::netns::Netns;
+
+/// Where to listen from now on, if anywhere, and whom to tell.
+pub type Relisten = (Option<Listener>, mpsc::Sender<()>);
+
+/// A listener in a network namespace, or in that of this process.
+///
+/// # Errors
+/// When the address cannot be had.
+pub fn listen(netns: Option<&Netns>, address: SocketAddr) -> Result<Listener> {
+    let bind = || {
+        let listener = Listener::bind(address).with_context(|| format!("the mock cannot listen on {address}"))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    netns.map_or_else(bind, |netns| netns.run(bind))
+}
+
+/// Accepts connections until the server is dropped.
+pub async fn run(
+    mut orders: channel::UnboundedReceiver<Relisten>,
+    tls: TlsAcceptor,
+    state: Arc<State>,
+    connections: Arc<Connections>,
+) {
+    let mut listener: Option<TcpListener> = None;
+    loop {
+        let accepted = async {
+            match &listener {
+                Some(listener) => listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            order = orders.recv() => {
+                let Some((next, done)) = order else { return };
+                connections.order(Order::Cut);
+                // It is non-blocking, and this is a runtime.
+                listener = next.and_then(|next| TcpListener::from_std(next).ok());
+                // Whoever asked may be gone.
+                let _ = done.send(());
+            }
+            Ok((stream, _)) = accepted => {
+                let (tls, state, connections) = (tls.clone(), Arc::clone(&state), Arc::clone(&connections));
+                tokio::spawn(async move { connections.serve(stream, tls, state).await });
+            }
+        }
+    }
+}
