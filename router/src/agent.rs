@@ -1,7 +1,7 @@
 //! Wires the stages together; the only module that knows all of them.
 //!
 //! ```text
-//! Directory ─► translate ─► Published ─┬─► proxy
+//! Source ───► translate ─► Published ─┬─► proxy
 //!                                      ├─► kernel data path
 //!                                      ├─► status writer
 //!                                      └─► admin socket
@@ -16,8 +16,10 @@ pub mod options;
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use kube::Client;
+use kube::api::Api;
 use router_api::defaults::Defaults;
 use router_datapath::kernel::Mode;
 use router_datapath::reconciler::inputs::DataPathInputs;
@@ -32,15 +34,21 @@ use router_translate::engine::Engine;
 use router_translate::settings::Settings;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::admin::{self, Views};
 use crate::keep::{Inherited, KeeperOrder, Manager, Orders};
+use crate::leader::{self, Candidate};
 use crate::published::Published;
-use crate::source::Directory;
+use crate::source::Source;
+use crate::status::api_writer::ApiStatusWriter;
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
 use error::{AgentError, with_causes};
 use options::Options;
+
+/// Maximum time for the writer of statuses to end.
+const END_STATUSES: Duration = Duration::from_secs(2);
 
 /// Prints to stderr. A closed stderr must not end the agent, as `eprintln!` would.
 macro_rules! say {
@@ -62,7 +70,13 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     // AWS-LC takes some 0.1 s to gather entropy for the first key of a process: it does so while manifests are read.
     drop(tokio::task::spawn_blocking(|| aws_lc_rs::rand::fill(&mut [0])));
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
-    let (directory, first) = Directory::open(&options.manifests, defaults)?;
+    let opening = Source::open(&options.source, defaults);
+    let (source, first) = tokio::select! {
+        opened = opening => opened?,
+        // An API server may be waited for.
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     let settings = Settings { addresses: addresses::reached_at(&options.listen), ..options.settings.clone() };
     let mut engine = Engine::new(settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
@@ -97,7 +111,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
-    let translation = tokio::spawn(follow(directory, engine, settings, Outputs { tables, statuses, published }));
+    let api_server = source.client();
+    let translation = tokio::spawn(follow(source, engine, settings, Outputs { tables, statuses, published }));
     let advice = tokio::spawn(advice::log_warnings(published_watch.clone(), proxy.known()));
     let views = Views {
         published: published_watch,
@@ -108,7 +123,10 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
-    let write_statuses = || tokio::spawn(StatusWriter::new(&options.state).run(status_watch));
+    let write_statuses = || match api_server {
+        None => tokio::spawn(StatusWriter::new(&options.state).run(status_watch)),
+        Some(client) => tokio::spawn(write_to(client, options.lease.clone(), status_watch)),
+    };
     let (mut status, mut write_later) = (None, None);
     if successor {
         write_later = Some(write_statuses);
@@ -140,7 +158,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     advice.abort();
     if ending == Mode::HandOver {
         if let Some(status) = status {
-            status.abort();
+            end_statuses(status).await;
         }
         if let Ok(path) = &mut data_path {
             path.end(Mode::HandOver).await;
@@ -150,6 +168,9 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         return Ok(());
     }
     manager.stopping();
+    if let Some(status) = status {
+        end_statuses(status).await;
+    }
     if let Ok(path) = &data_path {
         path.drain();
     }
@@ -165,6 +186,22 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     // Whether it existed or not: no agent listens on it any more.
     let _ = std::fs::remove_file(admin::socket(&options.state));
     Ok(())
+}
+
+/// Writes statuses to an API server, while this agent holds the Lease.
+async fn write_to(client: Client, lease: String, inputs: watch::Receiver<Arc<StatusInput>>) {
+    let (leads, leading) = watch::channel(false);
+    let leases = Api::namespaced(client.clone(), client.default_namespace());
+    let candidate = Candidate::new(leases, &lease, leader::identity());
+    // When the inputs end the writer ends, and the candidate releases the Lease.
+    tokio::join!(ApiStatusWriter::new(client).run(inputs, leading), candidate.run(leads));
+}
+
+/// Waits until the writer of statuses has ended, as it does when there are no more translations.
+async fn end_statuses(mut status: JoinHandle<()>) {
+    if tokio::time::timeout(END_STATUSES, &mut status).await.is_err() {
+        status.abort();
+    }
 }
 
 /// Carries out the keeper's orders; returns when this agent has to leave.
@@ -203,8 +240,8 @@ struct Outputs {
 }
 
 /// Translates every new snapshot of the source. The table is published first: traffic does not wait for statuses.
-async fn follow(directory: Directory, mut engine: Engine, settings: Settings, outputs: Outputs) {
-    let (mut snapshots, watching) = directory.watch();
+async fn follow(source: Source, mut engine: Engine, settings: Settings, outputs: Outputs) {
+    let (mut snapshots, watching) = source.watch();
     tokio::spawn(watching);
     let mut revision = 1;
     while snapshots.changed().await.is_ok() {

@@ -18,10 +18,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use arguments::{StateArgs, TranslationArgs};
+use arguments::{ClusterArgs, StateArgs, TranslationArgs};
 
 /// Sluice, an edge router: eBPF steering with an in-process TLS proxy.
 #[derive(Debug, Parser)]
@@ -42,16 +43,20 @@ enum Verb {
     /// Check manifests: exit 0, or 3 with file:line:column, the fault and what to write instead.
     Validate {
         /// Folder of manifests, or a single file.
-        #[arg(value_name = "DIR|FILE")]
-        dir: PathBuf,
+        #[arg(value_name = "DIR|FILE", required_unless_present = "kubernetes", conflicts_with = "kubernetes")]
+        dir: Option<PathBuf>,
+        #[command(flatten)]
+        cluster: ClusterArgs,
         #[command(flatten)]
         translation: TranslationArgs,
     },
     /// Show every object that gets a status, with that status, as the API server would store it.
     Translate {
         /// Folder of manifests, or a single file.
-        #[arg(value_name = "DIR|FILE")]
-        dir: PathBuf,
+        #[arg(value_name = "DIR|FILE", required_unless_present = "kubernetes", conflicts_with = "kubernetes")]
+        dir: Option<PathBuf>,
+        #[command(flatten)]
+        cluster: ClusterArgs,
         #[command(flatten)]
         translation: TranslationArgs,
         /// Format of the output.
@@ -87,12 +92,18 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             keep::run(args, &agent)
         }
         Verb::Upgrade(state) => upgrade::run(&state),
-        Verb::Validate { dir, translation } => {
-            validate::run(&dir, &translation.settings(), &translation.trust()?, jiff::Timestamp::now())
-        }
-        Verb::Translate { dir, translation, output } => {
-            translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())
-        }
+        Verb::Validate { dir, cluster, translation } => validate::run(
+            &cluster.or_folder(dir).context("DIR|FILE")?,
+            &translation.settings(),
+            &translation.trust()?,
+            jiff::Timestamp::now(),
+        ),
+        Verb::Translate { dir, cluster, translation, output } => translate::run(
+            &cluster.or_folder(dir).context("DIR|FILE")?,
+            &translation.settings(),
+            output,
+            jiff::Timestamp::now(),
+        ),
         Verb::Explain(args) => explain::run(&args),
         Verb::Get(args) => get::run(&args),
         Verb::Bpf(verb) => bpf::run(verb),

@@ -7,6 +7,8 @@ pub mod agent;
 pub mod cli;
 pub mod demo;
 pub mod keep;
+pub mod kubernetes;
+pub mod leader;
 pub mod published;
 pub mod source;
 pub mod status;

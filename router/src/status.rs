@@ -5,7 +5,9 @@
 //! times survive changes, restarts and failed writes, and the process keeps no statuses in memory. A file removed by
 //! hand is written again when its object changes, with new times. A failed write is retried; it never stops traffic.
 
+pub mod api_writer;
 mod files;
+mod merge_patch;
 
 use std::collections::BTreeSet;
 use std::io;

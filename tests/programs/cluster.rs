@@ -67,7 +67,9 @@ fn hold(state: &State, nodes: u8) -> Result<()> {
     let cluster = Cluster::start(nodes, Pods::Routed)?;
     let network = format!("--net=/run/netns/{}", cluster.plane.netns().name());
     let kubectl = json!(["nsenter", network, built("kube")?, "kubectl", "--kubeconfig", cluster.plane.kubeconfig()]);
-    state.write(&json!({"process": id(), "exec": ["nsenter", network], "kubectl": kubectl}))?;
+    let kubeconfig = format!("KUBECONFIG={}", cluster.plane.kubeconfig().display());
+    let exec = json!(["nsenter", network, "env", kubeconfig]);
+    state.write(&json!({"process": id(), "exec": exec, "kubectl": kubectl}))?;
     println!("ready");
     runtime.block_on(async {
         tokio::select! {

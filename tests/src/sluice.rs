@@ -73,6 +73,19 @@ impl Sluice {
     /// # Errors
     /// When it cannot be built, or does not become ready; with all it printed.
     pub fn start(netns: &Netns, manifests: &Path, options: &Options) -> Result<Sluice> {
+        Sluice::start_on(netns, &[OsStr::new("--manifests"), manifests.as_os_str()], options)
+    }
+
+    /// Starts it on the API server of a kubeconfig and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Sluice::start`].
+    pub fn start_in_cluster(netns: &Netns, kubeconfig: &Path, options: &Options) -> Result<Sluice> {
+        let source = [OsStr::new("--kubernetes"), OsStr::new("--kubeconfig"), kubeconfig.as_os_str()];
+        Sluice::start_on(netns, &source, options)
+    }
+
+    fn start_on(netns: &Netns, source: &[&OsStr], options: &Options) -> Result<Sluice> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = TempDir::new()?;
@@ -91,7 +104,7 @@ impl Sluice {
         if options.kept {
             command.args(["keep", "--"]);
         }
-        command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(state.path());
+        command.arg("run").args(source).arg("--state").arg(state.path());
         command.args(["--instance", &instance]);
         let data_path = match options.data_path {
             DataPath::Kernel => "kernel",

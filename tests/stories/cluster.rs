@@ -3,5 +3,9 @@
 mod background;
 mod control_plane;
 mod definitions;
+mod golden;
 mod mock;
 mod nodes;
+mod site;
+mod source;
+mod status;

@@ -3,14 +3,14 @@
 use router_datapath::kernel::KernelError;
 
 use crate::admin::AdminError;
-use crate::source::FolderError;
+use crate::source::SourceError;
 
 /// Why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The folder of manifests.
+    /// The source of objects.
     #[error(transparent)]
-    Source(#[from] FolderError),
+    Source(#[from] SourceError),
     /// The admin socket.
     #[error(transparent)]
     Admin(#[from] AdminError),

@@ -14,11 +14,15 @@ use router_datapath::redirect_peer::PeerRedirect;
 use router_translate::settings::Settings;
 use rustls::RootCertStore;
 
+use crate::source::SourceOptions;
+
 /// Options of an agent.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder of manifests.
-    pub manifests: PathBuf,
+    /// Where objects come from.
+    pub source: SourceOptions,
+    /// Name of the Lease of which the holder writes statuses to an API server.
+    pub lease: String,
     /// Folder of the admin socket and the statuses.
     pub state: PathBuf,
     /// Name of the folder for kernel objects; unique for each agent.

@@ -14,6 +14,9 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
+use crate::source::SourceOptions;
+use crate::source::cluster::ClusterOptions;
+
 /// Settings of translation.
 #[derive(Debug, Args)]
 pub struct TranslationArgs {
@@ -104,6 +107,31 @@ fn service_ca(path: &Path) -> anyhow::Result<Arc<RootCertStore>> {
     }
     ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());
     Ok(Arc::new(roots))
+}
+
+/// A Kubernetes cluster as the source of objects.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// Read objects from a Kubernetes API server instead of a folder.
+    #[arg(long)]
+    kubernetes: bool,
+    /// Kubeconfig [default: KUBECONFIG, ~/.kube/config, or the service account of the pod].
+    #[arg(long, requires = "kubernetes", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Namespaces to read [default: all].
+    #[arg(long, requires = "kubernetes", value_delimiter = ',', value_parser = namespace, value_name = "NAMESPACE,…")]
+    namespaces: Vec<String>,
+}
+
+impl ClusterArgs {
+    /// The cluster, or else this folder.
+    pub fn or_folder(&self, folder: Option<PathBuf>) -> Option<SourceOptions> {
+        let cluster = self.kubernetes.then(|| {
+            let namespaces = self.namespaces.iter().map(|name| name.as_str().into()).collect();
+            SourceOptions::Cluster(ClusterOptions { kubeconfig: self.kubeconfig.clone(), namespaces })
+        });
+        cluster.or(folder.map(SourceOptions::Folder))
+    }
 }
 
 /// How to reach a running agent.

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -18,8 +18,8 @@ use router_translate::settings::Settings;
 use router_translate::translate::translate;
 
 use crate::admin;
-use crate::cli::arguments::{StateArgs, TranslationArgs};
-use crate::source::Directory;
+use crate::cli::arguments::{ClusterArgs, StateArgs, TranslationArgs};
+use crate::source::{Source, SourceOptions};
 
 /// Exit code if the query is not served.
 pub const NOT_SERVED: u8 = 4;
@@ -42,8 +42,10 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
     /// Explain a folder of manifests instead of the running agent.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "kubernetes")]
     manifests: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     #[command(flatten)]
     translation: TranslationArgs,
     #[command(flatten)]
@@ -87,8 +89,8 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(USAGE));
         }
     };
-    let explanation = match &args.manifests {
-        Some(folder) => offline(folder, &args.translation.settings(), &args.translation.trust()?, &query)?,
+    let explanation = match args.cluster.or_folder(args.manifests.clone()) {
+        Some(source) => offline(&source, &args.translation.settings(), &args.translation.trust()?, &query)?,
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(admin::ask_why(&args.state.folder(), &query))?
@@ -102,13 +104,18 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     Ok(if explanation.served { ExitCode::SUCCESS } else { ExitCode::from(NOT_SERVED) })
 }
 
-/// Explains a query for a folder of manifests.
+/// Explains a query for a source.
 ///
 /// # Errors
-/// The folder cannot be read.
-pub fn offline(folder: &Path, settings: &Settings, trust: &UpstreamTls, query: &Query) -> anyhow::Result<Explanation> {
+/// The source cannot be read.
+pub fn offline(
+    source: &SourceOptions,
+    settings: &Settings,
+    trust: &UpstreamTls,
+    query: &Query,
+) -> anyhow::Result<Explanation> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
-    let (_, snapshot) = Directory::open(folder, defaults)?;
+    let (_, snapshot) = Source::read(source, defaults)?;
     let translation = translate(&snapshot.resources, settings);
     let facts = Facts {
         table: &translation.table,

@@ -14,12 +14,13 @@ use router_datapath::kernel::{BpfObject, KernelError, LOG_TARGET, LogLevel};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
+use router_model::dns_names;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::agent;
 use crate::agent::options::Options;
-use crate::cli::arguments::{StateArgs, TranslationArgs};
+use crate::cli::arguments::{ClusterArgs, StateArgs, TranslationArgs};
 use crate::keep::{self, Inherited};
 
 /// Whether to move the program's code to huge pages.
@@ -37,8 +38,14 @@ pub enum HugeText {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Folder of manifests.
-    #[arg(long, value_name = "DIR")]
-    manifests: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "kubernetes", conflicts_with = "kubernetes")]
+    manifests: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Name of the Lease of which the holder writes statuses, in the namespace of the kubeconfig or the pod [default:
+    /// sluice-INSTANCE].
+    #[arg(long, requires = "kubernetes", value_name = "NAME", value_parser = object_name)]
+    lease: Option<String>,
     #[command(flatten)]
     state: StateArgs,
     /// Name of this agent's kernel objects, under /sys/fs/bpf/sluice.
@@ -101,6 +108,10 @@ impl RunArgs {
     }
 }
 
+fn object_name(text: &str) -> Result<String, String> {
+    dns_names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
 fn instance_name(text: &str) -> Result<String, String> {
     let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     good.then(|| text.to_owned()).ok_or_else(|| "use letters, digits, `-` and `_`".to_owned())
@@ -146,8 +157,9 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         args.listen
     };
     let options = Options {
-        manifests: args.manifests,
+        source: args.cluster.or_folder(args.manifests).context("--manifests")?,
         state: args.state.folder(),
+        lease: args.lease.unwrap_or_else(|| format!("sluice-{}", args.instance.to_ascii_lowercase().replace('_', "-"))),
         instance: args.instance,
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,

@@ -2,7 +2,6 @@
 //! kernel and no running agent.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -19,7 +18,7 @@ use router_translate::status::report::StatusReport;
 use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
 
-use crate::source::{Directory, folder_of};
+use crate::source::{Source, SourceOptions};
 
 /// `-o`: format of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -33,16 +32,20 @@ pub enum TranslateFormat {
     Text,
 }
 
-/// Prints the translation of a folder to stdout, and its problems to stderr. `now` becomes the time of new conditions.
+/// Prints the translation of a source to stdout, and its problems to stderr. `now` becomes the time of new conditions.
 ///
 /// # Errors
-/// The folder cannot be read, or stdout cannot be written.
-pub fn run(folder: &Path, settings: &Settings, format: TranslateFormat, now: Timestamp) -> anyhow::Result<ExitCode> {
+/// The source cannot be read, or stdout cannot be written.
+pub fn run(
+    source: &SourceOptions,
+    settings: &Settings,
+    format: TranslateFormat,
+    now: Timestamp,
+) -> anyhow::Result<ExitCode> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
-    let (_, snapshot) = Directory::open(folder, defaults)?;
-    let (shown, _) = folder_of(folder);
+    let (_, snapshot) = Source::read(source, defaults)?;
     for problem in snapshot.diagnostics.iter() {
-        eprintln!("{}", problem.display_in(shown));
+        eprintln!("{}", source.display(problem));
     }
     let translation = translate(&snapshot.resources, settings);
     let report = &translation.report;

@@ -1,7 +1,6 @@
 //! `sluice validate DIR|FILE`: all problems of a folder of manifests, each with its place and what to write instead.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -17,7 +16,7 @@ use router_translate::settings::Settings;
 use router_translate::status::object_status::{ParentStatus, faults};
 use router_translate::translate::{Translation, translate};
 
-use crate::source::{Diagnostic, Directory, Severity, folder_of};
+use crate::source::{Diagnostic, Severity, Source, SourceOptions};
 
 /// Exit code for invalid input.
 pub const INVALID: u8 = 3;
@@ -45,34 +44,38 @@ impl ValidationReport {
     }
 }
 
-/// Prints the problems of a folder to stdout and a summary to stderr; exit code 3 if there is an error.
+/// Prints the problems of a source to stdout and a summary to stderr; exit code 3 if there is an error.
 ///
 /// # Errors
-/// The folder cannot be read, or stdout cannot be written.
-pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let findings = validate(folder, settings, trust, now)?;
-    let (shown, _) = folder_of(folder);
+/// The source cannot be read, or stdout cannot be written.
+pub fn run(
+    source: &SourceOptions,
+    settings: &Settings,
+    trust: &UpstreamTls,
+    now: Timestamp,
+) -> anyhow::Result<ExitCode> {
+    let findings = validate(source, settings, trust, now)?;
     let mut out = std::io::stdout().lock();
     for problem in &findings.problems {
-        writeln!(out, "{}", problem.display_in(shown)).context("cannot write to stdout")?;
+        writeln!(out, "{}", source.display(problem)).context("cannot write to stdout")?;
     }
     eprintln!("{}", findings.summary());
     Ok(if findings.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }
 
-/// Reads a folder and collects its problems: faults of single objects, and as warnings those that only several objects
+/// Reads a source and collects its problems: faults of single objects, and as warnings those that only several objects
 /// together show, such as a host that two routes claim. Certificates are checked as of `now`.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// The source cannot be read.
 pub fn validate(
-    folder: &Path,
+    source: &SourceOptions,
     settings: &Settings,
     trust: &UpstreamTls,
     now: Timestamp,
 ) -> anyhow::Result<ValidationReport> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
-    let (directory, snapshot) = Directory::open(folder, defaults)?;
+    let (source, snapshot) = Source::read(source, defaults)?;
     let resources = &snapshot.resources;
     let translation = translate(resources, settings);
     let mut problems = snapshot.diagnostics.to_vec();
@@ -82,13 +85,13 @@ pub fn validate(
     let refused = refusals(&translation).into_iter().map(|(object, message)| (object, FieldPath::root(), message));
     let warnings: Vec<(ObjectRef, FieldPath, String)> = advised.chain(refused).collect();
     let fields: Vec<_> = warnings.iter().map(|(object, path, _)| (object, path)).collect();
-    let places = directory.locate(&fields);
+    let places = source.locate(&fields);
     for ((object, path, message), place) in warnings.iter().zip(places) {
-        let Some((file, at)) = place else { continue };
+        let Some((file, line, column)) = place else { continue };
         problems.push(Diagnostic {
             file,
-            line: at.line,
-            column: at.column,
+            line,
+            column,
             object: object.to_string(),
             path: path.to_string(),
             message: message.clone(),

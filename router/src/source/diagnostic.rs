@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Maximum number of diagnostics logged at a time.
+const MAX_LOGGED: usize = 50;
+
 /// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -83,6 +86,24 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.file, self.without_file())
+        let text = self.without_file();
+        // Objects of an API server have no place.
+        let text = if self.file.is_empty() { text.strip_prefix(": ").unwrap_or(&text) } else { &text };
+        write!(f, "{}{text}", self.file)
+    }
+}
+
+/// Logs diagnostics that are new. Both lists are sorted.
+pub(super) fn log_new(before: &[Diagnostic], now: &[Diagnostic]) {
+    let mut new = now.iter().filter(|problem| before.binary_search(problem).is_err());
+    for problem in new.by_ref().take(MAX_LOGGED) {
+        match problem.severity {
+            Severity::Error => tracing::error!(target: "manifests", "{problem}"),
+            Severity::Warning => tracing::warn!(target: "manifests", "{problem}"),
+        }
+    }
+    let more = new.count();
+    if more > 0 {
+        tracing::warn!(target: "manifests", "and {more} more problems; `sluice get status` shows them all");
     }
 }

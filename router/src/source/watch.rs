@@ -12,7 +12,7 @@ use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::log_new;
 use super::directory::{Directory, FolderSnapshot, Scope};
 
 /// A burst of changes has ended if nothing happens for this long.
@@ -25,8 +25,6 @@ const POLL: Duration = Duration::from_millis(500);
 const POLL_SHARE: u32 = 20;
 /// If more files than this have changed, the whole folder is scanned.
 const MAX_PENDING: usize = 1024;
-/// Maximum number of diagnostics logged per scan.
-const MAX_LOGGED: usize = 50;
 
 impl Directory {
     /// Watches the folder until every receiver is dropped. The receiver has the present snapshot at once, and a new one
@@ -73,21 +71,6 @@ async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>)
             () = sender.closed() => return,
         }
         scope = events.take(&directory);
-    }
-}
-
-/// Logs diagnostics that are new. Both lists are sorted.
-fn log_new(before: &[Diagnostic], now: &[Diagnostic]) {
-    let mut new = now.iter().filter(|problem| before.binary_search(problem).is_err());
-    for problem in new.by_ref().take(MAX_LOGGED) {
-        match problem.severity {
-            Severity::Error => tracing::error!(target: "manifests", "{problem}"),
-            Severity::Warning => tracing::warn!(target: "manifests", "{problem}"),
-        }
-    }
-    let more = new.count();
-    if more > 0 {
-        tracing::warn!(target: "manifests", "and {more} more problems; `sluice get status` shows them all");
     }
 }
 

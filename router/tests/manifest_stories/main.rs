@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use router::cli::explain::{ExplainArgs, offline};
 use router::cli::translate::{objects, text};
 use router::cli::validate::validate;
-use router::source::Directory;
+use router::source::{Directory, SourceOptions};
 use router_api::defaults::Defaults;
 use router_proxy::UpstreamTls;
 use router_translate::explain::query::Query;
@@ -59,7 +59,13 @@ impl Question {
 #[test]
 fn validate_says_where_what_and_what_to_write() {
     expect_of_all("validate.txt", |story| {
-        let findings = validate(&story.folder, &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap();
+        let findings = validate(
+            &SourceOptions::Folder(story.folder.clone()),
+            &Settings::default(),
+            &UpstreamTls::new(None, None),
+            now(),
+        )
+        .unwrap();
         let problems: String = findings.problems.iter().map(|problem| format!("{problem}\n")).collect();
         format!("{problems}{}\n", findings.summary())
     });
@@ -100,7 +106,8 @@ fn explain_tells_every_decision_about_the_stories() {
         for command in story.golden("explain.txt").lines().filter_map(|line| line.strip_prefix(QUESTION)) {
             asked.set(asked.get() + 1);
             let query = Question::query(command);
-            let explanation = offline(&story.folder, &Settings::default(), &trust, &query).unwrap();
+            let explanation =
+                offline(&SourceOptions::Folder(story.folder.clone()), &Settings::default(), &trust, &query).unwrap();
             found.push_str(&format!("{QUESTION}{command}\n{explanation}\n"));
             let json = serde_json::to_value(&explanation).unwrap();
             assert_eq!(json["served"], explanation.served, "the JSON form says the same");
@@ -146,7 +153,13 @@ fn one_object_in_full_is_what_the_api_server_would_store() {
 #[test]
 fn the_refused_folder_has_an_error_for_every_file_and_no_secret() {
     let story = Story::named("openshift/refused");
-    let findings = validate(&story.folder, &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap();
+    let findings = validate(
+        &SourceOptions::Folder(story.folder.clone()),
+        &Settings::default(),
+        &UpstreamTls::new(None, None),
+        now(),
+    )
+    .unwrap();
     let mut files: Vec<_> = findings.problems.iter().map(|problem| problem.file.to_string()).collect();
     files.dedup();
     let written = fs::read_dir(&story.folder).unwrap().flatten().filter(|entry| {

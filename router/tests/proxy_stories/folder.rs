@@ -8,7 +8,7 @@ use router_proxy::{ProxyConfig, UpstreamTls};
 
 use router::cli::explain::offline;
 use router::cli::validate::validate;
-use router::source::Directory;
+use router::source::{Directory, SourceOptions};
 use router_api::defaults::Defaults;
 use router_table::table::{RouterTable, RoutingTable};
 use router_translate::endpoints::addresses::EndpointAddresses;
@@ -42,6 +42,10 @@ impl Folder {
         UpstreamTls::new(None, None)
     }
 
+    fn source(&self) -> SourceOptions {
+        SourceOptions::Folder(self.dir.path().to_owned())
+    }
+
     /// The table, on ports that the system chooses.
     pub fn table(&self) -> Arc<RoutingTable> {
         let (_, snapshot) = Directory::open(self.dir.path(), Defaults::default()).unwrap();
@@ -65,12 +69,12 @@ impl Folder {
 
     /// The output of `sluice explain` for a URL on the usual ports.
     pub fn explain(&self, url: &str) -> Explanation {
-        offline(self.dir.path(), &Self::settings(), &Self::trust(), &Query::parse(url).unwrap()).unwrap()
+        offline(&self.source(), &Self::settings(), &Self::trust(), &Query::parse(url).unwrap()).unwrap()
     }
 
     /// The output of `sluice validate`.
     pub fn problems(&self) -> Vec<String> {
-        let findings = validate(self.dir.path(), &Self::settings(), &Self::trust(), jiff::Timestamp::now()).unwrap();
+        let findings = validate(&self.source(), &Self::settings(), &Self::trust(), jiff::Timestamp::now()).unwrap();
         findings.problems.iter().map(ToString::to_string).collect()
     }
 }

@@ -28,6 +28,7 @@ pub(crate) mod matching;
 mod numbers;
 mod outcome;
 mod outcomes;
+pub mod references;
 mod serve;
 pub mod status;
 mod tls;

@@ -17,6 +17,7 @@ pub mod inclusion;
 pub mod incremental;
 pub(crate) mod listeners;
 mod pattern_map;
+pub mod references;
 mod route_validity;
 mod rules;
 mod serve;
@@ -49,7 +50,7 @@ use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::types::{Context, EffectiveRule, Fragment, RootRoute, RuleOutcome, WalkResult};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Built, GatewayHosts};
-use crate::gateway::tree_rules::{RouteRules, rules_by_route};
+use crate::gateway::tree_rules::{RootHosts, RouteRules, rules_by_route};
 use crate::translator::Inputs;
 
 /// A translation of Gateway API objects, before hosts that other APIs own are removed.
@@ -70,9 +71,6 @@ pub struct GatewayTranslator {
     /// Listeners of root routes, with what is below each.
     walks: Vec<(ListenerAt, RootHosts, WalkResult)>,
 }
-
-/// A root route and its hosts on a listener.
-type RootHosts = (ObjectRef, Box<[HostPattern]>);
 
 /// The results to compute; everything else that is needed for them is in the objects or in `known`.
 pub struct Selection<'s> {

@@ -16,6 +16,7 @@ mod objects_by;
 pub mod openshift;
 pub mod owned_age;
 pub mod presented_certificates;
+pub mod references;
 pub mod settings;
 pub mod status;
 pub mod traffic_defaults;

@@ -8,7 +8,6 @@
 mod changes;
 mod hosts;
 mod names;
-mod references;
 mod roots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +22,11 @@ use router_model::object::ObjectRef;
 use self::changes::ProxyChange;
 use self::hosts::{HostInputs, Hosts, TranslatedHost};
 use self::names::{Names, NamesChange};
-use self::references::References;
 use crate::contour::claims::delegated_domains::{domain_of, nearest};
 use crate::contour::claims::types::{Contest, is_domain, proxy};
 use crate::contour::domain_tls::{self, DomainStates};
 use crate::contour::outcome::ContourOutcome;
+use crate::contour::references::{self, References};
 use crate::contour::status::StatusInputs;
 use crate::contour::{backends, delegation_status, router, valid_domains};
 use crate::status::object_status::ObjectStatus;

@@ -203,6 +203,15 @@ pub fn services(policy: &BackendTlsPolicy) -> impl Iterator<Item = ObjectKey> {
     targets(policy).map(|(service, _)| service)
 }
 
+/// The ConfigMaps that a policy references for CA certificates.
+pub fn config_maps(policy: &BackendTlsPolicy) -> impl Iterator<Item = ObjectKey> {
+    let namespace = &policy.meta.key.namespace;
+    let is_map =
+        |reference: &&ObjectReference| reference.group.is_empty() && *reference.kind == *Kind::ConfigMap.name();
+    let maps = policy.ca_certificates.iter().filter(is_map);
+    maps.map(|map| ObjectKey { namespace: namespace.clone(), name: map.name.clone() })
+}
+
 fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectKey, Option<&Arc<str>>)> {
     targets_of(policy).map(|(object, section)| (service(policy, object), section.as_ref()))
 }

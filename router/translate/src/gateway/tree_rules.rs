@@ -10,10 +10,12 @@ use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use serde_json::Value;
 
-use crate::gateway::RootHosts;
 use crate::gateway::base::ListenerAt;
 use crate::gateway::inclusion::types::{EffectiveRule, Fragment, WalkResult};
 use crate::gateway::serve::AttachedRules;
+
+/// A root route and its hosts on a listener.
+pub(super) type RootHosts = (ObjectRef, Box<[HostPattern]>);
 
 /// The effective rules whose last level is one route, on all listeners.
 #[derive(Debug, Default)]

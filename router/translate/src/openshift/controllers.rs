@@ -80,12 +80,19 @@ pub fn may_differ(resources: &Resources, last: &Resources) -> bool {
     resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
         || config_maps.any(|changed| policy::uses(changed.key, resources))
         || secrets.any(|changed| {
-            let key = changed.key;
-            resources.ingress_controllers.iter().any(|controller| {
-                controller.default_certificate.as_ref().is_some_and(|name| **name == *key.name)
-                    && certificate_namespaces(controller).contains(&&*key.namespace)
-            })
+            resources.ingress_controllers.iter().any(|controller| secrets_of(controller).any(|key| key == *changed.key))
         })
+}
+
+/// The Secrets that may be a controller's default certificate.
+pub fn secrets_of(controller: &IngressController) -> impl Iterator<Item = ObjectKey> {
+    let names = controller.default_certificate.iter();
+    names.flat_map(|name| certificate_namespaces(controller).map(|namespace| ObjectKey::new(namespace, name)))
+}
+
+/// The ConfigMaps that a controller references.
+pub fn config_maps_of(controller: &IngressController) -> impl Iterator<Item = ObjectKey> {
+    policy::config_maps_of(controller)
 }
 
 /// Plans the routers. If controllers have the same name, domain or port, the oldest one gets it.

@@ -13,12 +13,12 @@ use router_model::names::{HostMatch, Hostname};
 use router_model::object::ObjectRef;
 
 use super::changes::ProxyChange;
-use super::references::References;
 use super::roots::{NameKey, NameScope, Roots};
 use crate::contour::claims::{
     self,
     types::{Contest, ContourClaims, Proxies, is_domain, proxy},
 };
+use crate::contour::references::References;
 use crate::translator::Inputs;
 
 /// The claims on hosts, with the roots by name.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use router_api::gateway_api::types::{Filter, GatewayRoute};
+use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::{Objects, Resources};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -14,7 +14,7 @@ use crate::gateway::inclusion::edges::routes;
 use crate::gateway::incremental::components::RouteLinks;
 use crate::gateway::incremental::footprint::{Footprint, direct_hosts, footprint};
 use crate::gateway::incremental::pattern_index::PatternIndex;
-use crate::gateway::rules::service_of;
+use crate::gateway::references::services_of;
 use crate::objects_by::ObjectsBy;
 
 /// Indexes of all routes.
@@ -193,17 +193,4 @@ impl Indexes {
 fn only<T>(all: &Objects<T>, kind: Kind, objects: &BTreeSet<ObjectRef>) -> Objects<T> {
     let selected = objects.iter().filter(|object| object.kind == kind);
     selected.filter_map(|object| Some((object.key.clone(), all.versions_of(&object.key)?.clone()))).collect()
-}
-
-/// The Services that a route references as backends or mirrors.
-pub fn services_of(route: &GatewayRoute) -> impl Iterator<Item = ObjectKey> {
-    route.rules.iter().flat_map(move |rule| {
-        let backend_filters = rule.backends.iter().flat_map(|backend| &backend.filters);
-        let mirrors = rule.filters.iter().chain(backend_filters).filter_map(|filter| match filter {
-            Filter::Mirror(mirror) => Some(&mirror.object),
-            _ => None,
-        });
-        let objects = rule.backends.iter().map(|backend| &backend.object).chain(mirrors);
-        objects.filter_map(move |object| service_of(route, object))
-    })
 }

@@ -70,12 +70,14 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
 
 /// Whether a router uses this ConfigMap.
 pub fn uses(key: &ObjectKey, resources: &Resources) -> bool {
-    let mut controllers = resources.ingress_controllers.iter();
-    *key.namespace == *CONFIG_NAMESPACE
-        && controllers.any(|controller| {
-            let ca = controller.client_tls.as_ref().map(|tls| &tls.ca);
-            [ca, controller.http.error_pages.as_ref()].into_iter().flatten().any(|name| **name == *key.name)
-        })
+    resources.ingress_controllers.iter().any(|controller| config_maps_of(controller).any(|map| map == *key))
+}
+
+/// The ConfigMaps that a controller references.
+pub fn config_maps_of(controller: &IngressController) -> impl Iterator<Item = ObjectKey> {
+    let ca = controller.client_tls.as_ref().map(|tls| &tls.ca);
+    let names = [ca, controller.http.error_pages.as_ref()].into_iter().flatten();
+    names.map(|name| ObjectKey::new(CONFIG_NAMESPACE, name))
 }
 
 fn timeouts(tuning: &Tuning) -> Timeouts {

@@ -1,4 +1,4 @@
-//! Reverse references: the objects that name an object, and depend on it.
+//! References between objects of Contour, and from them to others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,6 +32,14 @@ pub fn of_proxy(proxy: &ContourProxy) -> BTreeSet<ObjectRef> {
     named.extend(services.flat_map(of_service).flatten());
     named.extend(tls.map(|tls| secret(&tls.secret, own)));
     named
+}
+
+/// The Secrets with the CAs of a proxy's services.
+pub fn ca_secrets(proxy: &ContourProxy) -> impl Iterator<Item = ObjectKey> {
+    let services = proxy.routes.iter().flat_map(|route| &route.services);
+    let services = services.chain(proxy.tcp.iter().flat_map(|tcp| &tcp.services));
+    let names = services.filter_map(|service| service.validation.as_ref());
+    names.map(|(written, _)| secret(written, &proxy.meta.key.namespace).key)
 }
 
 /// The Secrets that a TLSCertificateDelegation names.

@@ -1,0 +1,390 @@
+//! The objects of a cluster as the watches report them: versions in force, and which objects are held.
+//!
+//! EndpointSlices and Secrets are many, and few of them are used: those are held that an object references.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use router_api::defaults::Defaults;
+use router_api::object::Object;
+use router_api::parse::parse;
+use router_api::resources::Resources;
+use router_model::certificate::MaterialCache;
+use router_model::field::{FieldError, Findings};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef, Origin};
+use router_translate::references::{ca_secrets, references};
+use serde_json::Value;
+
+use super::scope::Scope;
+use super::update::{Update, WatchEvent, WatchFailure, version_of};
+use crate::source::accepted::{Candidate, Decision, UpdateContext};
+use crate::source::diagnostic::{Diagnostic, Severity};
+use crate::source::directory::FolderSnapshot;
+
+/// A list that lacks more than this many objects of a scope, and more than half of them, is not believed at once.
+const MAX_SHRINK: usize = 100;
+/// How long such a list is not believed.
+const DOUBT: Duration = Duration::from_secs(30);
+
+/// Maximum time that reading an object takes.
+const READING: Duration = Duration::from_secs(60);
+
+/// What to ask the API server for, after updates were applied.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Objects that are referenced now and were not: Services, whose EndpointSlices to list, and Secrets and ConfigMaps to
+    /// read.
+    pub referenced: BTreeSet<ObjectRef>,
+    /// Objects to watch by name: those whose kind is not watched as a whole.
+    pub watch: BTreeSet<ObjectRef>,
+    /// Objects to watch no longer.
+    pub unwatch: BTreeSet<ObjectRef>,
+    /// Watches to begin anew after a while: their last list lacks most objects.
+    pub relist: BTreeSet<Scope>,
+}
+
+/// State of a watch.
+#[derive(Debug, Default)]
+struct ScopeState {
+    /// The keys of a list that is being read.
+    listing: Option<HashSet<ObjectKey>>,
+    /// A list was complete, or there cannot be one.
+    answered: bool,
+    /// When a list first lacked most objects.
+    doubted: Option<Instant>,
+    /// Why it does not proceed.
+    failure: Option<WatchFailure>,
+}
+
+/// The objects of a cluster.
+pub struct ClusterObjects {
+    defaults: Defaults,
+    materials: MaterialCache,
+    resources: Resources,
+    scopes: HashMap<Scope, ScopeState>,
+    /// The objects held, and their resource versions.
+    known: HashMap<Kind, HashMap<ObjectKey, u64>>,
+    /// Objects deleted while they were not held, and when: one that is being read may be older.
+    deleted: HashMap<ObjectRef, (u64, Instant)>,
+    /// Number of objects that reference an object.
+    referenced: HashMap<ObjectRef, usize>,
+    /// Number of objects that use a Secret for its `ca.crt`.
+    authorities: HashMap<ObjectKey, usize>,
+    /// What is wrong with objects.
+    flawed: BTreeMap<ObjectRef, Vec<Diagnostic>>,
+}
+
+impl ClusterObjects {
+    /// No objects yet.
+    pub fn new(defaults: Defaults) -> Self {
+        ClusterObjects {
+            defaults,
+            materials: MaterialCache::new(),
+            resources: Resources::default(),
+            scopes: HashMap::new(),
+            known: HashMap::new(),
+            deleted: HashMap::new(),
+            referenced: HashMap::new(),
+            authorities: HashMap::new(),
+            flawed: BTreeMap::new(),
+        }
+    }
+
+    /// Expects a list of a scope.
+    pub fn expect(&mut self, scope: Scope) {
+        self.scopes.entry(scope).or_default();
+    }
+
+    /// Removes the objects of a scope that is watched no longer.
+    pub fn abandon(&mut self, scope: &Scope, requests: &mut Requests) {
+        self.scopes.remove(scope);
+        for key in self.known_of(scope) {
+            self.set(scope.kind, key, None, requests);
+        }
+    }
+
+    /// True when each expected scope was listed, or cannot be.
+    pub fn is_complete(&self) -> bool {
+        self.scopes.values().all(|state| state.answered)
+    }
+
+    /// The scopes that were not listed yet.
+    pub fn missing(&self) -> impl Iterator<Item = (&Scope, Option<&WatchFailure>)> {
+        let missing = self.scopes.iter().filter(|(_, state)| !state.answered);
+        missing.map(|(scope, state)| (scope, state.failure.as_ref()))
+    }
+
+    /// True if an object is referenced.
+    pub fn is_referenced(&self, object: &ObjectRef) -> bool {
+        self.referenced.contains_key(object)
+    }
+
+    /// The objects in force, and what is wrong with objects.
+    pub fn snapshot(&self) -> FolderSnapshot {
+        let mut diagnostics: Vec<Diagnostic> = self.flawed.values().flatten().cloned().collect();
+        diagnostics.sort();
+        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: diagnostics.into() }
+    }
+
+    /// Applies a report of a watch. Returns true if an object may have changed.
+    pub fn apply(&mut self, update: Update, now: Instant, requests: &mut Requests) -> bool {
+        let Update { scope, event } = update;
+        if let WatchEvent::Fetched { key, value } = event {
+            return self.set_fetched(ObjectRef { kind: scope.kind, key }, *value, requests);
+        }
+        let Some(state) = self.scopes.get_mut(&scope) else { return false };
+        if !matches!(event, WatchEvent::Failed(_)) {
+            state.failure = None;
+        }
+        match event {
+            WatchEvent::Listing => {
+                state.listing = Some(HashSet::new());
+                false
+            }
+            WatchEvent::Object { key, value } => {
+                if let Some(listing) = &mut state.listing {
+                    listing.insert(key.clone());
+                }
+                self.set(scope.kind, key, Some(*value), requests)
+            }
+            WatchEvent::Deleted { key, version } => {
+                self.note_deleted(ObjectRef { kind: scope.kind, key: key.clone() }, version, now);
+                self.set(scope.kind, key, None, requests)
+            }
+            WatchEvent::Fetched { .. } => false,
+            WatchEvent::Listed => {
+                let Some(listed) = state.listing.take() else { return false };
+                self.finish_list(&scope, &listed, now, requests)
+            }
+            WatchEvent::NotInstalled => self.finish_list(&scope, &HashSet::new(), now, requests),
+            WatchEvent::Failed(failure) => {
+                log_failure(&scope, state.failure.as_ref(), &failure);
+                // A kind that may not be read holds nothing back.
+                state.answered |= matches!(failure, WatchFailure::Denied(_));
+                state.failure = Some(failure);
+                false
+            }
+        }
+    }
+
+    /// Removes the objects that a list lacks.
+    fn finish_list(
+        &mut self,
+        scope: &Scope,
+        listed: &HashSet<ObjectKey>,
+        now: Instant,
+        requests: &mut Requests,
+    ) -> bool {
+        let known = self.known_of(scope);
+        let gone: Vec<ObjectKey> = known.iter().filter(|key| !listed.contains(*key)).cloned().collect();
+        let Some(state) = self.scopes.get_mut(scope) else { return false };
+        state.answered = true;
+        if gone.len() > MAX_SHRINK && gone.len() * 2 > known.len() {
+            let since = *state.doubted.get_or_insert(now);
+            if now.duration_since(since) < DOUBT {
+                tracing::warn!(%scope, missing = gone.len(), known = known.len(),
+                    "a list of the API server lacks most objects; it is read again in {} s", DOUBT.as_secs());
+                requests.relist.insert(scope.clone());
+                return false;
+            }
+            tracing::warn!(%scope, removed = gone.len(), "the API server's list still lacks most objects: they are removed");
+        }
+        state.doubted = None;
+        let mut changed = false;
+        for key in gone {
+            changed |= self.set(scope.kind, key, None, requests);
+        }
+        changed
+    }
+
+    /// The objects held of a scope, without those that have a scope of their own.
+    fn known_of(&self, scope: &Scope) -> Vec<ObjectKey> {
+        let is_other = |key: &&ObjectKey| {
+            let own = Scope::of(&ObjectRef { kind: scope.kind, key: (*key).clone() });
+            scope.name.is_none() && is_selective(scope.kind) && self.scopes.contains_key(&own)
+        };
+        let known = self.known.get(&scope.kind).into_iter().flat_map(HashMap::keys);
+        known.filter(|key| scope.contains(key) && !is_other(key)).cloned().collect()
+    }
+
+    /// Sets an object that was read by itself, unless something newer is known of it.
+    fn set_fetched(&mut self, object: ObjectRef, value: Value, requests: &mut Requests) -> bool {
+        let version = version_in(&value);
+        let known = self.known.get(&object.kind).and_then(|known| known.get(&object.key));
+        let deleted = self.deleted.get(&object).map(|(version, _)| version);
+        let is_old = known.into_iter().chain(deleted).any(|known| *known >= version);
+        !is_old && self.set(object.kind, object.key, Some(value), requests)
+    }
+
+    fn note_deleted(&mut self, object: ObjectRef, version: u64, now: Instant) {
+        let is_held = self.known.get(&object.kind).is_some_and(|known| known.contains_key(&object.key));
+        if is_selective(object.kind) && !is_held {
+            self.deleted.retain(|_, (_, when)| now.duration_since(*when) < READING);
+            self.deleted.insert(object, (version, now));
+        }
+    }
+
+    /// Sets or removes an object. Returns true if it may have changed.
+    pub fn set(&mut self, kind: Kind, key: ObjectKey, value: Option<Value>, requests: &mut Requests) -> bool {
+        let object = ObjectRef { kind, key };
+        let value = value.filter(|value| self.is_held(&object, value));
+        let old = self.resources.object(kind, &object.key);
+        let known = self.known.entry(kind).or_default();
+        self.flawed.remove(&object);
+        let new = match value {
+            Some(value) => {
+                known.insert(object.key.clone(), version_in(&value));
+                self.read(&object, value, old.as_ref())
+            }
+            None if known.remove(&object.key).is_some() => None,
+            None => return false,
+        };
+        let ObjectRef { kind, key } = &object;
+        let (accepted, rejected) = new.map_or((None, None), |decision| (decision.accepted, decision.rejected));
+        self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected);
+        self.count(old.as_ref(), accepted.as_ref(), requests);
+        true
+    }
+
+    /// Decides which version of an object is in force; `old` is the one so far.
+    fn read(&mut self, object: &ObjectRef, value: Value, old: Option<&Object>) -> Option<Decision> {
+        let origin = Origin::default();
+        let parsed = parse(value, origin.clone(), &self.defaults, &mut self.materials);
+        let (_, candidate, findings) = Candidate::new(parsed, &FieldError::to_string)?;
+        let context = UpdateContext { origin, defaults: &self.defaults, materials: &mut self.materials };
+        let mut decision = candidate.decide(old.cloned(), context, &FieldError::to_string);
+        let diagnostics = diagnostics(object, &decision.revised.take().unwrap_or(findings));
+        if !diagnostics.is_empty() {
+            self.flawed.insert(object.clone(), diagnostics);
+        }
+        Some(decision)
+    }
+
+    /// True if an object is of a kind that is held whole, or is referenced.
+    fn is_held(&self, object: &ObjectRef, value: &Value) -> bool {
+        match object.kind {
+            Kind::EndpointSlice => service_of(&object.key, value).is_some_and(|service| self.is_referenced(&service)),
+            Kind::Secret | Kind::ConfigMap => self.is_referenced(object),
+            _ => true,
+        }
+    }
+
+    /// Counts what the old and the new version of an object reference.
+    fn count(&mut self, old: Option<&Object>, new: Option<&Object>, requests: &mut Requests) {
+        let (before, after) = (old.map(references).unwrap_or_default(), new.map(references).unwrap_or_default());
+        for object in after.difference(&before) {
+            let count = self.referenced.entry(object.clone()).or_default();
+            *count += 1;
+            if *count == 1 {
+                requests.referenced.insert(object.clone());
+                if object.kind == Kind::ConfigMap {
+                    watch(object, requests);
+                }
+            }
+        }
+        let (ca_before, ca_after) = (old.map(ca_secrets).unwrap_or_default(), new.map(ca_secrets).unwrap_or_default());
+        for key in ca_after.difference(&ca_before) {
+            let count = self.authorities.entry(key.clone()).or_default();
+            *count += 1;
+            if *count == 1 {
+                watch(&ObjectRef { kind: Kind::Secret, key: key.clone() }, requests);
+            }
+        }
+        for key in ca_before.difference(&ca_after) {
+            if drop_one(&mut self.authorities, key) {
+                unwatch(&ObjectRef { kind: Kind::Secret, key: key.clone() }, requests);
+            }
+        }
+        for object in before.difference(&after) {
+            if drop_one(&mut self.referenced, object) {
+                requests.referenced.remove(object);
+                if object.kind == Kind::ConfigMap {
+                    unwatch(object, requests);
+                }
+                self.release(object, requests);
+            }
+        }
+    }
+
+    /// Removes what is no longer referenced.
+    fn release(&mut self, object: &ObjectRef, requests: &mut Requests) {
+        match object.kind {
+            Kind::Service => {
+                let slices = self.resources.endpoint_slices.of_namespace(&object.key.namespace);
+                let slices = slices.filter(|slice| slice.service.as_ref() == Some(&object.key.name));
+                let slices: Vec<ObjectKey> = slices.map(|slice| slice.meta.key.clone()).collect();
+                for key in slices {
+                    self.set(Kind::EndpointSlice, key, None, requests);
+                }
+            }
+            kind => drop(self.set(kind, object.key.clone(), None, requests)),
+        }
+    }
+}
+
+fn diagnostics(object: &ObjectRef, findings: &Findings) -> Vec<Diagnostic> {
+    let errors = findings.errors.iter().map(|error| (error, Severity::Error));
+    let warnings = findings.warnings.iter().map(|warning| (warning, Severity::Warning));
+    let diagnostic = |(error, severity): (&FieldError, Severity)| Diagnostic {
+        object: object.to_string(),
+        path: error.path.to_string(),
+        ..Diagnostic::of_file(&Arc::from(""), severity, error.message.clone())
+    };
+    errors.chain(warnings).map(diagnostic).collect()
+}
+
+fn watch(object: &ObjectRef, requests: &mut Requests) {
+    requests.unwatch.remove(object);
+    requests.watch.insert(object.clone());
+}
+
+fn unwatch(object: &ObjectRef, requests: &mut Requests) {
+    if !requests.watch.remove(object) {
+        requests.unwatch.insert(object.clone());
+    }
+}
+
+/// Subtracts one. Returns true if nothing is left.
+fn drop_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let is_last = *count == 0;
+    if is_last {
+        counts.remove(key);
+    }
+    is_last
+}
+
+/// True for kinds of which only referenced objects are held.
+pub fn is_selective(kind: Kind) -> bool {
+    matches!(kind, Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap)
+}
+
+fn version_in(value: &Value) -> u64 {
+    version_of(value.pointer("/metadata/resourceVersion").and_then(Value::as_str))
+}
+
+/// The Service of an EndpointSlice.
+fn service_of(slice: &ObjectKey, value: &Value) -> Option<ObjectRef> {
+    let name = value.pointer("/metadata/labels/kubernetes.io~1service-name")?.as_str()?;
+    let key = ObjectKey { namespace: slice.namespace.clone(), name: name.into() };
+    Some(ObjectRef { kind: Kind::Service, key })
+}
+
+/// Logs a failure that is new.
+fn log_failure(scope: &Scope, before: Option<&WatchFailure>, failure: &WatchFailure) {
+    match (before, failure) {
+        (Some(before), _) if std::mem::discriminant(before) == std::mem::discriminant(failure) => {}
+        (_, WatchFailure::Denied(message)) => {
+            tracing::error!(%scope, message, "the API server denies reading this kind; it is asked again every 30 s");
+        }
+        (_, WatchFailure::Unreachable(message)) => {
+            tracing::warn!(%scope, message, "the API server cannot be read; what was last read goes on serving");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Reads a cluster: starts and ends the watches, and applies what they report.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use router_api::defaults::Defaults;
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::fetch::fetch;
+use super::objects::{ClusterObjects, Requests, is_selective};
+use super::scope::Scope;
+use super::update::{Update, WatchFailure};
+use super::watch::Watch;
+use crate::source::directory::FolderSnapshot;
+
+/// A burst of changes has ended if nothing happens for this long.
+const QUIET: Duration = Duration::from_millis(5);
+/// A burst is applied after this time, ended or not.
+const LONGEST_BURST: Duration = Duration::from_millis(50);
+/// Maximum number of reports that wait to be applied.
+const MAX_WAITING: usize = 4096;
+/// Time before a list that lacks most objects is read again.
+const RELIST: Duration = Duration::from_secs(31);
+/// Maximum number of objects watched by name. The API server allows some 100 requests at a time on a connection.
+const MAX_BY_NAME: usize = 40;
+/// Interval of log lines about what a start waits for.
+const WAITING: Duration = Duration::from_secs(5);
+
+/// A cluster's objects, and the watches that report them.
+pub struct ClusterReader {
+    client: Client,
+    namespaces: Vec<Arc<str>>,
+    objects: ClusterObjects,
+    sender: mpsc::Sender<Update>,
+    updates: mpsc::Receiver<Update>,
+    definitions: Arc<Notify>,
+    watches: HashMap<Scope, RunningWatch>,
+    /// Whether EndpointSlices, Secrets and ConfigMaps are watched.
+    follows_referenced: bool,
+}
+
+/// A watch. Dropping it ends the watch.
+struct RunningWatch {
+    relist: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for RunningWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ClusterReader {
+    /// Begins to list every kind.
+    pub fn new(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults) -> Self {
+        let (sender, updates) = mpsc::channel(MAX_WAITING);
+        let mut reader = ClusterReader {
+            client,
+            namespaces,
+            objects: ClusterObjects::new(defaults),
+            sender,
+            updates,
+            definitions: Arc::default(),
+            watches: HashMap::new(),
+            follows_referenced: false,
+        };
+        let first = Kind::ALL.into_iter().filter(|kind| !is_selective(*kind));
+        let scopes: Vec<Scope> = first.flat_map(|kind| Scope::all(kind, &reader.namespaces)).collect();
+        scopes.into_iter().for_each(|scope| reader.follow(scope));
+        reader
+    }
+
+    /// Waits until every kind was listed once. An API server that cannot be reached is waited for.
+    pub async fn complete(&mut self) {
+        let mut logged = Instant::now();
+        while !(self.follows_referenced && self.objects.is_complete()) {
+            if let Ok(Some(update)) = timeout(WAITING, self.updates.recv()).await {
+                self.apply_burst(update).await;
+            }
+            if logged.elapsed() >= WAITING {
+                logged = Instant::now();
+                self.log_missing();
+            }
+        }
+    }
+
+    /// Waits for changes, and applies them.
+    pub async fn change(&mut self) {
+        while let Some(update) = self.updates.recv().await {
+            if self.apply_burst(update).await {
+                return;
+            }
+        }
+    }
+
+    /// The objects in force, and what is wrong with objects.
+    pub fn snapshot(&self) -> FolderSnapshot {
+        self.objects.snapshot()
+    }
+
+    /// Applies a report and those that follow it soon. Returns true if an object may have changed.
+    async fn apply_burst(&mut self, first: Update) -> bool {
+        let end = Instant::now() + LONGEST_BURST;
+        let mut requests = Requests::default();
+        let mut changed = self.objects.apply(first, Instant::now(), &mut requests);
+        while let Ok(Some(update)) =
+            timeout(QUIET.min(end.saturating_duration_since(Instant::now())), self.updates.recv()).await
+        {
+            changed |= self.objects.apply(update, Instant::now(), &mut requests);
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        if !self.follows_referenced && self.objects.is_complete() {
+            self.follows_referenced = true;
+            for kind in [Kind::EndpointSlice, Kind::Secret] {
+                Scope::all(kind, &self.namespaces).into_iter().for_each(|scope| self.follow(scope));
+            }
+            // The lists that begin have what was referenced until now.
+            requests.referenced.clear();
+        }
+        self.fulfil(requests);
+        changed
+    }
+
+    /// Starts and ends watches, and reads objects.
+    fn fulfil(&mut self, requests: Requests) {
+        let Requests { referenced, watch, unwatch, relist } = requests;
+        for object in unwatch {
+            let scope = Scope::of(&object);
+            self.watches.remove(&scope);
+            let mut requests = Requests::default();
+            self.objects.abandon(&scope, &mut requests);
+        }
+        for object in watch {
+            self.follow_one(&object);
+        }
+        let wanted: BTreeSet<ObjectRef> =
+            referenced.into_iter().filter(|object| matches!(object.kind, Kind::Service | Kind::Secret)).collect();
+        if self.follows_referenced && !wanted.is_empty() {
+            tokio::spawn(fetch(self.client.clone(), wanted, self.sender.clone()));
+        }
+        for scope in relist {
+            let Some(watch) = self.watches.get(&scope) else { continue };
+            let relist = Arc::clone(&watch.relist);
+            tokio::spawn(async move {
+                tokio::time::sleep(RELIST).await;
+                relist.notify_one();
+            });
+        }
+    }
+
+    /// Watches an object by name.
+    fn follow_one(&mut self, object: &ObjectRef) {
+        let by_name = self.watches.keys().filter(|scope| scope.name.is_some()).count();
+        if by_name >= MAX_BY_NAME {
+            tracing::warn!(%object, "not read: at most {MAX_BY_NAME} ConfigMaps and CA Secrets are watched");
+            return;
+        }
+        self.follow(Scope::of(object));
+    }
+
+    fn follow(&mut self, scope: Scope) {
+        let relist = Arc::new(Notify::new());
+        let watch = Watch {
+            scope: scope.clone(),
+            client: self.client.clone(),
+            updates: self.sender.clone(),
+            definitions: Arc::clone(&self.definitions),
+            relist: Arc::clone(&relist),
+        };
+        self.objects.expect(scope.clone());
+        self.watches.insert(scope, RunningWatch { relist, task: tokio::spawn(watch.run()) });
+    }
+
+    fn log_missing(&self) {
+        let mut missing: Vec<_> = self.objects.missing().collect();
+        missing.sort_by(|one, other| one.0.cmp(other.0));
+        let why = missing.iter().find_map(|(_, failure)| match failure {
+            Some(WatchFailure::Denied(message) | WatchFailure::Unreachable(message)) => Some(message.as_str()),
+            None => None,
+        });
+        let scopes: Vec<String> = missing.iter().map(|(scope, _)| scope.to_string()).collect();
+        let why = why.unwrap_or("no answer yet");
+        tracing::warn!(waiting_for = scopes.join(", "), why, "the API server has not listed every kind");
+    }
+}

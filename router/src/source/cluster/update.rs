@@ -1,0 +1,63 @@
+//! What a watch reports.
+
+use router_model::object::ObjectKey;
+use serde_json::Value;
+
+use super::scope::Scope;
+
+/// A report of a watch.
+#[derive(Debug)]
+pub struct Update {
+    /// The watch.
+    pub scope: Scope,
+    /// What it reports.
+    pub event: WatchEvent,
+}
+
+/// An event of a watch.
+#[derive(Debug)]
+pub enum WatchEvent {
+    /// A list begins: objects follow, then [`WatchEvent::Listed`].
+    Listing,
+    /// A list is complete. Objects of the scope that were not in it no longer exist.
+    Listed,
+    /// A new or changed object.
+    Object {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// The object, with `apiVersion` and `kind`.
+        value: Box<Value>,
+    },
+    /// An object that was read by itself. A newer version may have been reported since.
+    Fetched {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// The object, with `apiVersion` and `kind`.
+        value: Box<Value>,
+    },
+    /// A deleted object.
+    Deleted {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// Its last resource version.
+        version: u64,
+    },
+    /// The API server does not serve the kind.
+    NotInstalled,
+    /// The API server cannot be asked, or rejects the request.
+    Failed(WatchFailure),
+}
+
+/// `metadata.resourceVersion`: decimal and growing (Kubernetes 1.35, API concepts); 0 if it is not.
+pub fn version_of(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Why a watch cannot proceed at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchFailure {
+    /// 403: missing rights; 401: credentials that are not accepted.
+    Denied(String),
+    /// Everything else.
+    Unreachable(String),
+}

@@ -1,0 +1,254 @@
+//! One watch: kube's watcher, and what it lacks (kube-runtime 5.0.0, `watcher.rs`).
+//!
+//! - A streaming list that the API server rejects, as an aggregated one may, is retried for ever (`WatchStartFailed` with
+//!   `State::default()`); here the kind is then listed in pages.
+//! - HTTP 410 at the start of a watch keeps the old resource version (`State::InitListed`); here the list begins anew.
+//! - It does not wait before it retries, and does not tell apart why.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use kube::api::{Api, PartialObjectMeta};
+use kube::core::{ApiResource, Status};
+use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{sleep, timeout};
+
+use super::scope::Scope;
+use super::update::{Update, WatchEvent, WatchFailure, version_of};
+use crate::kubernetes::api_object::{ApiObject, resource_of};
+
+/// First and longest delay before a retry; the delay is random up to a limit that doubles.
+const FIRST_RETRY: Duration = Duration::from_millis(800);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// Delay after a request was denied: rights are granted by hand.
+const DENIED_RETRY: Duration = Duration::from_secs(30);
+/// Delay before a kind that is not installed is asked for again; a change of the definitions ends it.
+const ABSENT_RETRY: Duration = Duration::from_secs(60);
+/// Shortest and longest lifetime of a watch request, in seconds; kube allows less than 295.
+const LIFETIME: std::ops::Range<u32> = 200..290;
+
+/// One watch.
+pub struct Watch {
+    /// Its objects.
+    pub scope: Scope,
+    /// The API server.
+    pub client: Client,
+    /// Where reports go.
+    pub updates: mpsc::Sender<Update>,
+    /// Notified when a definition changed.
+    pub definitions: Arc<Notify>,
+    /// Notified when the list is to be read anew.
+    pub relist: Arc<Notify>,
+}
+
+/// Why a watcher ended.
+enum End {
+    /// The receiver of the reports is gone.
+    Closed,
+    /// Begin with a list.
+    Anew,
+    /// The API server rejects a streaming list.
+    NoStreamingList,
+    /// The API server does not serve this version of the kind.
+    Absent,
+    /// The request was denied.
+    Denied(String),
+}
+
+impl Watch {
+    /// Reports until the receiver is dropped.
+    pub async fn run(self) {
+        let versions = self.scope.kind.api_versions();
+        let (mut version, mut streaming) = (0, true);
+        loop {
+            let Some(api_version) = versions.get(version) else {
+                if self.report(WatchEvent::NotInstalled).await.is_err() {
+                    return;
+                }
+                let _ = timeout(ABSENT_RETRY, self.definitions.notified()).await;
+                version = 0;
+                continue;
+            };
+            match self.follow(&resource_of(self.scope.kind, api_version), streaming).await {
+                End::Closed => return,
+                End::Anew => {}
+                End::NoStreamingList => streaming = false,
+                End::Absent => version += 1,
+                End::Denied(message) => {
+                    if self.report(WatchEvent::Failed(WatchFailure::Denied(message))).await.is_err() {
+                        return;
+                    }
+                    sleep(DENIED_RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn report(&self, event: WatchEvent) -> Result<(), ()> {
+        self.updates.send(Update { scope: self.scope.clone(), event }).await.map_err(drop)
+    }
+
+    /// Lists and watches in one version of the kind.
+    async fn follow(&self, resource: &ApiResource, streaming: bool) -> End {
+        let api: Api<ApiObject> = match &self.scope.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let mut config = watcher::Config::default().timeout(random(LIFETIME));
+        if streaming {
+            config = config.streaming_lists();
+        }
+        if let Some(name) = &self.scope.name {
+            config = config.fields(&format!("metadata.name={name}"));
+        } else if self.scope.kind == Kind::Secret {
+            config = config.fields("type=kubernetes.io/tls");
+        }
+        // Only labels of Namespaces count; a definition of interest is read when it changes.
+        if matches!(self.scope.kind, Kind::Namespace | Kind::CustomResourceDefinition) {
+            let metadata: Api<PartialObjectMeta<ApiObject>> = Api::all_with(self.client.clone(), resource);
+            let whole = (self.scope.kind == Kind::CustomResourceDefinition).then_some(api);
+            self.relay(watcher::watcher(metadata, config), streaming, |object| {
+                self.of_metadata(object, resource, whole.clone())
+            })
+            .await
+        } else {
+            let whole = |object: ApiObject| async { Ok((object.key(), object.into_value(resource))) };
+            self.relay(watcher::watcher(api, config), streaming, whole).await
+        }
+    }
+
+    /// A Namespace, or a definition with the parts that are read of it.
+    async fn of_metadata(
+        &self,
+        object: PartialObjectMeta<ApiObject>,
+        resource: &ApiResource,
+        whole: Option<Api<ApiObject>>,
+    ) -> Result<(ObjectKey, Value), kube::Error> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let key = ObjectKey::new("", &name);
+        if let Some(api) = whole {
+            self.definitions.notify_waiters();
+            if name.ends_with(GATEWAY_API)
+                && let Some(object) = api.get_opt(&name).await?
+            {
+                return Ok((key, object.into_value(resource)));
+            }
+        }
+        let mut metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
+        metadata.as_object_mut().map(|metadata| metadata.shift_remove("managedFields"));
+        let value = json!({ "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata });
+        Ok((key, value))
+    }
+
+    /// Relays a watcher's events until it has to begin anew.
+    async fn relay<K, F>(
+        &self,
+        stream: impl futures_util::Stream<Item = watcher::Result<Event<K>>> + Send,
+        streaming: bool,
+        read: impl Fn(K) -> F,
+    ) -> End
+    where
+        K: Resource<DynamicType = ApiResource>,
+        F: Future<Output = Result<(ObjectKey, Value), kube::Error>>,
+    {
+        let mut stream = pin!(stream);
+        let mut failures = 0;
+        loop {
+            let next = tokio::select! {
+                next = stream.next() => next,
+                () = self.relist.notified() => return End::Anew,
+                () = self.updates.closed() => return End::Closed,
+            };
+            let event = match next {
+                None => return End::Anew,
+                Some(Ok(Event::Init)) => WatchEvent::Listing,
+                Some(Ok(Event::InitDone)) => WatchEvent::Listed,
+                Some(Ok(Event::Apply(object) | Event::InitApply(object))) => match read(object).await {
+                    Ok((key, value)) => WatchEvent::Object { key, value: Box::new(value) },
+                    Err(error) => WatchEvent::Failed(WatchFailure::Unreachable(in_one_line(&error))),
+                },
+                Some(Ok(Event::Delete(object))) => {
+                    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                    let meta = object.meta();
+                    let key = ObjectKey::new(&text(&meta.namespace), &text(&meta.name));
+                    WatchEvent::Deleted { key, version: version_of(meta.resource_version.as_deref()) }
+                }
+                Some(Err(error)) => {
+                    let status = status_of(&error);
+                    match (status.map_or(0, |status| status.code), &error) {
+                        (404, _) => return End::Absent,
+                        (401 | 403, _) => return End::Denied(in_one_line(&error)),
+                        (410, _) => return End::Anew,
+                        (400..429, watcher::Error::WatchStartFailed(_)) if streaming && failures == 0 => {
+                            return End::NoStreamingList;
+                        }
+                        _ => {}
+                    }
+                    failures += 1;
+                    let delay = retry_after(status).unwrap_or_else(|| delay(failures));
+                    let failed = WatchFailure::Unreachable(in_one_line(&error));
+                    if self.report(WatchEvent::Failed(failed)).await.is_err() {
+                        return End::Closed;
+                    }
+                    sleep(delay).await;
+                    continue;
+                }
+            };
+            if !matches!(event, WatchEvent::Listing) {
+                failures = 0;
+            }
+            if self.report(event).await.is_err() {
+                return End::Closed;
+            }
+        }
+    }
+}
+
+/// End of the names of Gateway API's definitions.
+const GATEWAY_API: &str = ".gateway.networking.k8s.io";
+
+/// The API server's status, if it answered.
+fn status_of(error: &watcher::Error) -> Option<&Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// `details.retryAfterSeconds` of a status.
+fn retry_after(status: Option<&Status>) -> Option<Duration> {
+    let seconds = status?.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST_RETRY))
+}
+
+fn delay(failures: u32) -> Duration {
+    let limit = FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST_RETRY);
+    Duration::from_millis(u64::from(random(0..u32::try_from(limit.as_millis()).unwrap_or(u32::MAX))))
+}
+
+/// A random number in a range, so that agents that lost the API server together do not come back together.
+fn random(range: std::ops::Range<u32>) -> u32 {
+    let mut bytes = [0; 4];
+    // Without entropy all agents choose the start of the range.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    range.start + u32::from_ne_bytes(bytes) % range.len().max(1) as u32
+}
+
+/// An error with its causes.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}

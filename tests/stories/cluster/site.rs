@@ -1,0 +1,225 @@
+//! A router whose objects come from an API server, a real one or the mock, with backends in the router's namespace.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tests::client::Client;
+use tests::cluster::mock::{self, MockApiServer};
+use tests::cluster::{ControlPlane, Definitions, Network};
+use tests::echo::{Answer, Backend, Echo, Speaks};
+use tests::folder;
+use tests::netns::Netns;
+use tests::sluice::{DataPath, Options, Sluice};
+use tests::wait::{PATIENCE, wait_until};
+
+/// Ports of the backends.
+pub const ONE: u16 = 9001;
+/// See [`ONE`].
+pub const TWO: u16 = 9002;
+
+/// An API server.
+pub enum Server {
+    /// Of this process.
+    Mock(Box<MockApiServer>),
+    /// A real one.
+    Real(Box<ControlPlane>),
+}
+
+/// An API server with an IngressController, and the namespace of a router.
+pub struct Site {
+    /// The router's namespace.
+    pub netns: Netns,
+    /// The API server.
+    pub server: Server,
+    /// The backends, `one` and `two`.
+    _echo: Echo,
+    /// The mock's; the real API server has its own.
+    _network: Option<Network>,
+    address: IpAddr,
+    kubeconfig: PathBuf,
+}
+
+impl Site {
+    /// A site with the mock.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn mock() -> Result<Site> {
+        let (network, netns) = (Network::new()?, Netns::new("site")?);
+        let address = network.join(&netns, "eth0")?;
+        let options = mock::Options { address: (address, 0).into(), ..mock::Options::default() };
+        let server = MockApiServer::start(Some(&netns), options)?;
+        server.install(Definitions::Sluice)?;
+        let kubeconfig = server.kubeconfig("token")?;
+        Site::new(Server::Mock(Box::new(server)), Some(network), netns, address.into(), kubeconfig)
+    }
+
+    /// A site with a real API server.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn real() -> Result<Site> {
+        let plane = ControlPlane::start()?;
+        let netns = Netns::new("site")?;
+        let address = plane.network().join(&netns, "eth0")?;
+        plane.define(Definitions::Sluice)?;
+        for namespace in ["test", "openshift-ingress-operator"] {
+            plane.kubectl(&["create", "namespace", namespace])?;
+        }
+        let kubeconfig = plane.kubeconfig().to_owned();
+        Site::new(Server::Real(Box::new(plane)), None, netns, address.into(), kubeconfig)
+    }
+
+    fn new(
+        server: Server,
+        network: Option<Network>,
+        netns: Netns,
+        address: IpAddr,
+        kubeconfig: PathBuf,
+    ) -> Result<Site> {
+        let backend = |name: &str, port| Backend {
+            name: name.to_owned(),
+            address: SocketAddr::new(address, port),
+            speaks: Speaks::Http,
+            tls: None,
+            proxied: false,
+            answer: Answer::default(),
+        };
+        let echo = Echo::start(&netns, vec![backend("one", ONE), backend("two", TWO)])?;
+        let site = Site { netns, server, _echo: echo, _network: network, address, kubeconfig };
+        site.apply(&folder::router())?;
+        Ok(site)
+    }
+
+    /// The mock.
+    ///
+    /// # Errors
+    /// When the server is a real one.
+    pub fn mocked(&self) -> Result<&MockApiServer> {
+        match &self.server {
+            Server::Mock(server) => Ok(server),
+            Server::Real(_) => anyhow::bail!("the API server is a real one"),
+        }
+    }
+
+    /// Creates or changes objects.
+    ///
+    /// # Errors
+    /// When one is rejected.
+    pub fn apply(&self, manifests: &str) -> Result<()> {
+        match &self.server {
+            Server::Mock(server) => server.apply_yaml(manifests),
+            Server::Real(plane) => plane.apply(manifests).map(drop),
+        }
+    }
+
+    /// A Service of this name with an endpoint on a port of the backends.
+    ///
+    /// # Errors
+    /// When it is rejected.
+    pub fn service(&self, name: &str, port: u16) -> Result<()> {
+        self.apply(&folder::service(name, SocketAddr::new(self.address, port)))
+    }
+
+    /// A Route of this name, for `NAME.apps.test`, to a Service.
+    ///
+    /// # Errors
+    /// When it is rejected.
+    pub fn route(&self, name: &str, service: &str) -> Result<()> {
+        self.apply(&folder::route(name, &format!("{name}.apps.test"), service, ""))
+    }
+
+    /// The kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Starts a router.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve(&self) -> Result<Sluice> {
+        self.serve_with(&[])
+    }
+
+    /// As [`Site::serve`], with further arguments.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve_with(&self, arguments: &[&str]) -> Result<Sluice> {
+        let arguments = ["--drain", "0"].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
+        let options = Options { arguments, ..Options::network(DataPath::UserSpace) };
+        Sluice::start_in_cluster(&self.netns, &self.kubeconfig, &options)
+    }
+
+    /// Status of the response for `/` of a host, and the name of the backend that sent it.
+    ///
+    /// # Errors
+    /// When there is no response.
+    pub fn get(&self, host: &str) -> Result<(u16, String)> {
+        let answer = Client::of(&self.netns, self.address).get(&format!("http://{host}:8080/"))?;
+        // NAME/NUMBER.
+        let backend = answer.header(tests::echo::NUMBER).and_then(|entry| Some(entry.split_once('/')?.0.to_owned()));
+        Ok((answer.status, backend.unwrap_or_default()))
+    }
+
+    /// Waits until a host is served by a backend.
+    ///
+    /// # Errors
+    /// When it is not in time.
+    pub fn wait_for(&self, host: &str, backend: &str) -> Result<()> {
+        let is_served = || self.get(host).is_ok_and(|(status, from)| (status, &*from) == (200, backend));
+        wait_until(&format!("{host} is served by {backend}"), PATIENCE, is_served).map(drop)
+    }
+
+    /// A Route of the API server.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn stored_route(&self, name: &str) -> Result<Value> {
+        match &self.server {
+            Server::Mock(server) => server.get(&serde_json::json!({
+                "apiVersion": "route.openshift.io/v1",
+                "kind": "Route",
+                "metadata": {"namespace": "test", "name": name},
+            })),
+            Server::Real(plane) => {
+                plane.api().get(&format!("/apis/route.openshift.io/v1/namespaces/test/routes/{name}"))
+            }
+        }
+    }
+
+    /// Waits until a Route's first `status.ingress` has an Admitted condition of this status.
+    ///
+    /// # Errors
+    /// When it has not in time.
+    pub fn wait_for_admitted(&self, name: &str, status: &str) -> Result<Value> {
+        let admitted = |route: &Value| {
+            let conditions = route.pointer("/status/ingress/0/conditions").and_then(Value::as_array);
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|condition| condition["type"] == "Admitted" && condition["status"] == status)
+        };
+        let what = format!("Route {name} is Admitted={status}");
+        wait_until(&what, PATIENCE, || self.stored_route(name).is_ok_and(|route| admitted(&route)))?;
+        self.stored_route(name).context(what)
+    }
+
+    /// Writes of statuses of Routes that the server has answered.
+    ///
+    /// # Errors
+    /// When they are not known.
+    pub fn status_writes(&self) -> Result<usize> {
+        Ok(match &self.server {
+            Server::Mock(server) => {
+                let requests = server.log().requests();
+                requests
+                    .iter()
+                    .filter(|it| it.method == "PATCH" && it.path.ends_with("/status") && it.path.contains("/routes/"))
+                    .count()
+            }
+            Server::Real(plane) => plane.writes()?.iter().filter(|write| write.resource == "routes/status").count(),
+        })
+    }
+}
