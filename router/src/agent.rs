@@ -14,7 +14,9 @@ pub mod error;
 pub mod options;
 
 use std::convert::Infallible;
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,19 +38,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::admin::{self, Views};
+use crate::admin::{self, AdminError, Views};
+use crate::causes::with_causes;
 use crate::keep::{Inherited, KeeperOrder, Manager, Orders};
 use crate::leader::{self, Candidate};
 use crate::published::Published;
-use crate::source::Source;
+use crate::source::{FolderSnapshot, Source, SourceOptions};
 use crate::status::api_writer::ApiStatusWriter;
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
-use error::{AgentError, with_causes};
+use error::AgentError;
 use options::Options;
 
-/// Maximum time for the writer of statuses to end.
-const END_STATUSES: Duration = Duration::from_secs(2);
+/// Maximum time for the writer of statuses, or of the snapshot, to end.
+const END: Duration = Duration::from_secs(2);
 
 /// Prints to stderr. A closed stderr must not end the agent, as `eprintln!` would.
 macro_rules! say {
@@ -66,6 +69,11 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let mut interrupt = signal(SignalKind::interrupt())?;
     let orders = inherited.orders()?;
     let Inherited { manager, sockets, successor } = inherited;
+    if let SourceOptions::Cluster(_) = &options.source {
+        // It will have Secrets.
+        let fail = |error| AdminError::Io { path: options.state.clone(), error };
+        DirBuilder::new().recursive(true).mode(0o700).create(&options.state).map_err(fail)?;
+    }
     let socket = if successor { admin::bind_beside(&options.state)? } else { admin::bind(&options.state)? };
     // AWS-LC takes some 0.1 s to gather entropy for the first key of a process: it does so while manifests are read.
     drop(tokio::task::spawn_blocking(|| aws_lc_rs::rand::fill(&mut [0])));
@@ -112,10 +120,13 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let api_server = source.client();
-    let translation = tokio::spawn(follow(source, engine, settings, Outputs { tables, statuses, published }));
+    let has_snapshot = api_server.is_some();
+    let (snapshots, reading) = source.watch();
+    let reading = tokio::spawn(reading);
+    let translation = tokio::spawn(follow(snapshots, engine, settings, Outputs { tables, statuses, published }));
     let advice = tokio::spawn(advice::log_warnings(published_watch.clone(), proxy.known()));
     let views = Views {
-        published: published_watch,
+        published: published_watch.clone(),
         listeners: listeners.clone(),
         programmed: data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone),
         pins: PinFolder::of(&options.instance),
@@ -125,7 +136,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
     let write_statuses = || match api_server {
         None => tokio::spawn(StatusWriter::new(&options.state).run(status_watch)),
-        Some(client) => tokio::spawn(write_to(client, options.lease.clone(), status_watch)),
+        Some(client) => tokio::spawn(write_to(client, options.lease.clone(), status_watch, published_watch)),
     };
     let (mut status, mut write_later) = (None, None);
     if successor {
@@ -158,7 +169,10 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     advice.abort();
     if ending == Mode::HandOver {
         if let Some(status) = status {
-            end_statuses(status).await;
+            end(status).await;
+        }
+        if has_snapshot {
+            end(reading).await;
         }
         if let Ok(path) = &mut data_path {
             path.end(Mode::HandOver).await;
@@ -169,7 +183,10 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     }
     manager.stopping();
     if let Some(status) = status {
-        end_statuses(status).await;
+        end(status).await;
+    }
+    if has_snapshot {
+        end(reading).await;
     }
     if let Ok(path) = &data_path {
         path.drain();
@@ -188,8 +205,16 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     Ok(())
 }
 
-/// Writes statuses to an API server, while this agent holds the Lease.
-async fn write_to(client: Client, lease: String, inputs: watch::Receiver<Arc<StatusInput>>) {
+/// Writes statuses to an API server, while this agent holds the Lease. None is written of a snapshot.
+async fn write_to(
+    client: Client,
+    lease: String,
+    inputs: watch::Receiver<Arc<StatusInput>>,
+    mut published: watch::Receiver<Arc<Published>>,
+) {
+    if published.wait_for(|published| published.as_of.is_none()).await.is_err() {
+        return;
+    }
     let (leads, leading) = watch::channel(false);
     let leases = Api::namespaced(client.clone(), client.default_namespace());
     let candidate = Candidate::new(leases, &lease, leader::identity());
@@ -197,10 +222,10 @@ async fn write_to(client: Client, lease: String, inputs: watch::Receiver<Arc<Sta
     tokio::join!(ApiStatusWriter::new(client).run(inputs, leading), candidate.run(leads));
 }
 
-/// Waits until the writer of statuses has ended, as it does when there are no more translations.
-async fn end_statuses(mut status: JoinHandle<()>) {
-    if tokio::time::timeout(END_STATUSES, &mut status).await.is_err() {
-        status.abort();
+/// Waits until a writer has ended, as it does when there are no more translations.
+async fn end(mut writer: JoinHandle<()>) {
+    if tokio::time::timeout(END, &mut writer).await.is_err() {
+        writer.abort();
     }
 }
 
@@ -240,9 +265,12 @@ struct Outputs {
 }
 
 /// Translates every new snapshot of the source. The table is published first: traffic does not wait for statuses.
-async fn follow(source: Source, mut engine: Engine, settings: Settings, outputs: Outputs) {
-    let (mut snapshots, watching) = source.watch();
-    tokio::spawn(watching);
+async fn follow(
+    mut snapshots: watch::Receiver<FolderSnapshot>,
+    mut engine: Engine,
+    settings: Settings,
+    outputs: Outputs,
+) {
     let mut revision = 1;
     while snapshots.changed().await.is_ok() {
         let snapshot = snapshots.borrow_and_update().clone();
@@ -258,8 +286,8 @@ async fn follow(source: Source, mut engine: Engine, settings: Settings, outputs:
                 tracing::debug!(target: "timing", revision, took = ?begin.elapsed(), "translated");
                 let new = Arc::new(new);
                 outputs.tables.send_replace(Arc::clone(&new.table));
-                outputs.published.send_replace(Arc::clone(&new));
                 outputs.statuses.send_replace(Arc::clone(&new.status));
+                outputs.published.send_replace(new);
             }
             // A bug. The current table keeps serving, and the next change is translated from scratch.
             Err(error) => {

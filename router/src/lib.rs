@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod agent;
+pub mod causes;
 pub mod cli;
 pub mod demo;
 pub mod keep;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use router_model::names::{RouteId, RouterName};
 use router_table::table::{ResolvedRoute, RoutingTable};
 use router_translate::engine::Engine;
@@ -18,6 +19,8 @@ pub struct Published {
     pub status: Arc<StatusInput>,
     /// Problems of manifests.
     pub diagnostics: Arc<[Diagnostic]>,
+    /// See [`FolderSnapshot::as_of`].
+    pub as_of: Option<Timestamp>,
 }
 
 impl Published {
@@ -28,6 +31,7 @@ impl Published {
             table: Arc::new(RoutingTable { revision, ..table }),
             status: Arc::new(StatusInput { report, resources: Arc::clone(&snapshot.resources) }),
             diagnostics: Arc::clone(&snapshot.diagnostics),
+            as_of: snapshot.as_of,
         }
     }
 

@@ -70,8 +70,8 @@ impl Source {
         Ok(match options {
             SourceOptions::Folder(path) => Self::open_folder(path, defaults)?,
             SourceOptions::Cluster(options) => {
-                let client = client(options.kubeconfig.as_deref()).await?;
-                let opened = Cluster::open(client, options.namespaces.clone(), defaults).await;
+                let server = client(options.kubeconfig.as_deref()).await?;
+                let opened = Cluster::open(server, options, defaults).await;
                 let cluster = opened.map_err(SourceError::Runtime)?;
                 let snapshot = cluster.snapshots().borrow().clone();
                 (Source::Cluster(cluster), snapshot)
@@ -96,8 +96,8 @@ impl Source {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SourceError::Runtime)?;
         runtime.block_on(async {
-            let client = client(cluster.kubeconfig.as_deref()).await?;
-            client.apiserver_version().await.map_err(SourceError::Unreachable)?;
+            let server = client(cluster.kubeconfig.as_deref()).await?;
+            server.client.apiserver_version().await.map_err(SourceError::Unreachable)?;
             Source::open(options, defaults).await
         })
     }
@@ -118,7 +118,10 @@ impl Source {
                 let (snapshots, watching) = directory.watch();
                 (snapshots, Box::pin(watching))
             }
-            Source::Cluster(cluster) => (cluster.snapshots(), Box::pin(std::future::ready(()))),
+            Source::Cluster(cluster) => {
+                let (snapshots, reading) = cluster.into_snapshots();
+                (snapshots, Box::pin(reading))
+            }
         }
     }
 

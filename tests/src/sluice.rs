@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitStatus, Output};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -46,17 +46,27 @@ pub struct Options {
     pub log: Option<&'static str>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
+    /// State folder of an earlier router; `None`: a new one.
+    pub state: Option<Arc<TempDir>>,
 }
 
 impl Options {
     /// Options for a folder with endpoints on loopback.
-    pub const fn loopback(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: true, kept: false, descriptors: None, log: None, arguments: Vec::new() }
+    pub fn loopback(data_path: DataPath) -> Options {
+        Options { any_endpoint: true, ..Options::network(data_path) }
     }
 
     /// Options for a folder with endpoints elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: false, kept: false, descriptors: None, log: None, arguments: Vec::new() }
+        Options {
+            data_path,
+            any_endpoint: false,
+            kept: false,
+            descriptors: None,
+            log: None,
+            arguments: Vec::new(),
+            state: None,
+        }
     }
 }
 
@@ -64,7 +74,7 @@ impl Options {
 pub struct Sluice {
     process: Process,
     instance: String,
-    state: TempDir,
+    state: Arc<TempDir>,
 }
 
 impl Sluice {
@@ -88,7 +98,7 @@ impl Sluice {
     fn start_on(netns: &Netns, source: &[&OsStr], options: &Options) -> Result<Sluice> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let state = TempDir::new()?;
+        let state = options.state.clone().map_or_else(|| TempDir::new().map(Arc::new), Ok)?;
         // `env` only executes the program.
         let mut command = netns.command("env")?;
         if let Some(filter) = options.log {
@@ -171,6 +181,11 @@ impl Sluice {
     /// `--state`.
     pub fn state(&self) -> &Path {
         self.state.path()
+    }
+
+    /// Its state folder, for a router after it ([`Options::state`]).
+    pub fn left_state(&self) -> Arc<TempDir> {
+        Arc::clone(&self.state)
     }
 
     /// Path of a map's pin.

@@ -6,6 +6,8 @@ mod definitions;
 mod golden;
 mod mock;
 mod nodes;
+mod outage;
+mod scale;
 mod site;
 mod source;
 mod status;

@@ -112,7 +112,12 @@ impl Views {
     }
 
     fn status(&self, published: &Published) -> Value {
-        let problems: Vec<_> = published.diagnostics.iter().map(ToString::to_string).collect();
+        let snapshot = published.as_of.map(|as_of| json!({"asOf": as_of, "age": age(as_of, Timestamp::now())}));
+        let from_snapshot = snapshot.as_ref().and_then(|snapshot| snapshot["age"].as_str());
+        let from_snapshot = from_snapshot
+            .map(|age| format!("the API server has not listed every kind: objects are of a snapshot of {age} ago"));
+        let problems: Vec<_> =
+            from_snapshot.into_iter().chain(published.diagnostics.iter().map(ToString::to_string)).collect();
         let data_path = match &self.programmed {
             Ok(programmed) => {
                 let programmed = Arc::clone(&programmed.borrow());
@@ -138,6 +143,7 @@ impl Views {
             "routers": published.table.routers.iter().map(|r| r.name.to_string()).collect::<Vec<_>>(),
             "routes": published.table.routers.iter().map(|r| r.routes.len()).sum::<usize>(),
             "dataPath": data_path,
+            "snapshot": snapshot,
             "problems": problems,
             "findings": findings,
         })

@@ -11,8 +11,9 @@ use router_datapath::{DataPathMode, PinFolder, ports, reconciler};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use crate::agent::error::{AgentError, with_causes};
+use crate::agent::error::AgentError;
 use crate::agent::options::Options;
+use crate::causes::with_causes;
 
 /// Loads the programs, with the maps of an earlier agent if there are any. `Ok(Err(reason))` if that fails and the
 /// operator did not require the kernel data path.

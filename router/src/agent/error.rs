@@ -21,9 +21,3 @@ pub enum AgentError {
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
-
-/// An error with its causes, in one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}

@@ -128,7 +128,7 @@ impl ClusterArgs {
     pub fn or_folder(&self, folder: Option<PathBuf>) -> Option<SourceOptions> {
         let cluster = self.kubernetes.then(|| {
             let namespaces = self.namespaces.iter().map(|name| name.as_str().into()).collect();
-            SourceOptions::Cluster(ClusterOptions { kubeconfig: self.kubeconfig.clone(), namespaces })
+            SourceOptions::Cluster(ClusterOptions { kubeconfig: self.kubeconfig.clone(), namespaces, snapshot: None })
         });
         cluster.or(folder.map(SourceOptions::Folder))
     }

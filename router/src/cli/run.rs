@@ -22,6 +22,7 @@ use crate::agent;
 use crate::agent::options::Options;
 use crate::cli::arguments::{ClusterArgs, StateArgs, TranslationArgs};
 use crate::keep::{self, Inherited};
+use crate::source::SourceOptions;
 
 /// Whether to move the program's code to huge pages.
 #[cfg(feature = "huge-pages")]
@@ -156,9 +157,14 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
     } else {
         args.listen
     };
+    let state = args.state.folder();
+    let mut source = args.cluster.or_folder(args.manifests).context("--manifests")?;
+    if let SourceOptions::Cluster(cluster) = &mut source {
+        cluster.snapshot = Some(state.join("objects"));
+    }
     let options = Options {
-        source: args.cluster.or_folder(args.manifests).context("--manifests")?,
-        state: args.state.folder(),
+        source,
+        state,
         lease: args.lease.unwrap_or_else(|| format!("sluice-{}", args.instance.to_ascii_lowercase().replace('_', "-"))),
         instance: args.instance,
         data_path: args.data_path,

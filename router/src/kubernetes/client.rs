@@ -25,6 +25,14 @@ const STREAM_WINDOW: u32 = 1 << 20;
 /// Maximum time for the TCP connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// An API server.
+pub struct ApiServer {
+    /// Its client.
+    pub client: Client,
+    /// Its URL.
+    pub url: String,
+}
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -49,7 +57,7 @@ pub enum ClientError {
 ///
 /// # Errors
 /// [`ClientError`]: files that cannot be read or used. An API server that does not answer is no error here.
-pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, ClientError> {
+pub async fn client(kubeconfig: Option<&Path>) -> Result<ApiServer, ClientError> {
     let mut config = match kubeconfig {
         Some(path) => {
             let unusable = |source| ClientError::Kubeconfig { path: path.to_owned(), source };
@@ -86,7 +94,8 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, ClientError> {
         })
         .map_err(BoxError::from)
         .service(transport);
-    Ok(Client::new(service, config.default_namespace))
+    let url = config.cluster_url.to_string();
+    Ok(ApiServer { client: Client::new(service, config.default_namespace), url })
 }
 
 /// Audit logs and flow schemas of the API server name the client by this.

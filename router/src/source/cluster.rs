@@ -10,6 +10,7 @@ mod fetch;
 mod objects;
 mod reader;
 mod scope;
+mod snapshot;
 mod update;
 mod watch;
 
@@ -17,14 +18,22 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use kube::Client;
 use reader::ClusterReader;
 use router_api::defaults::Defaults;
+use snapshot::Place;
 use tokio::sync::{oneshot, watch as channel};
+use tokio::time::timeout;
 
 use super::diagnostic::log_new;
 use super::directory::FolderSnapshot;
+use crate::kubernetes::client::ApiServer;
+
+/// Time for the API server to list every kind before a snapshot is used.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of the source.
 #[derive(Clone, Debug, Default)]
@@ -33,29 +42,38 @@ pub struct ClusterOptions {
     pub kubeconfig: Option<PathBuf>,
     /// Namespaces to read; empty: all.
     pub namespaces: Vec<Arc<str>>,
+    /// File of the snapshot that serves while the API server cannot be reached at a start; `None`: there is none.
+    pub snapshot: Option<PathBuf>,
 }
 
 /// A cluster that was read once. Its thread ends with the last receiver of its snapshots.
 pub struct Cluster {
     client: Client,
     snapshots: channel::Receiver<FolderSnapshot>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Cluster {
-    /// Lists every kind. Returns when each was listed once; an API server that cannot be reached is waited for.
+    /// Lists every kind. Returns when each was listed once, or when the snapshot of an earlier agent was read instead; an
+    /// API server that cannot be reached is waited for if there is none.
     ///
     /// # Errors
     /// There is no thread.
-    pub async fn open(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults) -> io::Result<Cluster> {
+    pub async fn open(server: ApiServer, options: &ClusterOptions, defaults: Defaults) -> io::Result<Cluster> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (opened, opening) = oneshot::channel();
-        let reading = client.clone();
+        let (ending, ended) = oneshot::channel();
+        let namespaces = options.namespaces.clone();
+        let place =
+            options.snapshot.clone().map(|path| Place { path, server: server.url, namespaces: namespaces.join(",") });
+        let client = server.client.clone();
         thread::Builder::new().name("kubernetes".to_owned()).spawn(move || {
-            runtime.block_on(read(reading, namespaces, defaults, opened));
+            runtime.block_on(read(server.client, namespaces, defaults, place, opened));
+            drop(ending);
         })?;
         // The sender is dropped only if the thread panicked.
         let snapshots = opening.await.map_err(io::Error::other)?;
-        Ok(Cluster { client, snapshots })
+        Ok(Cluster { client, snapshots, ended })
     }
 
     /// The client of the API server.
@@ -67,6 +85,22 @@ impl Cluster {
     pub fn snapshots(&self) -> channel::Receiver<FolderSnapshot> {
         self.snapshots.clone()
     }
+
+    /// The snapshots, and a future that ends when what was read is in the file of the snapshot, after the last receiver was
+    /// dropped.
+    pub fn into_snapshots(self) -> (channel::Receiver<FolderSnapshot>, impl Future<Output = ()> + Send) {
+        let ended = self.ended;
+        (self.snapshots, async { drop(ended.await) })
+    }
+}
+
+/// Waits for a change; first until every kind was listed.
+async fn next(reader: &mut ClusterReader, complete: bool) {
+    if complete {
+        reader.change().await;
+    } else {
+        reader.complete(None).await;
+    }
 }
 
 /// Reads until nobody receives.
@@ -74,16 +108,32 @@ async fn read(
     client: Client,
     namespaces: Vec<Arc<str>>,
     defaults: Defaults,
+    place: Option<Place>,
     mut opened: oneshot::Sender<channel::Receiver<FolderSnapshot>>,
 ) {
+    let deadline = place.is_some().then(|| Instant::now() + PATIENCE);
     // The first request opens the connection that all watches share.
-    drop(client.apiserver_version().await);
-    let mut reader = ClusterReader::new(client, namespaces, defaults);
-    tokio::select! {
-        () = reader.complete() => {}
+    let _ = timeout(PATIENCE, client.apiserver_version()).await;
+    let mut reader = ClusterReader::new(client, namespaces, defaults, place);
+    let mut complete = tokio::select! {
+        complete = reader.complete(deadline) => complete,
         () = opened.closed() => return,
+    };
+    let as_of = if complete { None } else { reader.load() };
+    if let Some(as_of) = as_of {
+        let age = as_of.elapsed().unwrap_or_default().as_secs();
+        tracing::warn!(
+            age_in_seconds = age,
+            "the API server has not listed every kind: the snapshot of an earlier agent serves"
+        );
+    } else if !complete {
+        complete = tokio::select! {
+            complete = reader.complete(None) => complete,
+            () = opened.closed() => return,
+        };
     }
-    let first = reader.snapshot();
+    let as_of = as_of.and_then(|as_of| Timestamp::try_from(as_of).ok());
+    let first = FolderSnapshot { as_of, ..reader.snapshot() };
     let mut logged = Arc::clone(&first.diagnostics);
     log_new(&[], &logged);
     let (sender, receiver) = channel::channel(first);
@@ -92,8 +142,12 @@ async fn read(
     }
     loop {
         tokio::select! {
-            () = reader.change() => {}
+            () = next(&mut reader, complete) => {}
             () = sender.closed() => return,
+        }
+        if !complete {
+            complete = true;
+            tracing::info!("the API server has listed every kind: the snapshot of an earlier agent serves no longer");
         }
         let snapshot = reader.snapshot();
         log_new(&logged, &snapshot.diagnostics);

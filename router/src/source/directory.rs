@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use router_api::defaults::Defaults;
 use router_api::resources::Resources;
 use router_api::unread::instead_of;
@@ -54,6 +55,8 @@ pub struct FolderSnapshot {
     pub resources: Arc<Resources>,
     /// Problems, in order of place.
     pub diagnostics: Arc<[Diagnostic]>,
+    /// When the objects were last known to be current, if they were left by an earlier agent; `None`: they are current.
+    pub as_of: Option<Timestamp>,
 }
 
 /// Why a folder cannot be a source.
@@ -184,7 +187,11 @@ impl Directory {
 
     /// The current snapshot.
     pub fn snapshot(&self) -> FolderSnapshot {
-        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
+        FolderSnapshot {
+            resources: Arc::new(self.resources.clone()),
+            diagnostics: self.diagnostics.clone(),
+            as_of: None,
+        }
     }
 
     /// Scans again. Returns a new snapshot if anything in it has changed.

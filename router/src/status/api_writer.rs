@@ -13,6 +13,7 @@ use kube::api::{Api, Patch, PatchParams};
 use router_api::resources::Resources;
 use router_model::object::ObjectRef;
 use router_translate::status::merge::same_but_times;
+use router_translate::status::report::StatusReport;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -226,7 +227,9 @@ fn stored(resources: &Resources, object: &ObjectRef) -> Option<Value> {
 /// `apiVersion`, and the patch of an object's status; `None` if nothing but times would change.
 fn patch(input: &StatusInput, object: &ObjectRef, stored: &Value) -> Option<(String, Value)> {
     let current = stored.get("status").filter(|status| !status.is_null());
-    let merged = input.report.merged(object, current, current, Timestamp::now())?;
+    let now = Timestamp::now();
+    let merged = input.report.merged(object, current, current, now);
+    let merged = merged.or_else(|| Some(StatusReport::released(current?, now)))?;
     // A Route that no router selects has no status, unless other controllers have written entries.
     let is_empty = merged.as_object().is_some_and(serde_json::Map::is_empty);
     let current = current.cloned().unwrap_or_else(|| json!({}));

@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use tempfile::TempDir;
 use tests::client::Client;
 use tests::cluster::mock::{self, MockApiServer};
 use tests::cluster::{ControlPlane, Definitions, Network};
@@ -149,8 +151,16 @@ impl Site {
     /// # Errors
     /// When it does not become ready.
     pub fn serve_with(&self, arguments: &[&str]) -> Result<Sluice> {
+        self.serve_after(None, arguments)
+    }
+
+    /// As [`Site::serve_with`], with the state folder that an earlier router left.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve_after(&self, state: Option<Arc<TempDir>>, arguments: &[&str]) -> Result<Sluice> {
         let arguments = ["--drain", "0"].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
-        let options = Options { arguments, ..Options::network(DataPath::UserSpace) };
+        let options = Options { arguments, state, ..Options::network(DataPath::UserSpace) };
         Sluice::start_in_cluster(&self.netns, &self.kubeconfig, &options)
     }
 

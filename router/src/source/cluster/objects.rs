@@ -13,11 +13,13 @@ use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::field::{FieldError, Findings};
 use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef, Origin};
+use router_model::object::{ObjectKey, ObjectRef, Origin, Uid};
 use router_translate::references::{ca_secrets, references};
 use serde_json::Value;
 
 use super::scope::Scope;
+use super::snapshot::Snapshot;
+use super::snapshot::writer::SnapshotWriter;
 use super::update::{Update, WatchEvent, WatchFailure, version_of};
 use crate::source::accepted::{Candidate, Decision, UpdateContext};
 use crate::source::diagnostic::{Diagnostic, Severity};
@@ -74,11 +76,13 @@ pub struct ClusterObjects {
     authorities: HashMap<ObjectKey, usize>,
     /// What is wrong with objects.
     flawed: BTreeMap<ObjectRef, Vec<Diagnostic>>,
+    /// Writes what is held to the snapshot, if there is to be one.
+    writer: Option<SnapshotWriter>,
 }
 
 impl ClusterObjects {
     /// No objects yet.
-    pub fn new(defaults: Defaults) -> Self {
+    pub fn new(defaults: Defaults, writer: Option<SnapshotWriter>) -> Self {
         ClusterObjects {
             defaults,
             materials: MaterialCache::new(),
@@ -89,7 +93,47 @@ impl ClusterObjects {
             referenced: HashMap::new(),
             authorities: HashMap::new(),
             flawed: BTreeMap::new(),
+            writer,
         }
+    }
+
+    /// The writer of the snapshot.
+    pub fn writer(&mut self) -> Option<&mut SnapshotWriter> {
+        self.writer.as_mut()
+    }
+
+    /// Sets the objects of a snapshot of which nothing newer is known. Returns false if it is another cluster's.
+    pub fn load(&mut self, snapshot: &Snapshot, requests: &mut Requests) -> bool {
+        let identity = ObjectRef { kind: Kind::Namespace, key: ObjectKey::new("", "kube-system") };
+        if let (Some(now), Some(then)) =
+            (self.resources.object(identity.kind, &identity.key), snapshot.value(&identity))
+            && then
+                .pointer("/metadata/uid")
+                .is_some_and(|uid| now.meta().uid != Uid::from(uid.as_str().unwrap_or_default()))
+        {
+            return false;
+        }
+        let answered = self.scopes.iter().filter(|(_, state)| state.answered);
+        let answered: Vec<Scope> = answered.map(|(scope, _)| scope.clone()).collect();
+        // What is referenced is held, so what references comes first.
+        let (last, first): (Vec<_>, Vec<_>) = snapshot.objects().partition(|object| is_selective(object.kind));
+        for object in first.into_iter().chain(last) {
+            let ObjectRef { kind, key } = object;
+            let is_known = self.known.get(kind).is_some_and(|known| known.contains_key(key))
+                || answered.iter().any(|scope| scope.kind == *kind && scope.contains(key));
+            if !is_known && let Some(value) = snapshot.value(object) {
+                self.set(*kind, key.clone(), Some(value), requests);
+            }
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.loaded();
+        }
+        true
+    }
+
+    /// True if no watch fails.
+    pub fn is_current(&self) -> bool {
+        self.scopes.values().all(|state| !matches!(state.failure, Some(WatchFailure::Unreachable(_))))
     }
 
     /// Expects a list of a scope.
@@ -125,7 +169,7 @@ impl ClusterObjects {
     pub fn snapshot(&self) -> FolderSnapshot {
         let mut diagnostics: Vec<Diagnostic> = self.flawed.values().flatten().cloned().collect();
         diagnostics.sort();
-        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: diagnostics.into() }
+        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: diagnostics.into(), as_of: None }
     }
 
     /// Applies a report of a watch. Returns true if an object may have changed.
@@ -235,10 +279,21 @@ impl ClusterObjects {
         self.flawed.remove(&object);
         let new = match value {
             Some(value) => {
-                known.insert(object.key.clone(), version_in(&value));
+                let version = version_in(&value);
+                let before = known.insert(object.key.clone(), version);
+                if let Some(writer) = &mut self.writer
+                    && (version == 0 || before != Some(version))
+                {
+                    writer.set(&object, Some(&value));
+                }
                 self.read(&object, value, old.as_ref())
             }
-            None if known.remove(&object.key).is_some() => None,
+            None if known.remove(&object.key).is_some() => {
+                if let Some(writer) = &mut self.writer {
+                    writer.set(&object, None);
+                }
+                None
+            }
             None => return false,
         };
         let ObjectRef { kind, key } = &object;

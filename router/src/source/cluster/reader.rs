@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kube::Client;
 use router_api::defaults::Defaults;
@@ -15,6 +15,8 @@ use tokio::time::timeout;
 use super::fetch::fetch;
 use super::objects::{ClusterObjects, Requests, is_selective};
 use super::scope::Scope;
+use super::snapshot::writer::SnapshotWriter;
+use super::snapshot::{Place, Snapshot};
 use super::update::{Update, WatchFailure};
 use super::watch::Watch;
 use crate::source::directory::FolderSnapshot;
@@ -43,6 +45,7 @@ pub struct ClusterReader {
     watches: HashMap<Scope, RunningWatch>,
     /// Whether EndpointSlices, Secrets and ConfigMaps are watched.
     follows_referenced: bool,
+    place: Option<Place>,
 }
 
 /// A watch. Dropping it ends the watch.
@@ -58,18 +61,19 @@ impl Drop for RunningWatch {
 }
 
 impl ClusterReader {
-    /// Begins to list every kind.
-    pub fn new(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults) -> Self {
+    /// Begins to list every kind, and a snapshot in this place.
+    pub fn new(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults, place: Option<Place>) -> Self {
         let (sender, updates) = mpsc::channel(MAX_WAITING);
         let mut reader = ClusterReader {
             client,
             namespaces,
-            objects: ClusterObjects::new(defaults),
+            objects: ClusterObjects::new(defaults, place.clone().map(SnapshotWriter::new)),
             sender,
             updates,
             definitions: Arc::default(),
             watches: HashMap::new(),
             follows_referenced: false,
+            place,
         };
         let first = Kind::ALL.into_iter().filter(|kind| !is_selective(*kind));
         let scopes: Vec<Scope> = first.flat_map(|kind| Scope::all(kind, &reader.namespaces)).collect();
@@ -77,11 +81,15 @@ impl ClusterReader {
         reader
     }
 
-    /// Waits until every kind was listed once. An API server that cannot be reached is waited for.
-    pub async fn complete(&mut self) {
+    /// Waits until every kind was listed once, or until a time. Returns whether every kind was listed.
+    pub async fn complete(&mut self, until: Option<Instant>) -> bool {
         let mut logged = Instant::now();
         while !(self.follows_referenced && self.objects.is_complete()) {
-            if let Ok(Some(update)) = timeout(WAITING, self.updates.recv()).await {
+            let left = until.map_or(WAITING, |until| until.saturating_duration_since(Instant::now()).min(WAITING));
+            if left.is_zero() {
+                return false;
+            }
+            if let Ok(Some(update)) = timeout(left, self.updates.recv()).await {
                 self.apply_burst(update).await;
             }
             if logged.elapsed() >= WAITING {
@@ -89,12 +97,48 @@ impl ClusterReader {
                 self.log_missing();
             }
         }
+        if let Some(writer) = self.objects.writer() {
+            writer.publish();
+        }
+        true
+    }
+
+    /// Sets the objects of the snapshot that an earlier agent left. Returns when they were last known to be current; `None`
+    /// if there is none of this cluster.
+    pub fn load(&mut self) -> Option<SystemTime> {
+        let place = self.place.as_ref()?;
+        let opened = Snapshot::open(place).and_then(|snapshot| {
+            let Some(snapshot) = snapshot else { return Ok(None) };
+            Ok(Some((snapshot.as_of()?, snapshot)))
+        });
+        let (as_of, snapshot) = match opened {
+            Ok(opened) => opened?,
+            Err(error) => {
+                tracing::error!(path = %place.path.display(), %error, "the snapshot cannot be read");
+                return None;
+            }
+        };
+        let mut requests = Requests::default();
+        let is_of_cluster = self.objects.load(&snapshot, &mut requests);
+        self.fulfil(requests);
+        is_of_cluster.then_some(as_of)
     }
 
     /// Waits for changes, and applies them.
     pub async fn change(&mut self) {
-        while let Some(update) = self.updates.recv().await {
-            if self.apply_burst(update).await {
+        loop {
+            let current = self.objects.is_current();
+            let due = self.objects.writer().map(|writer| {
+                writer.maintain(current);
+                writer.due()
+            });
+            let update = match due {
+                Some(due) => timeout(due, self.updates.recv()).await.ok().flatten(),
+                None => self.updates.recv().await,
+            };
+            if let Some(update) = update
+                && self.apply_burst(update).await
+            {
                 return;
             }
         }

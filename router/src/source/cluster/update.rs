@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use super::scope::Scope;
 
-/// A report of a watch.
-#[derive(Debug)]
+/// A report of a watch. It may contain keys, and has no `Debug`.
 pub struct Update {
     /// The watch.
     pub scope: Scope,
@@ -15,7 +14,6 @@ pub struct Update {
 }
 
 /// An event of a watch.
-#[derive(Debug)]
 pub enum WatchEvent {
     /// A list begins: objects follow, then [`WatchEvent::Listed`].
     Listing,

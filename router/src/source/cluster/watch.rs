@@ -7,7 +7,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use kube::api::{Api, PartialObjectMeta};
@@ -22,11 +22,17 @@ use tokio::time::{sleep, timeout};
 
 use super::scope::Scope;
 use super::update::{Update, WatchEvent, WatchFailure, version_of};
+use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
 
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(800);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// A watch that lasted this long is not repeated too soon if it begins anew.
+const HEALTHY: Duration = Duration::from_secs(10);
+/// Maximum time without an object while a list is read, and without any event of a watch: longer than [`LIFETIME`].
+const LIST_SILENCE: Duration = Duration::from_secs(60);
+const WATCH_SILENCE: Duration = Duration::from_secs(320);
 /// Delay after a request was denied: rights are granted by hand.
 const DENIED_RETRY: Duration = Duration::from_secs(30);
 /// Delay before a kind that is not installed is asked for again; a change of the definitions ends it.
@@ -66,7 +72,7 @@ impl Watch {
     /// Reports until the receiver is dropped.
     pub async fn run(self) {
         let versions = self.scope.kind.api_versions();
-        let (mut version, mut streaming) = (0, true);
+        let (mut version, mut streaming, mut lists) = (0, true, 0);
         loop {
             let Some(api_version) = versions.get(version) else {
                 if self.report(WatchEvent::NotInstalled).await.is_err() {
@@ -76,9 +82,15 @@ impl Watch {
                 version = 0;
                 continue;
             };
+            let begin = Instant::now();
             match self.follow(&resource_of(self.scope.kind, api_version), streaming).await {
                 End::Closed => return,
-                End::Anew => {}
+                // A list that does not lead to a watch must not follow on another at once.
+                End::Anew if begin.elapsed() < HEALTHY => {
+                    lists += 1;
+                    sleep(delay(lists)).await;
+                }
+                End::Anew => lists = 0,
                 End::NoStreamingList => streaming = false,
                 End::Absent => version += 1,
                 End::Denied(message) => {
@@ -159,10 +171,11 @@ impl Watch {
         F: Future<Output = Result<(ObjectKey, Value), kube::Error>>,
     {
         let mut stream = pin!(stream);
-        let mut failures = 0;
+        let (mut failures, mut is_listing) = (0, true);
         loop {
+            let silence = if is_listing { LIST_SILENCE } else { WATCH_SILENCE };
             let next = tokio::select! {
-                next = stream.next() => next,
+                next = timeout(silence, stream.next()) => next.unwrap_or_default(),
                 () = self.relist.notified() => return End::Anew,
                 () = self.updates.closed() => return End::Closed,
             };
@@ -172,7 +185,7 @@ impl Watch {
                 Some(Ok(Event::InitDone)) => WatchEvent::Listed,
                 Some(Ok(Event::Apply(object) | Event::InitApply(object))) => match read(object).await {
                     Ok((key, value)) => WatchEvent::Object { key, value: Box::new(value) },
-                    Err(error) => WatchEvent::Failed(WatchFailure::Unreachable(in_one_line(&error))),
+                    Err(error) => WatchEvent::Failed(WatchFailure::Unreachable(with_causes(&error))),
                 },
                 Some(Ok(Event::Delete(object))) => {
                     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -184,7 +197,7 @@ impl Watch {
                     let status = status_of(&error);
                     match (status.map_or(0, |status| status.code), &error) {
                         (404, _) => return End::Absent,
-                        (401 | 403, _) => return End::Denied(in_one_line(&error)),
+                        (401 | 403, _) => return End::Denied(text_of(&error)),
                         (410, _) => return End::Anew,
                         (400..429, watcher::Error::WatchStartFailed(_)) if streaming && failures == 0 => {
                             return End::NoStreamingList;
@@ -193,7 +206,7 @@ impl Watch {
                     }
                     failures += 1;
                     let delay = retry_after(status).unwrap_or_else(|| delay(failures));
-                    let failed = WatchFailure::Unreachable(in_one_line(&error));
+                    let failed = WatchFailure::Unreachable(text_of(&error));
                     if self.report(WatchEvent::Failed(failed)).await.is_err() {
                         return End::Closed;
                     }
@@ -201,8 +214,10 @@ impl Watch {
                     continue;
                 }
             };
-            if !matches!(event, WatchEvent::Listing) {
-                failures = 0;
+            match event {
+                WatchEvent::Listing => is_listing = true,
+                WatchEvent::Listed => (is_listing, failures) = (false, 0),
+                _ => failures = 0,
             }
             if self.report(event).await.is_err() {
                 return End::Closed;
@@ -225,6 +240,14 @@ fn status_of(error: &watcher::Error) -> Option<&Status> {
     }
 }
 
+/// An error in one line; of an answer of the API server, its code and message.
+fn text_of(error: &watcher::Error) -> String {
+    match status_of(error) {
+        Some(status) => format!("{} {}: {}", status.code, status.reason, status.message),
+        None => with_causes(error),
+    }
+}
+
 /// `details.retryAfterSeconds` of a status.
 fn retry_after(status: Option<&Status>) -> Option<Duration> {
     let seconds = status?.details.as_ref()?.retry_after_seconds;
@@ -242,13 +265,4 @@ fn random(range: std::ops::Range<u32>) -> u32 {
     // Without entropy all agents choose the start of the range.
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     range.start + u32::from_ne_bytes(bytes) % range.len().max(1) as u32
-}
-
-/// An error with its causes.
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| {
-        let cause = cause.to_string();
-        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
-    })
 }

@@ -52,7 +52,25 @@ const OF_OTHERS: [&str; 14] = [
     "Valid",
 ];
 
+/// Lists of statuses of other kinds that several controllers share, and the member of their entries that names the owner.
+const LISTS: [&str; 2] = ["parents", "ancestors"];
+const OWNER: &str = "controllerName";
+
 impl StatusReport {
+    /// A stored status without our entries, for an object that the report does not have any more. Lists stay, since their
+    /// definitions require them.
+    pub fn released(current: &Value, now: Timestamp) -> Value {
+        let is_ours = |name: &str| name == CONTROLLER_NAME;
+        let owned = Ownership { lists: &LISTS, owner: OWNER, is_ours: &is_ours, conditions: &[] };
+        let mut merged = merge(&json!({}), &owned, Some(current), None, now);
+        if let Some(members) = merged.as_object_mut() {
+            for name in LISTS.into_iter().filter(|name| current.get(name).is_some()) {
+                members.entry(name).or_insert_with(|| json!([]));
+            }
+        }
+        merged
+    }
+
     /// The `status` to be stored for an object ([`merge`]); `None` if the report has none.
     pub fn merged(
         &self,
@@ -79,8 +97,8 @@ impl StatusReport {
             _ => {
                 let ours = &self.others.get(object)?.status();
                 let is_ours = |name: &str| name == CONTROLLER_NAME;
-                let (lists, owner, conditions) = (&["parents", "ancestors"], "controllerName", &OF_OTHERS);
-                merged(ours, &Ownership { lists, owner, is_ours: &is_ours, conditions })
+                let owned = Ownership { lists: &LISTS, owner: OWNER, is_ours: &is_ours, conditions: &OF_OTHERS };
+                merged(ours, &owned)
             }
         }
     }

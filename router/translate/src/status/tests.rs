@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -225,4 +226,16 @@ fn a_status_shows_its_conditions_and_rows() {
     };
     assert!(shown("True").contains("observedGeneration") && shown("True").contains("shop/public#web"));
     assert_ne!(shown("True"), shown("False"));
+}
+
+#[test]
+fn a_released_status_keeps_what_others_wrote() {
+    let theirs = json!({"controllerName": "example.com/other", "parentRef": {"name": "g"}, "conditions": []});
+    let ours = json!({"controllerName": CONTROLLER_NAME, "parentRef": {"name": "g"}, "conditions": []});
+    let conditions = json!([{"type": "Accepted", "status": "True"}]);
+    let now = Timestamp::UNIX_EPOCH;
+    let both = json!({"parents": [theirs, ours], "conditions": conditions});
+    assert_eq!(StatusReport::released(&both, now), json!({"parents": [theirs], "conditions": conditions}));
+    assert_eq!(StatusReport::released(&json!({"ancestors": [ours]}), now), json!({"ancestors": []}));
+    assert_eq!(StatusReport::released(&json!({"currentStatus": "valid"}), now), json!({"currentStatus": "valid"}));
 }

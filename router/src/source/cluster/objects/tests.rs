@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::source::cluster::snapshot::Place;
 
 /// Objects, and the time of the test.
 struct Watched {
@@ -50,7 +51,7 @@ fn slice(name: &str, service: &str, version: u64) -> Value {
 
 impl Watched {
     fn new(kinds: &[Kind]) -> Self {
-        let mut objects = ClusterObjects::new(Defaults { cluster_domain: "apps.test".to_owned() });
+        let mut objects = ClusterObjects::new(Defaults { cluster_domain: "apps.test".to_owned() }, None);
         kinds.iter().for_each(|kind| objects.expect(scope(*kind)));
         Watched { objects, requests: Requests::default(), now: Instant::now() }
     }
@@ -194,4 +195,42 @@ fn config_maps_are_watched_by_name() {
     assert_eq!(std::mem::take(&mut watched.requests.watch), BTreeSet::from([page.clone()]));
     watched.put(Kind::IngressController, controller(None));
     assert_eq!(watched.requests.unwatch, BTreeSet::from([page]));
+}
+
+#[test]
+fn a_snapshot_replaces_nothing_newer_and_only_the_same_clusters() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (path, server) = (folder.path().join("objects"), String::new());
+    let place = Place { path, server, namespaces: String::new() };
+    let cluster =
+        |uid: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}});
+    let kube_system = ObjectRef { kind: Kind::Namespace, key: ObjectKey::new("", "kube-system") };
+    let mut writer = SnapshotWriter::new(place.clone());
+    let route_of = |name: &str| ObjectRef { kind: Kind::Route, key: key(name) };
+    let slice_of = |name: &str| ObjectRef { kind: Kind::EndpointSlice, key: key(name) };
+    writer.set(&slice_of("web-1"), Some(&slice("web-1", "web", 5)));
+    writer.set(&slice_of("unused-1"), Some(&slice("unused-1", "unused", 5)));
+    writer.set(&kube_system, Some(&cluster("1")));
+    writer.set(&route_of("a"), Some(&route("a", "old")));
+    writer.set(&route_of("b"), Some(&route("b", "web")));
+    writer.publish();
+    drop(writer);
+    let snapshot = Snapshot::open(&place).unwrap().unwrap();
+
+    let mut watched = Watched::new(&[Kind::Route, Kind::Namespace]);
+    watched.apply(Kind::Route, WatchEvent::Listing);
+    watched.put(Kind::Route, route("a", "new"));
+    assert!(watched.objects.load(&snapshot, &mut watched.requests));
+    assert!(watched.objects.is_referenced(&service("new")) && !watched.objects.is_referenced(&service("old")));
+    assert!(watched.objects.is_referenced(&service("web")));
+    let slices = &watched.objects.snapshot().resources.endpoint_slices;
+    assert!(slices.get(&key("web-1")).is_some() && slices.get(&key("unused-1")).is_none());
+    // The list that goes on lacks it.
+    assert!(watched.apply(Kind::Route, WatchEvent::Listed));
+    assert!(!watched.objects.is_referenced(&service("web")));
+
+    let mut other = Watched::new(&[Kind::Route, Kind::Namespace]);
+    other.objects.set(Kind::Namespace, kube_system.key.clone(), Some(cluster("2")), &mut other.requests);
+    assert!(!other.objects.load(&snapshot, &mut other.requests));
+    assert!(!other.objects.is_referenced(&service("web")));
 }
