@@ -24,7 +24,7 @@ use clap::Parser;
 use jiff::Timestamp;
 use router::cli::explain::{ExplainArgs, offline};
 use router::cli::translate::{objects, text};
-use router::cli::validate::validate;
+use router::cli::validate::{ValidationReport, validate};
 use router::source::{Directory, SourceOptions};
 use router_api::defaults::Defaults;
 use router_proxy::UpstreamTls;
@@ -40,6 +40,15 @@ const QUESTION: &str = "$ sluice ";
 /// Time of the validation of certificates, and of new conditions.
 fn now() -> Timestamp {
     "2026-06-01T00:00:00Z".parse().unwrap()
+}
+
+/// The report of `validate` on a story.
+fn validated(story: &Story) -> ValidationReport {
+    validate(&source(story), &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap()
+}
+
+fn source(story: &Story) -> SourceOptions {
+    SourceOptions::Folder(story.folder.clone())
 }
 
 /// `explain` and its arguments, parsed as the command line does.
@@ -59,13 +68,7 @@ impl Question {
 #[test]
 fn validate_says_where_what_and_what_to_write() {
     expect_of_all("validate.txt", |story| {
-        let findings = validate(
-            &SourceOptions::Folder(story.folder.clone()),
-            &Settings::default(),
-            &UpstreamTls::new(None, None),
-            now(),
-        )
-        .unwrap();
+        let findings = validated(story);
         let problems: String = findings.problems.iter().map(|problem| format!("{problem}\n")).collect();
         format!("{problems}{}\n", findings.summary())
     });
@@ -106,8 +109,7 @@ fn explain_tells_every_decision_about_the_stories() {
         for command in story.golden("explain.txt").lines().filter_map(|line| line.strip_prefix(QUESTION)) {
             asked.set(asked.get() + 1);
             let query = Question::query(command);
-            let explanation =
-                offline(&SourceOptions::Folder(story.folder.clone()), &Settings::default(), &trust, &query).unwrap();
+            let explanation = offline(&source(story), &Settings::default(), &trust, &query).unwrap();
             found.push_str(&format!("{QUESTION}{command}\n{explanation}\n"));
             let json = serde_json::to_value(&explanation).unwrap();
             assert_eq!(json["served"], explanation.served, "the JSON form says the same");
@@ -153,13 +155,7 @@ fn one_object_in_full_is_what_the_api_server_would_store() {
 #[test]
 fn the_refused_folder_has_an_error_for_every_file_and_no_secret() {
     let story = Story::named("openshift/refused");
-    let findings = validate(
-        &SourceOptions::Folder(story.folder.clone()),
-        &Settings::default(),
-        &UpstreamTls::new(None, None),
-        now(),
-    )
-    .unwrap();
+    let findings = validated(&story);
     let mut files: Vec<_> = findings.problems.iter().map(|problem| problem.file.to_string()).collect();
     files.dedup();
     let written = fs::read_dir(&story.folder).unwrap().flatten().filter(|entry| {

@@ -50,16 +50,18 @@ impl<V> PatternMap<V> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
 
     use super::*;
 
-    const ALL: [&str; 9] =
+    /// Patterns of which some cover others.
+    pub const ALL: [&str; 9] =
         ["*", "*.test", "test", "*.x.test", "x.test", "a.x.test", "*.a.x.test", "b.a.x.test", "ax.test"];
 
-    fn pattern(text: &str) -> HostPattern {
+    /// A pattern as the API writes it; `*` is any host.
+    pub fn pattern(text: &str) -> HostPattern {
         let name = |text| Hostname::parse(text).unwrap();
         match text.strip_prefix("*.") {
             Some(domain) => HostPattern::Suffix(name(domain)),

@@ -71,22 +71,10 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
     use router_model::kind::Kind;
-    use router_model::names::Hostname;
     use router_model::object::ObjectKey;
 
     use super::*;
-
-    fn pattern(text: &str) -> HostPattern {
-        let name = |text| Hostname::parse(text).unwrap();
-        match text.strip_prefix("*.") {
-            Some(domain) => HostPattern::Suffix(name(domain)),
-            None if text == "*" => HostPattern::Any,
-            None => HostPattern::Exact(name(text)),
-        }
-    }
-
-    const ALL: [&str; 9] =
-        ["*", "*.test", "test", "*.x.test", "x.test", "a.x.test", "*.a.x.test", "b.a.x.test", "ax.test"];
+    use crate::gateway::pattern_map::tests::{ALL, pattern};
 
     proptest! {
         #[test]
