@@ -43,7 +43,7 @@ use crate::causes::with_causes;
 use crate::keep::{Inherited, KeeperOrder, Manager, Orders};
 use crate::leader::{self, Candidate};
 use crate::published::Published;
-use crate::source::{FolderSnapshot, Source, SourceOptions};
+use crate::source::{Source, SourceOptions, SourceSnapshot};
 use crate::status::api_writer::ApiStatusWriter;
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
@@ -120,8 +120,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let api_server = source.client();
-    let has_snapshot = api_server.is_some();
     let (snapshots, reading) = source.watch();
+    let held = snapshots.clone();
     let reading = tokio::spawn(reading);
     let translation = tokio::spawn(follow(snapshots, engine, settings, Outputs { tables, statuses, published }));
     let advice = tokio::spawn(advice::log_warnings(published_watch.clone(), proxy.known()));
@@ -167,29 +167,25 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
     advice.abort();
+    if ending == Mode::Shutdown {
+        manager.stopping();
+        if let Ok(path) = &data_path {
+            path.drain();
+        }
+    }
+    if let Some(status) = status {
+        end(status).await;
+    }
+    // The requests of the status writer use the connection of the source, which ends with the last receiver.
+    drop(held);
+    end(reading).await;
     if ending == Mode::HandOver {
-        if let Some(status) = status {
-            end(status).await;
-        }
-        if has_snapshot {
-            end(reading).await;
-        }
         if let Ok(path) = &mut data_path {
             path.end(Mode::HandOver).await;
         }
         admin.abort();
         proxy.shutdown(options.drain).await;
         return Ok(());
-    }
-    manager.stopping();
-    if let Some(status) = status {
-        end(status).await;
-    }
-    if has_snapshot {
-        end(reading).await;
-    }
-    if let Ok(path) = &data_path {
-        path.drain();
     }
     tokio::join!(proxy.shutdown(options.drain), async {
         if let Ok(path) = &data_path {
@@ -218,8 +214,16 @@ async fn write_to(
     let (leads, leading) = watch::channel(false);
     let leases = Api::namespaced(client.clone(), client.default_namespace());
     let candidate = Candidate::new(leases, &lease, leader::identity());
-    // When the inputs end the writer ends, and the candidate releases the Lease.
-    tokio::join!(ApiStatusWriter::new(client).run(inputs, leading), candidate.run(leads));
+    let mut translations = inputs.clone();
+    let write = async move {
+        tokio::select! {
+            () = ApiStatusWriter::new(client).run(inputs, leading) => {}
+            // What is queued is the next leader's.
+            () = async { while translations.changed().await.is_ok() {} } => {}
+        }
+    };
+    // When the writer ends, the candidate releases the Lease.
+    tokio::join!(write, candidate.run(leads));
 }
 
 /// Waits until a writer has ended, as it does when there are no more translations.
@@ -266,7 +270,7 @@ struct Outputs {
 
 /// Translates every new snapshot of the source. The table is published first: traffic does not wait for statuses.
 async fn follow(
-    mut snapshots: watch::Receiver<FolderSnapshot>,
+    mut snapshots: watch::Receiver<SourceSnapshot>,
     mut engine: Engine,
     settings: Settings,
     outputs: Outputs,

@@ -1,4 +1,22 @@
 //! Access to a Kubernetes API server: the client, and objects as JSON.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 pub mod api_object;
 pub mod client;
+
+/// Maximum time of a request for one object, or the objects of one Service.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// The result of a request, within the time that it may take.
+///
+/// # Errors
+/// Of the request, or that there was no answer in time.
+pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    match timeout(REQUEST, request).await {
+        Ok(answer) => answer,
+        Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
+    }
+}

@@ -14,7 +14,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::runtime::watcher::watch_object;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout_at};
+
+use crate::causes::with_causes;
+use crate::kubernetes::in_time;
+use crate::random;
 
 /// A Lease without a renewal for this long may be taken.
 const DURATION: Duration = Duration::from_secs(30);
@@ -22,10 +26,8 @@ const DURATION: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(5);
 /// A leader that could not renew for this long stops to lead.
 const GIVE_UP: Duration = Duration::from_secs(20);
-/// Maximum time of a request.
-const REQUEST: Duration = Duration::from_secs(5);
-/// Maximum random delay before an expired Lease is taken.
-const SPREAD: Duration = Duration::from_secs(2);
+/// Maximum random delay before an expired Lease is taken, in milliseconds.
+const SPREAD: u32 = 2_000;
 
 /// A candidate for a Lease.
 pub struct Candidate {
@@ -85,7 +87,7 @@ impl Candidate {
                         known = lease;
                     }
                     Some(Err(error)) => {
-                        tracing::debug!(%error, "the Lease cannot be watched");
+                        tracing::debug!(error = with_causes(&error), "the Lease cannot be watched");
                         sleep(RENEW).await;
                     }
                     None => sleep(RENEW).await,
@@ -117,38 +119,47 @@ impl Candidate {
             Some(expiry) if version(lease) == version(known) => expiry,
             _ => {
                 let seconds = spec.and_then(|spec| spec.lease_duration_seconds).and_then(|it| u64::try_from(it).ok());
-                let spread = SPREAD.mul_f64(f64::from(random()) / f64::from(u8::MAX));
+                let spread = Duration::from_millis(random::within(0..SPREAD).into());
                 Instant::now() + seconds.map_or(DURATION, Duration::from_secs) + spread
             }
         }
     }
 
-    /// Renews until the Lease is lost.
+    /// Renews until the Lease is lost, or could not be renewed for [`GIVE_UP`].
     async fn hold(&self, mut lease: Lease) {
         let mut renewed = Instant::now();
-        while renewed.elapsed() < GIVE_UP {
+        while let Ok(Some((new, begin))) = timeout_at((renewed + GIVE_UP).into(), self.renew(&lease)).await {
+            (lease, renewed) = (new, begin);
+        }
+    }
+
+    /// Renews the Lease once, after a while. Returns it, and when the successful request began; `None` if it is another's.
+    async fn renew(&self, lease: &Lease) -> Option<(Lease, Instant)> {
+        let mut lease = lease.clone();
+        loop {
             sleep(RENEW).await;
             let begin = Instant::now();
             match self.write(Some(lease.clone()), Some(&self.identity)).await {
-                Ok(new) => (lease, renewed) = (new, begin),
-                Err(error) => {
-                    tracing::debug!(error, "the Lease was not renewed");
-                    if let Ok(Ok(Some(other))) = timeout(REQUEST, self.api.get_opt(&self.name)).await {
-                        let holder = other.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-                        if holder != Some(&*self.identity) {
-                            return;
-                        }
-                        // The answer of an earlier renewal was lost.
-                        lease = other;
-                    }
+                Ok(new) => return Some((new, begin)),
+                Err(error) => tracing::debug!(error, "the Lease was not renewed"),
+            }
+            if let Ok(Some(other)) = in_time(self.api.get_opt(&self.name)).await {
+                if self.holder(&other) != Some(&*self.identity) {
+                    return None;
                 }
+                // The answer of an earlier renewal was lost.
+                lease = other;
             }
         }
     }
 
+    fn holder<'l>(&self, lease: &'l Lease) -> Option<&'l str> {
+        lease.spec.as_ref()?.holder_identity.as_deref()
+    }
+
     async fn release(&self) {
-        if let Ok(Ok(Some(lease))) = timeout(REQUEST, self.api.get_opt(&self.name)).await
-            && lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(&*self.identity)
+        if let Ok(Some(lease)) = in_time(self.api.get_opt(&self.name)).await
+            && self.holder(&lease) == Some(&*self.identity)
         {
             let _ = self.write(Some(lease), None).await;
         }
@@ -180,20 +191,13 @@ impl Candidate {
                 }
             }
         };
-        timeout(REQUEST, write).await.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())
+        in_time(write).await.map_err(|error| with_causes(&error))
     }
 }
 
 /// A name for this process: its host, its process id, and a random part.
 pub fn identity() -> String {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    format!("{host}_{}_{:02x}{:02x}{:02x}{:02x}", std::process::id(), random(), random(), random(), random())
-}
-
-/// A random byte; without entropy, 0.
-fn random() -> u8 {
-    let mut byte = [0];
-    let _ = aws_lc_rs::rand::fill(&mut byte);
-    byte[0]
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    format!("{host}_{}_{:08x}", std::process::id(), random::within(0..u32::MAX))
 }

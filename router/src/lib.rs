@@ -11,5 +11,6 @@ pub mod keep;
 pub mod kubernetes;
 pub mod leader;
 pub mod published;
+pub mod random;
 pub mod source;
 pub mod status;

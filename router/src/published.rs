@@ -7,7 +7,7 @@ use router_model::names::{RouteId, RouterName};
 use router_table::table::{ResolvedRoute, RoutingTable};
 use router_translate::engine::Engine;
 
-use crate::source::{Diagnostic, FolderSnapshot};
+use crate::source::{Diagnostic, SourceSnapshot};
 use crate::status::StatusInput;
 
 /// One translation, as published to later stages.
@@ -19,13 +19,13 @@ pub struct Published {
     pub status: Arc<StatusInput>,
     /// Problems of manifests.
     pub diagnostics: Arc<[Diagnostic]>,
-    /// See [`FolderSnapshot::as_of`].
+    /// See [`SourceSnapshot::as_of`].
     pub as_of: Option<Timestamp>,
 }
 
 impl Published {
     /// Applies a snapshot to the engine.
-    pub fn new(engine: &mut Engine, snapshot: &FolderSnapshot, revision: u64) -> Self {
+    pub fn new(engine: &mut Engine, snapshot: &SourceSnapshot, revision: u64) -> Self {
         let (table, report) = engine.apply(&snapshot.resources);
         Published {
             table: Arc::new(RoutingTable { revision, ..table }),

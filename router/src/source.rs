@@ -7,6 +7,7 @@ pub mod directory;
 mod document;
 mod entry;
 mod manifests;
+mod snapshot;
 mod unrendered;
 mod walk;
 mod watch;
@@ -24,8 +25,9 @@ use tokio::sync::watch::Receiver;
 use crate::kubernetes::client::{ClientError, client};
 use cluster::{Cluster, ClusterOptions};
 pub use diagnostic::{Diagnostic, Severity};
-pub use directory::{Directory, FolderError, FolderSnapshot, folder_of};
+pub use directory::{Directory, FolderError, folder_of};
 use document::tree::Mark;
+pub use snapshot::SourceSnapshot;
 
 /// Which source.
 #[derive(Clone, Debug)]
@@ -66,7 +68,7 @@ impl Source {
     ///
     /// # Errors
     /// [`SourceError`]. Faults of single objects are diagnostics of the snapshot.
-    pub async fn open(options: &SourceOptions, defaults: Defaults) -> Result<(Source, FolderSnapshot), SourceError> {
+    pub async fn open(options: &SourceOptions, defaults: Defaults) -> Result<(Source, SourceSnapshot), SourceError> {
         Ok(match options {
             SourceOptions::Folder(path) => Self::open_folder(path, defaults)?,
             SourceOptions::Cluster(options) => {
@@ -79,7 +81,7 @@ impl Source {
         })
     }
 
-    fn open_folder(path: &Path, defaults: Defaults) -> Result<(Source, FolderSnapshot), SourceError> {
+    fn open_folder(path: &Path, defaults: Defaults) -> Result<(Source, SourceSnapshot), SourceError> {
         let (directory, snapshot) = Directory::open(path, defaults)?;
         Ok((Source::Folder(Box::new(directory)), snapshot))
     }
@@ -88,7 +90,7 @@ impl Source {
     ///
     /// # Errors
     /// [`SourceError`].
-    pub fn read(options: &SourceOptions, defaults: Defaults) -> Result<(Source, FolderSnapshot), SourceError> {
+    pub fn read(options: &SourceOptions, defaults: Defaults) -> Result<(Source, SourceSnapshot), SourceError> {
         let cluster = match options {
             SourceOptions::Folder(path) => return Self::open_folder(path, defaults),
             SourceOptions::Cluster(cluster) => cluster,
@@ -112,7 +114,7 @@ impl Source {
 
     /// Publishes a new snapshot after each effective change, until every receiver is dropped. The receiver has the present
     /// one at once. The future needs a runtime that allows blocking calls.
-    pub fn watch(self) -> (Receiver<FolderSnapshot>, Pin<Box<dyn Future<Output = ()> + Send>>) {
+    pub fn watch(self) -> (Receiver<SourceSnapshot>, Pin<Box<dyn Future<Output = ()> + Send>>) {
         match self {
             Source::Folder(directory) => {
                 let (snapshots, watching) = directory.watch();
@@ -125,7 +127,8 @@ impl Source {
         }
     }
 
-    /// The current places of fields of objects: file, line and column; of an API server's objects, none.
+    /// The current places of fields of objects: file, line and column. An API server's objects have no file, and line and
+    /// column 0.
     pub fn locate(&self, fields: &[(&ObjectRef, &FieldPath)]) -> Vec<Option<(Arc<str>, u32, u32)>> {
         match self {
             Source::Folder(directory) => {

@@ -62,6 +62,15 @@ macro_rules! define {
                 }
             }
 
+            /// The manifest of the newest version, accepted or rejected: the object as a server stores it. `None` for kinds
+            /// without written status.
+            pub fn newest_manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {
+                let rejected = match kind {
+                    $(Kind::$kind => self.$collection.versions_of(key)?.rejected.as_ref(),)*
+                };
+                rejected.map(|rejected| &rejected.manifest).or_else(|| self.manifest(kind, key))
+            }
+
             /// The manifest that status is written into: of the object in force, else of the rejected one. `None` for
             /// kinds without written status.
             pub fn manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {

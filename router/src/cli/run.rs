@@ -126,6 +126,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     // For example `SLUICE_LOG=kernel=debug,access=info`; the access log is on by default.
     let filter = ["SLUICE_LOG", "RUST_LOG"].into_iter().find_map(|name| EnvFilter::try_from_env(name).ok());
     let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
+    // kube logs a response that it cannot parse as a whole, at level `warn`: it may be a list of Secrets.
+    let filter = filter.add_directive("kube_client::client=error".parse()?);
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
     if args.log_json {
         log.json().init();

@@ -9,6 +9,7 @@
 mod fetch;
 mod objects;
 mod reader;
+mod referenced;
 mod scope;
 mod snapshot;
 mod update;
@@ -29,7 +30,7 @@ use tokio::sync::{oneshot, watch as channel};
 use tokio::time::timeout;
 
 use super::diagnostic::log_new;
-use super::directory::FolderSnapshot;
+use super::snapshot::SourceSnapshot;
 use crate::kubernetes::client::ApiServer;
 
 /// Time for the API server to list every kind before a snapshot is used.
@@ -49,7 +50,7 @@ pub struct ClusterOptions {
 /// A cluster that was read once. Its thread ends with the last receiver of its snapshots.
 pub struct Cluster {
     client: Client,
-    snapshots: channel::Receiver<FolderSnapshot>,
+    snapshots: channel::Receiver<SourceSnapshot>,
     ended: oneshot::Receiver<()>,
 }
 
@@ -82,13 +83,13 @@ impl Cluster {
     }
 
     /// The snapshots: the present one at once, and a new one after each change.
-    pub fn snapshots(&self) -> channel::Receiver<FolderSnapshot> {
+    pub fn snapshots(&self) -> channel::Receiver<SourceSnapshot> {
         self.snapshots.clone()
     }
 
     /// The snapshots, and a future that ends when what was read is in the file of the snapshot, after the last receiver was
     /// dropped.
-    pub fn into_snapshots(self) -> (channel::Receiver<FolderSnapshot>, impl Future<Output = ()> + Send) {
+    pub fn into_snapshots(self) -> (channel::Receiver<SourceSnapshot>, impl Future<Output = ()> + Send) {
         let ended = self.ended;
         (self.snapshots, async { drop(ended.await) })
     }
@@ -109,7 +110,7 @@ async fn read(
     namespaces: Vec<Arc<str>>,
     defaults: Defaults,
     place: Option<Place>,
-    mut opened: oneshot::Sender<channel::Receiver<FolderSnapshot>>,
+    mut opened: oneshot::Sender<channel::Receiver<SourceSnapshot>>,
 ) {
     let deadline = place.is_some().then(|| Instant::now() + PATIENCE);
     // The first request opens the connection that all watches share.
@@ -133,7 +134,7 @@ async fn read(
         };
     }
     let as_of = as_of.and_then(|as_of| Timestamp::try_from(as_of).ok());
-    let first = FolderSnapshot { as_of, ..reader.snapshot() };
+    let first = SourceSnapshot { as_of, ..reader.snapshot() };
     let mut logged = Arc::clone(&first.diagnostics);
     log_new(&[], &logged);
     let (sender, receiver) = channel::channel(first);

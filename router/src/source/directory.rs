@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use router_api::defaults::Defaults;
 use router_api::resources::Resources;
 use router_api::unread::instead_of;
@@ -33,6 +32,7 @@ use router_model::object::ObjectRef;
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::ManifestEntry;
 use super::manifests::{Due, FileContent, ManifestReader};
+use super::snapshot::SourceSnapshot;
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
 use index::ObjectIndex;
@@ -47,17 +47,6 @@ const MAX_THREADS: usize = 16;
 const MAX_BATCH: usize = 4096;
 /// Maximum number of bytes of such texts, except for a single larger file.
 const MAX_BATCH_BYTES: u64 = 16 << 20;
-
-/// The objects of a folder at one moment.
-#[derive(Clone, Debug)]
-pub struct FolderSnapshot {
-    /// The objects; a rejected one with its last good version.
-    pub resources: Arc<Resources>,
-    /// Problems, in order of place.
-    pub diagnostics: Arc<[Diagnostic]>,
-    /// When the objects were last known to be current, if they were left by an earlier agent; `None`: they are current.
-    pub as_of: Option<Timestamp>,
-}
 
 /// Why a folder cannot be a source.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +133,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`FolderError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
-    pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, FolderSnapshot), FolderError> {
+    pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, SourceSnapshot), FolderError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
         Directory::open_with(root, defaults, threads)
     }
@@ -153,7 +142,7 @@ impl Directory {
         root: impl AsRef<Path>,
         defaults: Defaults,
         threads: usize,
-    ) -> Result<(Directory, FolderSnapshot), FolderError> {
+    ) -> Result<(Directory, SourceSnapshot), FolderError> {
         let given = root.as_ref();
         let unreadable = |message: String| FolderError::Unreadable { path: given.to_owned(), message };
         let (folder, only) = folder_of(given);
@@ -186,8 +175,8 @@ impl Directory {
     }
 
     /// The current snapshot.
-    pub fn snapshot(&self) -> FolderSnapshot {
-        FolderSnapshot {
+    pub fn snapshot(&self) -> SourceSnapshot {
+        SourceSnapshot {
             resources: Arc::new(self.resources.clone()),
             diagnostics: self.diagnostics.clone(),
             as_of: None,
@@ -195,7 +184,7 @@ impl Directory {
     }
 
     /// Scans again. Returns a new snapshot if anything in it has changed.
-    pub fn rescan(&mut self, scope: &Scope) -> Option<FolderSnapshot> {
+    pub fn rescan(&mut self, scope: &Scope) -> Option<SourceSnapshot> {
         let mut changed = match scope {
             Scope::Files(files) => {
                 let known: Vec<_> = files.iter().filter(|file| self.files.contains_key(*file)).cloned().collect();

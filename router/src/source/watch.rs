@@ -13,7 +13,8 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
 use super::diagnostic::log_new;
-use super::directory::{Directory, FolderSnapshot, Scope};
+use super::directory::{Directory, Scope};
+use super::snapshot::SourceSnapshot;
 
 /// A burst of changes has ended if nothing happens for this long.
 const QUIET: Duration = Duration::from_millis(5);
@@ -29,13 +30,13 @@ const MAX_PENDING: usize = 1024;
 impl Directory {
     /// Watches the folder until every receiver is dropped. The receiver has the present snapshot at once, and a new one
     /// after each effective change. The future needs a runtime that allows blocking calls.
-    pub fn watch(self) -> (watch::Receiver<FolderSnapshot>, impl Future<Output = ()> + Send) {
+    pub fn watch(self) -> (watch::Receiver<SourceSnapshot>, impl Future<Output = ()> + Send) {
         let (sender, receiver) = watch::channel(self.snapshot());
         (receiver, follow(self, sender))
     }
 }
 
-async fn follow(mut directory: Directory, sender: watch::Sender<FolderSnapshot>) {
+async fn follow(mut directory: Directory, sender: watch::Sender<SourceSnapshot>) {
     let events = Arc::new(Events::default());
     let mut watches = Watches::new(directory.root(), &events);
     watches.follow(directory.identity());

@@ -16,17 +16,17 @@ use router_translate::status::merge::same_but_times;
 use router_translate::status::report::StatusReport;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until};
 
 use super::merge_patch::merge_patch;
-use super::{StatusInput, changed_since, reported};
+use super::{StatusInput, changed_since};
+use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
+use crate::kubernetes::in_time;
 
 /// Mean number of writes a second, and how many may follow one another at once.
 const RATE: f64 = 50.0;
 const BURST: f64 = 200.0;
-/// Maximum time of a request.
-const REQUEST: Duration = Duration::from_secs(5);
 /// Delay before a failed write is repeated; it doubles with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl ApiStatusWriter {
         }
     }
 
-    /// Writes each new input while this agent leads, until the sender of the inputs is dropped.
+    /// Writes each new input while this agent leads. Dropping the future ends it between requests.
     pub async fn run(mut self, mut inputs: watch::Receiver<Arc<StatusInput>>, mut leads: watch::Receiver<bool>) {
         inputs.mark_changed();
         loop {
@@ -80,10 +80,8 @@ impl ApiStatusWriter {
                 (self.last, self.queued) = (None, BTreeSet::new());
                 self.queue.clear();
                 self.failed.clear();
-                tokio::select! {
-                    changed = leads.changed() => if changed.is_err() { return },
-                    // The input is taken when this agent leads.
-                    () = inputs_closed(&inputs) => return,
+                if leads.changed().await.is_err() {
+                    return;
                 }
                 continue;
             }
@@ -95,10 +93,7 @@ impl ApiStatusWriter {
             let Some(object) = self.queue.pop_front() else {
                 let retry = self.failed.values().map(|(when, _)| *when).min();
                 tokio::select! {
-                    changed = inputs.changed() => match changed {
-                        Ok(()) => inputs.mark_changed(),
-                        Err(_) => return,
-                    },
+                    changed = inputs.changed() => if changed.is_err() { return } else { inputs.mark_changed() },
                     changed = leads.changed() => if changed.is_err() { return } else { leads.mark_changed() },
                     () = at(retry) => {}
                 }
@@ -111,11 +106,9 @@ impl ApiStatusWriter {
 
     /// Queues the objects that differ from the last input.
     fn take(&mut self, input: Arc<StatusInput>) {
-        let changed: Vec<ObjectRef> = match &self.last {
-            Some(last) => changed_since(last, &input),
-            None => reported(&input.report).collect(),
-        };
-        for object in changed {
+        // At first every object: one that is no longer Sluice's may have entries of ours.
+        let last = self.last.take().unwrap_or_default();
+        for object in changed_since(&last, &input) {
             // A newer version may be accepted.
             self.failed.remove(&object);
             self.enqueue(object);
@@ -166,7 +159,7 @@ impl ApiStatusWriter {
                     _ => Written::Done,
                 },
                 Ok(None) => Written::Gone,
-                Err(error) => Written::Failed(error.to_string()),
+                Err(error) => Written::Failed(with_causes(&error)),
             };
         }
         let (again, problem) = match written {
@@ -196,32 +189,28 @@ impl ApiStatusWriter {
 
     async fn read(&self, object: &ObjectRef) -> kube::Result<Option<Value>> {
         let api = self.api(object, object.kind.api_version());
-        let read = timeout(REQUEST, api.get_opt(&object.key.name)).await;
-        let read = read.map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
-        Ok(read.map(|object| object.value))
+        Ok(in_time(api.get_opt(&object.key.name)).await?.map(|object| object.value))
     }
 
     async fn send(&self, object: &ObjectRef, (api_version, patch): &(String, Value)) -> Written {
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let api = self.api(object, api_version);
-        let sent = timeout(REQUEST, api.patch_status(&object.key.name, &parameters, &Patch::Merge(patch))).await;
-        match sent {
-            Ok(Ok(_)) => Written::Done,
-            Ok(Err(kube::Error::Api(status))) => match status.code {
+        match in_time(api.patch_status(&object.key.name, &parameters, &Patch::Merge(patch))).await {
+            Ok(_) => Written::Done,
+            Err(kube::Error::Api(status)) => match status.code {
                 404 => Written::Gone,
                 409 => Written::Again,
                 400 | 403 | 422 => Written::Rejected(status.message.clone()),
                 _ => Written::Failed(status.message.clone()),
             },
-            Ok(Err(error)) => Written::Failed(error.to_string()),
-            Err(_) => Written::Failed(format!("no answer within {} s", REQUEST.as_secs())),
+            Err(error) => Written::Failed(with_causes(&error)),
         }
     }
 }
 
 /// The stored object of a snapshot.
 fn stored(resources: &Resources, object: &ObjectRef) -> Option<Value> {
-    resources.manifest(object.kind, &object.key).map(|manifest| manifest.value())
+    resources.newest_manifest(object.kind, &object.key).map(|manifest| manifest.value())
 }
 
 /// `apiVersion`, and the patch of an object's status; `None` if nothing but times would change.
@@ -248,12 +237,6 @@ fn patch_of_newer(input: &StatusInput, object: &ObjectRef, newer: &Value) -> Opt
     let uid = |value: &Value| value.pointer("/metadata/uid").cloned();
     let known = stored(&input.resources, object)?;
     (uid(&known) == uid(newer)).then(|| patch(input, object, newer)).flatten()
-}
-
-/// Ends when the sender is dropped.
-async fn inputs_closed(inputs: &watch::Receiver<Arc<StatusInput>>) {
-    let mut inputs = inputs.clone();
-    while inputs.changed().await.is_ok() {}
 }
 
 async fn at(when: Option<Instant>) {

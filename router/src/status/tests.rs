@@ -273,3 +273,11 @@ fn objects_of_other_kinds_have_files_too() {
     assert_eq!(parents(state.path())[1]["conditions"][0]["lastTransitionTime"], "2024-05-01T12:00:00Z");
     assert_eq!(restarted.write(&input(vec![]), time(4)).removed, 2);
 }
+
+#[test]
+fn a_writer_without_a_past_looks_at_every_object_reported_or_not() {
+    let input = input(vec![route("a", "a.test")]);
+    let unreported = StatusInput { report: StatusReport::default(), ..StatusInput::clone(&input) };
+    let looked_at = changed_since(&StatusInput::default(), &unreported);
+    assert_eq!(looked_at, [ObjectRef { kind: Kind::Route, key: ObjectKey::new("shop", "a") }]);
+}

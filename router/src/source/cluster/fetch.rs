@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 
 use super::scope::Scope;
 use super::update::{Update, WatchEvent};
+use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
+use crate::kubernetes::in_time;
 
 /// Delay before a failed request is repeated.
 const RETRY: Duration = Duration::from_secs(2);
@@ -25,7 +27,7 @@ pub async fn fetch(client: Client, wanted: BTreeSet<ObjectRef>, updates: mpsc::S
                 Ok(objects) => break objects,
                 // Without the right to read them, the watch has said so.
                 Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 404) => break Vec::new(),
-                Err(error) => tracing::debug!(%object, %error, "cannot be read; repeated"),
+                Err(error) => tracing::debug!(%object, error = with_causes(&error), "cannot be read; repeated"),
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY) => {}
@@ -50,9 +52,9 @@ async fn read(client: &Client, object: &ObjectRef) -> Result<Vec<(Kind, ObjectKe
     let objects = match kind {
         Kind::EndpointSlice => {
             let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={}", key.name));
-            api.list(&of_service).await?.items
+            in_time(api.list(&of_service)).await?.items
         }
-        _ => api.get_opt(&key.name).await?.into_iter().collect(),
+        _ => in_time(api.get_opt(&key.name)).await?.into_iter().collect(),
     };
     Ok(objects.into_iter().map(|object| (kind, object.key(), object.into_value(&resource))).collect())
 }

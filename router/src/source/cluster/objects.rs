@@ -2,7 +2,7 @@
 //!
 //! EndpointSlices and Secrets are many, and few of them are used: those are held that an object references.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,50 +14,51 @@ use router_model::certificate::MaterialCache;
 use router_model::field::{FieldError, Findings};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef, Origin, Uid};
-use router_translate::references::{ca_secrets, references};
 use serde_json::Value;
 
+use super::referenced::{Referenced, Requests};
 use super::scope::Scope;
 use super::snapshot::Snapshot;
 use super::snapshot::writer::SnapshotWriter;
 use super::update::{Update, WatchEvent, WatchFailure, version_of};
 use crate::source::accepted::{Candidate, Decision, UpdateContext};
 use crate::source::diagnostic::{Diagnostic, Severity};
-use crate::source::directory::FolderSnapshot;
+use crate::source::snapshot::SourceSnapshot;
 
 /// A list that lacks more than this many objects of a scope, and more than half of them, is not believed at once.
 const MAX_SHRINK: usize = 100;
 /// How long such a list is not believed.
 const DOUBT: Duration = Duration::from_secs(30);
 
+/// Number of deletions that are remembered at least.
+const MIN_DELETED: usize = 1024;
+/// `type` of Secrets with a certificate.
+const TLS: &str = "kubernetes.io/tls";
 /// Maximum time that reading an object takes.
 const READING: Duration = Duration::from_secs(60);
-
-/// What to ask the API server for, after updates were applied.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Objects that are referenced now and were not: Services, whose EndpointSlices to list, and Secrets and ConfigMaps to
-    /// read.
-    pub referenced: BTreeSet<ObjectRef>,
-    /// Objects to watch by name: those whose kind is not watched as a whole.
-    pub watch: BTreeSet<ObjectRef>,
-    /// Objects to watch no longer.
-    pub unwatch: BTreeSet<ObjectRef>,
-    /// Watches to begin anew after a while: their last list lacks most objects.
-    pub relist: BTreeSet<Scope>,
-}
 
 /// State of a watch.
 #[derive(Debug, Default)]
 struct ScopeState {
     /// The keys of a list that is being read.
     listing: Option<HashSet<ObjectKey>>,
-    /// A list was complete, or there cannot be one.
-    answered: bool,
+    /// A list was complete, or the kind is not installed.
+    listed: bool,
     /// When a list first lacked most objects.
     doubted: Option<Instant>,
     /// Why it does not proceed.
     failure: Option<WatchFailure>,
+}
+
+impl ScopeState {
+    /// True if there is nothing to wait for. A kind that may not be read holds nothing back.
+    fn is_answered(&self) -> bool {
+        self.listed || self.is_denied()
+    }
+
+    fn is_denied(&self) -> bool {
+        matches!(self.failure, Some(WatchFailure::Denied(_)))
+    }
 }
 
 /// The objects of a cluster.
@@ -68,14 +69,16 @@ pub struct ClusterObjects {
     scopes: HashMap<Scope, ScopeState>,
     /// The objects held, and their resource versions.
     known: HashMap<Kind, HashMap<ObjectKey, u64>>,
-    /// Objects deleted while they were not held, and when: one that is being read may be older.
+    /// Deleted objects, and when: one that is being read may be older.
     deleted: HashMap<ObjectRef, (u64, Instant)>,
-    /// Number of objects that reference an object.
-    referenced: HashMap<ObjectRef, usize>,
-    /// Number of objects that use a Secret for its `ca.crt`.
-    authorities: HashMap<ObjectKey, usize>,
+    /// Number of these at which old ones are forgotten.
+    most_deleted: usize,
+    /// What objects reference.
+    referenced: Referenced,
     /// What is wrong with objects.
     flawed: BTreeMap<ObjectRef, Vec<Diagnostic>>,
+    /// The same, in order.
+    diagnostics: Arc<[Diagnostic]>,
     /// Writes what is held to the snapshot, if there is to be one.
     writer: Option<SnapshotWriter>,
 }
@@ -90,9 +93,10 @@ impl ClusterObjects {
             scopes: HashMap::new(),
             known: HashMap::new(),
             deleted: HashMap::new(),
-            referenced: HashMap::new(),
-            authorities: HashMap::new(),
+            most_deleted: MIN_DELETED,
+            referenced: Referenced::default(),
             flawed: BTreeMap::new(),
+            diagnostics: Arc::default(),
             writer,
         }
     }
@@ -113,14 +117,14 @@ impl ClusterObjects {
         {
             return false;
         }
-        let answered = self.scopes.iter().filter(|(_, state)| state.answered);
-        let answered: Vec<Scope> = answered.map(|(scope, _)| scope.clone()).collect();
+        let listed = self.scopes.iter().filter(|(_, state)| state.listed);
+        let listed: Vec<Scope> = listed.map(|(scope, _)| scope.clone()).collect();
         // What is referenced is held, so what references comes first.
         let (last, first): (Vec<_>, Vec<_>) = snapshot.objects().partition(|object| is_selective(object.kind));
         for object in first.into_iter().chain(last) {
             let ObjectRef { kind, key } = object;
             let is_known = self.known.get(kind).is_some_and(|known| known.contains_key(key))
-                || answered.iter().any(|scope| scope.kind == *kind && scope.contains(key));
+                || listed.iter().any(|scope| scope.kind == *kind && scope.contains(key));
             if !is_known && let Some(value) = snapshot.value(object) {
                 self.set(*kind, key.clone(), Some(value), requests);
             }
@@ -141,35 +145,38 @@ impl ClusterObjects {
         self.scopes.entry(scope).or_default();
     }
 
-    /// Removes the objects of a scope that is watched no longer.
+    /// Removes the objects of a scope that is watched no longer, but for a certificate in use: its kind's watch has it, too.
     pub fn abandon(&mut self, scope: &Scope, requests: &mut Requests) {
         self.scopes.remove(scope);
         for key in self.known_of(scope) {
-            self.set(scope.kind, key, None, requests);
+            let object = ObjectRef { kind: scope.kind, key };
+            let is_certificate = self.resources.secrets.get(&object.key).is_some_and(|secret| *secret.kind == *TLS);
+            if !(object.kind == Kind::Secret && is_certificate && self.referenced.contains(&object)) {
+                self.set(object.kind, object.key, None, requests);
+            }
         }
+    }
+
+    /// True if a scope may not be read.
+    pub fn is_denied(&self) -> bool {
+        self.scopes.values().any(ScopeState::is_denied)
     }
 
     /// True when each expected scope was listed, or cannot be.
     pub fn is_complete(&self) -> bool {
-        self.scopes.values().all(|state| state.answered)
+        self.scopes.values().all(ScopeState::is_answered)
     }
 
     /// The scopes that were not listed yet.
     pub fn missing(&self) -> impl Iterator<Item = (&Scope, Option<&WatchFailure>)> {
-        let missing = self.scopes.iter().filter(|(_, state)| !state.answered);
+        let missing = self.scopes.iter().filter(|(_, state)| !state.is_answered());
         missing.map(|(scope, state)| (scope, state.failure.as_ref()))
     }
 
-    /// True if an object is referenced.
-    pub fn is_referenced(&self, object: &ObjectRef) -> bool {
-        self.referenced.contains_key(object)
-    }
-
     /// The objects in force, and what is wrong with objects.
-    pub fn snapshot(&self) -> FolderSnapshot {
-        let mut diagnostics: Vec<Diagnostic> = self.flawed.values().flatten().cloned().collect();
-        diagnostics.sort();
-        FolderSnapshot { resources: Arc::new(self.resources.clone()), diagnostics: diagnostics.into(), as_of: None }
+    pub fn snapshot(&self) -> SourceSnapshot {
+        let (resources, diagnostics) = (Arc::new(self.resources.clone()), Arc::clone(&self.diagnostics));
+        SourceSnapshot { resources, diagnostics, as_of: None }
     }
 
     /// Applies a report of a watch. Returns true if an object may have changed.
@@ -205,8 +212,6 @@ impl ClusterObjects {
             WatchEvent::NotInstalled => self.finish_list(&scope, &HashSet::new(), now, requests),
             WatchEvent::Failed(failure) => {
                 log_failure(&scope, state.failure.as_ref(), &failure);
-                // A kind that may not be read holds nothing back.
-                state.answered |= matches!(failure, WatchFailure::Denied(_));
                 state.failure = Some(failure);
                 false
             }
@@ -224,7 +229,7 @@ impl ClusterObjects {
         let known = self.known_of(scope);
         let gone: Vec<ObjectKey> = known.iter().filter(|key| !listed.contains(*key)).cloned().collect();
         let Some(state) = self.scopes.get_mut(scope) else { return false };
-        state.answered = true;
+        state.listed = true;
         if gone.len() > MAX_SHRINK && gone.len() * 2 > known.len() {
             let since = *state.doubted.get_or_insert(now);
             if now.duration_since(since) < DOUBT {
@@ -262,11 +267,15 @@ impl ClusterObjects {
         !is_old && self.set(object.kind, object.key, Some(value), requests)
     }
 
+    /// Remembers a deletion while an object may be read that is older.
     fn note_deleted(&mut self, object: ObjectRef, version: u64, now: Instant) {
-        let is_held = self.known.get(&object.kind).is_some_and(|known| known.contains_key(&object.key));
-        if is_selective(object.kind) && !is_held {
+        if !is_selective(object.kind) {
+            return;
+        }
+        self.deleted.insert(object, (version, now));
+        if self.deleted.len() >= self.most_deleted {
             self.deleted.retain(|_, (_, when)| now.duration_since(*when) < READING);
-            self.deleted.insert(object, (version, now));
+            self.most_deleted = (2 * self.deleted.len()).max(MIN_DELETED);
         }
     }
 
@@ -276,14 +285,13 @@ impl ClusterObjects {
         let value = value.filter(|value| self.is_held(&object, value));
         let old = self.resources.object(kind, &object.key);
         let known = self.known.entry(kind).or_default();
-        self.flawed.remove(&object);
         let new = match value {
             Some(value) => {
                 let version = version_in(&value);
-                let before = known.insert(object.key.clone(), version);
-                if let Some(writer) = &mut self.writer
-                    && (version == 0 || before != Some(version))
-                {
+                if known.insert(object.key.clone(), version) == Some(version) && version != 0 {
+                    return false;
+                }
+                if let Some(writer) = &mut self.writer {
                     writer.set(&object, Some(&value));
                 }
                 self.read(&object, value, old.as_ref())
@@ -292,6 +300,7 @@ impl ClusterObjects {
                 if let Some(writer) = &mut self.writer {
                     writer.set(&object, None);
                 }
+                self.note_diagnostics(&object, Vec::new());
                 None
             }
             None => return false,
@@ -299,7 +308,9 @@ impl ClusterObjects {
         let ObjectRef { kind, key } = &object;
         let (accepted, rejected) = new.map_or((None, None), |decision| (decision.accepted, decision.rejected));
         self.resources.set(key.clone(), *kind, accepted.as_ref(), rejected);
-        self.count(old.as_ref(), accepted.as_ref(), requests);
+        for object in self.referenced.replace(old.as_ref(), accepted.as_ref(), requests) {
+            self.release(&object, requests);
+        }
         true
     }
 
@@ -311,55 +322,34 @@ impl ClusterObjects {
         let context = UpdateContext { origin, defaults: &self.defaults, materials: &mut self.materials };
         let mut decision = candidate.decide(old.cloned(), context, &FieldError::to_string);
         let diagnostics = diagnostics(object, &decision.revised.take().unwrap_or(findings));
-        if !diagnostics.is_empty() {
-            self.flawed.insert(object.clone(), diagnostics);
-        }
+        self.note_diagnostics(object, diagnostics);
         Some(decision)
+    }
+
+    fn note_diagnostics(&mut self, object: &ObjectRef, diagnostics: Vec<Diagnostic>) {
+        let before = match diagnostics.is_empty() {
+            true => self.flawed.remove(object),
+            false => self.flawed.insert(object.clone(), diagnostics),
+        };
+        if before.as_ref() != self.flawed.get(object) {
+            let mut all: Vec<Diagnostic> = self.flawed.values().flatten().cloned().collect();
+            all.sort();
+            self.diagnostics = all.into();
+        }
     }
 
     /// True if an object is of a kind that is held whole, or is referenced.
     fn is_held(&self, object: &ObjectRef, value: &Value) -> bool {
         match object.kind {
-            Kind::EndpointSlice => service_of(&object.key, value).is_some_and(|service| self.is_referenced(&service)),
-            Kind::Secret | Kind::ConfigMap => self.is_referenced(object),
+            Kind::EndpointSlice => {
+                service_of(&object.key, value).is_some_and(|service| self.referenced.contains(&service))
+            }
+            Kind::Secret => {
+                self.referenced.contains(object)
+                    && (self.referenced.is_authority(&object.key) || value.get("type").is_some_and(|it| it == TLS))
+            }
+            Kind::ConfigMap => self.referenced.contains(object),
             _ => true,
-        }
-    }
-
-    /// Counts what the old and the new version of an object reference.
-    fn count(&mut self, old: Option<&Object>, new: Option<&Object>, requests: &mut Requests) {
-        let (before, after) = (old.map(references).unwrap_or_default(), new.map(references).unwrap_or_default());
-        for object in after.difference(&before) {
-            let count = self.referenced.entry(object.clone()).or_default();
-            *count += 1;
-            if *count == 1 {
-                requests.referenced.insert(object.clone());
-                if object.kind == Kind::ConfigMap {
-                    watch(object, requests);
-                }
-            }
-        }
-        let (ca_before, ca_after) = (old.map(ca_secrets).unwrap_or_default(), new.map(ca_secrets).unwrap_or_default());
-        for key in ca_after.difference(&ca_before) {
-            let count = self.authorities.entry(key.clone()).or_default();
-            *count += 1;
-            if *count == 1 {
-                watch(&ObjectRef { kind: Kind::Secret, key: key.clone() }, requests);
-            }
-        }
-        for key in ca_before.difference(&ca_after) {
-            if drop_one(&mut self.authorities, key) {
-                unwatch(&ObjectRef { kind: Kind::Secret, key: key.clone() }, requests);
-            }
-        }
-        for object in before.difference(&after) {
-            if drop_one(&mut self.referenced, object) {
-                requests.referenced.remove(object);
-                if object.kind == Kind::ConfigMap {
-                    unwatch(object, requests);
-                }
-                self.release(object, requests);
-            }
         }
     }
 
@@ -388,28 +378,6 @@ fn diagnostics(object: &ObjectRef, findings: &Findings) -> Vec<Diagnostic> {
         ..Diagnostic::of_file(&Arc::from(""), severity, error.message.clone())
     };
     errors.chain(warnings).map(diagnostic).collect()
-}
-
-fn watch(object: &ObjectRef, requests: &mut Requests) {
-    requests.unwatch.remove(object);
-    requests.watch.insert(object.clone());
-}
-
-fn unwatch(object: &ObjectRef, requests: &mut Requests) {
-    if !requests.watch.remove(object) {
-        requests.unwatch.insert(object.clone());
-    }
-}
-
-/// Subtracts one. Returns true if nothing is left.
-fn drop_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
-    let Some(count) = counts.get_mut(key) else { return false };
-    *count -= 1;
-    let is_last = *count == 0;
-    if is_last {
-        counts.remove(key);
-    }
-    is_last
 }
 
 /// True for kinds of which only referenced objects are held.

@@ -13,13 +13,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fetch::fetch;
-use super::objects::{ClusterObjects, Requests, is_selective};
+use super::objects::{ClusterObjects, is_selective};
+use super::referenced::Requests;
 use super::scope::Scope;
 use super::snapshot::writer::SnapshotWriter;
 use super::snapshot::{Place, Snapshot};
 use super::update::{Update, WatchFailure};
 use super::watch::Watch;
-use crate::source::directory::FolderSnapshot;
+use crate::source::snapshot::SourceSnapshot;
 
 /// A burst of changes has ended if nothing happens for this long.
 const QUIET: Duration = Duration::from_millis(5);
@@ -43,6 +44,8 @@ pub struct ClusterReader {
     updates: mpsc::Receiver<Update>,
     definitions: Arc<Notify>,
     watches: HashMap<Scope, RunningWatch>,
+    /// Objects to watch by name, when others are watched no longer.
+    waiting: BTreeSet<ObjectRef>,
     /// Whether EndpointSlices, Secrets and ConfigMaps are watched.
     follows_referenced: bool,
     place: Option<Place>,
@@ -72,6 +75,7 @@ impl ClusterReader {
             updates,
             definitions: Arc::default(),
             watches: HashMap::new(),
+            waiting: BTreeSet::new(),
             follows_referenced: false,
             place,
         };
@@ -96,6 +100,10 @@ impl ClusterReader {
                 logged = Instant::now();
                 self.log_missing();
             }
+        }
+        // Rights that are missing at a start, and were there before, are no reason to serve nothing.
+        if until.is_some() && self.objects.is_denied() {
+            self.load();
         }
         if let Some(writer) = self.objects.writer() {
             writer.publish();
@@ -145,7 +153,7 @@ impl ClusterReader {
     }
 
     /// The objects in force, and what is wrong with objects.
-    pub fn snapshot(&self) -> FolderSnapshot {
+    pub fn snapshot(&self) -> SourceSnapshot {
         self.objects.snapshot()
     }
 
@@ -162,34 +170,30 @@ impl ClusterReader {
                 break;
             }
         }
+        self.fulfil(requests);
+        // The lists that begin have what was referenced until now.
         if !self.follows_referenced && self.objects.is_complete() {
             self.follows_referenced = true;
             for kind in [Kind::EndpointSlice, Kind::Secret] {
                 Scope::all(kind, &self.namespaces).into_iter().for_each(|scope| self.follow(scope));
             }
-            // The lists that begin have what was referenced until now.
-            requests.referenced.clear();
         }
-        self.fulfil(requests);
         changed
     }
 
     /// Starts and ends watches, and reads objects.
-    fn fulfil(&mut self, requests: Requests) {
-        let Requests { referenced, watch, unwatch, relist } = requests;
-        for object in unwatch {
+    fn fulfil(&mut self, mut requests: Requests) {
+        for object in std::mem::take(&mut requests.unwatch) {
             let scope = Scope::of(&object);
+            self.waiting.remove(&object);
             self.watches.remove(&scope);
-            let mut requests = Requests::default();
             self.objects.abandon(&scope, &mut requests);
         }
-        for object in watch {
-            self.follow_one(&object);
-        }
-        let wanted: BTreeSet<ObjectRef> =
-            referenced.into_iter().filter(|object| matches!(object.kind, Kind::Service | Kind::Secret)).collect();
-        if self.follows_referenced && !wanted.is_empty() {
-            tokio::spawn(fetch(self.client.clone(), wanted, self.sender.clone()));
+        let Requests { referenced, watch, unwatch: _, relist } = requests;
+        self.waiting.extend(watch);
+        self.follow_by_name();
+        if self.follows_referenced && !referenced.is_empty() {
+            tokio::spawn(fetch(self.client.clone(), referenced, self.sender.clone()));
         }
         for scope in relist {
             let Some(watch) = self.watches.get(&scope) else { continue };
@@ -201,14 +205,17 @@ impl ClusterReader {
         }
     }
 
-    /// Watches an object by name.
-    fn follow_one(&mut self, object: &ObjectRef) {
+    /// Watches as many of the waiting objects by name as may be.
+    fn follow_by_name(&mut self) {
         let by_name = self.watches.keys().filter(|scope| scope.name.is_some()).count();
-        if by_name >= MAX_BY_NAME {
-            tracing::warn!(%object, "not read: at most {MAX_BY_NAME} ConfigMaps and CA Secrets are watched");
-            return;
+        for _ in by_name..MAX_BY_NAME {
+            let Some(object) = self.waiting.pop_first() else { return };
+            self.follow(Scope::of(&object));
         }
-        self.follow(Scope::of(object));
+        if let Some(object) = self.waiting.first() {
+            let others = self.waiting.len() - 1;
+            tracing::warn!(%object, others, "not read: at most {MAX_BY_NAME} ConfigMaps and CA Secrets are watched");
+        }
     }
 
     fn follow(&mut self, scope: Scope) {

@@ -24,6 +24,8 @@ use super::scope::Scope;
 use super::update::{Update, WatchEvent, WatchFailure, version_of};
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
+use crate::kubernetes::in_time;
+use crate::random;
 
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(800);
@@ -113,7 +115,7 @@ impl Watch {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         };
-        let mut config = watcher::Config::default().timeout(random(LIFETIME));
+        let mut config = watcher::Config::default().timeout(random::within(LIFETIME));
         if streaming {
             config = config.streaming_lists();
         }
@@ -148,7 +150,7 @@ impl Watch {
         if let Some(api) = whole {
             self.definitions.notify_waiters();
             if name.ends_with(GATEWAY_API)
-                && let Some(object) = api.get_opt(&name).await?
+                && let Some(object) = in_time(api.get_opt(&name)).await?
             {
                 return Ok((key, object.into_value(resource)));
             }
@@ -185,7 +187,12 @@ impl Watch {
                 Some(Ok(Event::InitDone)) => WatchEvent::Listed,
                 Some(Ok(Event::Apply(object) | Event::InitApply(object))) => match read(object).await {
                     Ok((key, value)) => WatchEvent::Object { key, value: Box::new(value) },
-                    Err(error) => WatchEvent::Failed(WatchFailure::Unreachable(with_causes(&error))),
+                    // The object would be missing from a list.
+                    Err(error) => {
+                        let failed = WatchFailure::Unreachable(with_causes(&error));
+                        let closed = self.report(WatchEvent::Failed(failed)).await.is_err();
+                        return if closed { End::Closed } else { End::Anew };
+                    }
                 },
                 Some(Ok(Event::Delete(object))) => {
                     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -197,7 +204,9 @@ impl Watch {
                     let status = status_of(&error);
                     match (status.map_or(0, |status| status.code), &error) {
                         (404, _) => return End::Absent,
-                        (401 | 403, _) => return End::Denied(text_of(&error)),
+                        (403, _) => return End::Denied(text_of(&error)),
+                        // Credentials are read anew with each request.
+                        (401, _) => {}
                         (410, _) => return End::Anew,
                         (400..429, watcher::Error::WatchStartFailed(_)) if streaming && failures == 0 => {
                             return End::NoStreamingList;
@@ -256,13 +265,5 @@ fn retry_after(status: Option<&Status>) -> Option<Duration> {
 
 fn delay(failures: u32) -> Duration {
     let limit = FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST_RETRY);
-    Duration::from_millis(u64::from(random(0..u32::try_from(limit.as_millis()).unwrap_or(u32::MAX))))
-}
-
-/// A random number in a range, so that agents that lost the API server together do not come back together.
-fn random(range: std::ops::Range<u32>) -> u32 {
-    let mut bytes = [0; 4];
-    // Without entropy all agents choose the start of the range.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    range.start + u32::from_ne_bytes(bytes) % range.len().max(1) as u32
+    Duration::from_millis(u64::from(random::within(0..u32::try_from(limit.as_millis()).unwrap_or(u32::MAX))))
 }

@@ -20,12 +20,12 @@ fn route(name: &str, host: &str) -> String {
     )
 }
 
-fn open(folder: &Path) -> (Directory, FolderSnapshot) {
+fn open(folder: &Path) -> (Directory, SourceSnapshot) {
     Directory::open(folder, Defaults::default()).unwrap()
 }
 
 /// Hosts of the routes in force, by name; `!` marks routes whose newest version is rejected.
-fn hosts(snapshot: &FolderSnapshot) -> Vec<String> {
+fn hosts(snapshot: &SourceSnapshot) -> Vec<String> {
     let versions = snapshot.resources.routes.versions();
     versions
         .map(|(key, versions)| {
@@ -35,7 +35,7 @@ fn hosts(snapshot: &FolderSnapshot) -> Vec<String> {
         .collect()
 }
 
-fn problems(snapshot: &FolderSnapshot) -> Vec<String> {
+fn problems(snapshot: &SourceSnapshot) -> Vec<String> {
     snapshot.diagnostics.iter().map(ToString::to_string).collect()
 }
 
@@ -215,7 +215,7 @@ fn nothing_is_read_twice_without_reason() {
     fs::write(&path, format!("{}---\n{}", route("a", "a.test"), route("b", "b2.test"))).unwrap();
     let after = directory.rescan(&Scope::Files(BTreeSet::from(["a.yaml".into()]))).unwrap();
     let object =
-        |snapshot: &FolderSnapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
+        |snapshot: &SourceSnapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
     assert!(Arc::ptr_eq(&object(&before, "a"), &object(&after, "a")), "an unchanged document is not parsed again");
     assert!(!Arc::ptr_eq(&object(&before, "b"), &object(&after, "b")));
 }

@@ -13,7 +13,7 @@ use super::*;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Followed {
-    receiver: watch::Receiver<FolderSnapshot>,
+    receiver: watch::Receiver<SourceSnapshot>,
     task: JoinHandle<()>,
 }
 
@@ -25,8 +25,8 @@ fn follow_folder(folder: &Path) -> Followed {
 
 impl Followed {
     /// Waits until the routes in force have exactly these hosts; `!` marks a rejected newer version.
-    async fn until(&mut self, expected: &[&str]) -> FolderSnapshot {
-        let hosts = |snapshot: &FolderSnapshot| -> Vec<String> {
+    async fn until(&mut self, expected: &[&str]) -> SourceSnapshot {
+        let hosts = |snapshot: &SourceSnapshot| -> Vec<String> {
             let all = snapshot.resources.routes.versions();
             all.map(|(_, versions)| {
                 let host = versions.accepted.as_ref().map_or("-", |route| &route.host);

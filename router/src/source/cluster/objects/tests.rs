@@ -1,5 +1,7 @@
 //! What is held of a cluster, and which version of it.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::*;
@@ -221,16 +223,83 @@ fn a_snapshot_replaces_nothing_newer_and_only_the_same_clusters() {
     watched.apply(Kind::Route, WatchEvent::Listing);
     watched.put(Kind::Route, route("a", "new"));
     assert!(watched.objects.load(&snapshot, &mut watched.requests));
-    assert!(watched.objects.is_referenced(&service("new")) && !watched.objects.is_referenced(&service("old")));
-    assert!(watched.objects.is_referenced(&service("web")));
+    assert!(
+        watched.objects.referenced.contains(&service("new")) && !watched.objects.referenced.contains(&service("old"))
+    );
+    assert!(watched.objects.referenced.contains(&service("web")));
     let slices = &watched.objects.snapshot().resources.endpoint_slices;
     assert!(slices.get(&key("web-1")).is_some() && slices.get(&key("unused-1")).is_none());
     // The list that goes on lacks it.
     assert!(watched.apply(Kind::Route, WatchEvent::Listed));
-    assert!(!watched.objects.is_referenced(&service("web")));
+    assert!(!watched.objects.referenced.contains(&service("web")));
 
     let mut other = Watched::new(&[Kind::Route, Kind::Namespace]);
     other.objects.set(Kind::Namespace, kube_system.key.clone(), Some(cluster("2")), &mut other.requests);
     assert!(!other.objects.load(&snapshot, &mut other.requests));
-    assert!(!other.objects.is_referenced(&service("web")));
+    assert!(!other.objects.referenced.contains(&service("web")));
+}
+
+fn secret(name: &str, kind: &str, version: u64) -> Value {
+    let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"namespace": "shop", "name": name, "resourceVersion": version.to_string()},
+        "type": kind,
+        "stringData": {"tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem(), "ca.crt": made.cert.pem()},
+    })
+}
+
+/// An HTTPProxy that shows a Secret, or trusts it.
+fn proxy(name: &str, certificate: Option<&str>, authority: Option<&str>) -> Value {
+    let tls = certificate.map(|secret| json!({"secretName": secret}));
+    let validation = authority.map(|secret| json!({"caSecret": secret, "subjectName": "s.test"}));
+    json!({
+        "apiVersion": "projectcontour.io/v1",
+        "kind": "HTTPProxy",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {
+            "virtualhost": {"fqdn": format!("{name}.test"), "tls": tls},
+            "routes": [{"services": [{"name": "web", "port": 80, "protocol": "tls", "validation": validation}]}],
+        },
+    })
+}
+
+#[test]
+fn a_secret_is_held_as_a_certificate_or_by_its_own_watch() {
+    let mut watched = Watched::new(&[Kind::HttpProxy, Kind::Secret]);
+    watched.list(Kind::HttpProxy, vec![proxy("a", Some("pair"), None), proxy("b", Some("opaque"), None)]);
+    watched.list(Kind::Secret, vec![secret("pair", "kubernetes.io/tls", 2)]);
+    // The watch of certificates would not tell of changes of this one.
+    assert!(!watched.fetch(Kind::Secret, secret("opaque", "Opaque", 3)));
+    assert_eq!(watched.names(Kind::Secret), ["pair"]);
+
+    watched.put(Kind::HttpProxy, proxy("c", None, Some("opaque")));
+    watched.put(Kind::HttpProxy, proxy("d", None, Some("pair")));
+    let wanted = ["opaque", "pair"].map(|name| ObjectRef { kind: Kind::Secret, key: key(name) });
+    assert_eq!(std::mem::take(&mut watched.requests.watch), BTreeSet::from(wanted.clone()));
+    for (object, value) in wanted.iter().zip([secret("opaque", "Opaque", 3), secret("pair", "kubernetes.io/tls", 2)]) {
+        watched.objects.expect(Scope::of(object));
+        let event = WatchEvent::Object { key: object.key.clone(), value: Box::new(value) };
+        watched.objects.apply(Update { scope: Scope::of(object), event }, watched.now, &mut watched.requests);
+    }
+    watched.put(Kind::HttpProxy, proxy("c", None, None));
+    watched.put(Kind::HttpProxy, proxy("d", None, None));
+    for object in std::mem::take(&mut watched.requests.unwatch) {
+        watched.objects.abandon(&Scope::of(&object), &mut watched.requests);
+    }
+    let held: Vec<_> = watched.objects.snapshot().resources.secrets.iter().map(|it| it.meta.key.clone()).collect();
+    assert_eq!(held, [key("pair")]);
+}
+
+#[test]
+fn a_deleted_object_does_not_come_back_and_an_equal_version_is_no_change() {
+    let mut watched = Watched::new(&[Kind::Route, Kind::EndpointSlice]);
+    watched.list(Kind::EndpointSlice, Vec::new());
+    watched.list(Kind::Route, vec![route("a", "web")]);
+    assert!(watched.put(Kind::EndpointSlice, slice("web-1", "web", 5)));
+    assert!(!watched.put(Kind::EndpointSlice, slice("web-1", "web", 5)));
+    assert!(watched.apply(Kind::EndpointSlice, WatchEvent::Deleted { key: key("web-1"), version: 6 }));
+    assert!(!watched.fetch(Kind::EndpointSlice, slice("web-1", "web", 5)));
+    assert_eq!(watched.names(Kind::EndpointSlice), [""; 0]);
 }

@@ -35,7 +35,7 @@ fn write_folder(folder: &Path, version: &str) {
 }
 
 /// Everything that a snapshot contains.
-fn shown(snapshot: &FolderSnapshot) -> (Vec<String>, Vec<String>, Vec<String>) {
+fn shown(snapshot: &SourceSnapshot) -> (Vec<String>, Vec<String>, Vec<String>) {
     let manifests = snapshot.resources.routes.versions().map(|(key, versions)| {
         let good = versions.accepted.as_ref().map(|route| (route.meta.origin.to_string(), route.manifest.value()));
         let refused = versions.rejected.as_ref().map(|refused| (refused.problem.clone(), refused.manifest.value()));

@@ -21,7 +21,7 @@ fn a_route(spec: &str) -> String {
 }
 
 /// `host`, `wildcardPolicy` and rejection of the route, or the domain of the controller.
-fn in_force(snapshot: &FolderSnapshot) -> String {
+fn in_force(snapshot: &SourceSnapshot) -> String {
     let route = snapshot.resources.routes.versions().map(|(_, versions)| {
         let route = versions.accepted.as_ref().unwrap();
         let mark = if versions.rejected.is_some() { "!" } else { "" };
