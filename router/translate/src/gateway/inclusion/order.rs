@@ -39,13 +39,17 @@ impl<'r> Precedence<'r> {
         let mut ordered: Vec<_> = rules
             .flat_map(|rule| {
                 let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, host)).collect();
-                rule.alternatives.iter().map(move |one| (sort_key(&hosts, rule.outcome, one), (rule, one)))
+                rule.alternatives.iter().map(move |one| {
+                    // Read once: other threads may set it during the sort.
+                    let position = one.position.get().copied();
+                    (position, sort_key(&hosts, rule.outcome, one), (rule, one))
+                })
             })
             .collect();
         // Most of the rules of a large host were in order before; then the sort is linear.
-        ordered.sort_by_key(|(_, (_, alternative))| alternative.position.get().copied());
-        ordered.sort_by(|(one, _), (other, _)| compare(one, other));
-        let ordered = ordered.into_iter().map(|(_, served)| served).enumerate();
+        ordered.sort_by_key(|(position, ..)| *position);
+        ordered.sort_by(|(_, one, _), (_, other, _)| compare(one, other));
+        let ordered = ordered.into_iter().map(|(.., served)| served).enumerate();
         let served = ordered.map(|(i, (rule, alternative))| {
             alternative.position.get_or_init(|| i);
             (rule, alternative)
