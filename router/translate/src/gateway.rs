@@ -119,12 +119,12 @@ impl GatewayTranslator {
         GatewayTranslator { resources, base, attached, fragments, hosts, validity, services, included, walks }
     }
 
-    /// Moves the effective rules of the selected routes out of the translation. Also returns whether any route has more
-    /// than the maximum number of paths from one root route.
+    /// Moves the effective rules of the selected routes out of the translation. Also returns whether a
+    /// limit of a walk applied (see [`WalkResult::is_limited`]).
     pub fn take_rules(&mut self, is_selected: &dyn Fn(&ObjectRef) -> bool) -> (BTreeMap<ObjectRef, RouteRules>, bool) {
         let walks = std::mem::take(&mut self.walks);
-        let has_too_many_paths = walks.iter().any(|(.., walk)| walk.has_too_many_paths);
-        (rules_by_route(walks, &self.fragments, is_selected), has_too_many_paths)
+        let is_limited = walks.iter().any(|(.., walk)| walk.is_limited);
+        (rules_by_route(walks, &self.fragments, is_selected), is_limited)
     }
 }
 

@@ -163,10 +163,10 @@ impl Translator for Incremental {
         }
         let mut model = part.translate(&base, &self.indexes, &self.trees, inputs);
         let links = &self.indexes.links;
-        let (rules, has_too_many_paths) =
+        let (rules, is_limited) =
             model.take_rules(&|object| part.rules.contains(object) && links.is_in_tree(inputs.resources, object));
         let was_limited = self.trees.is_limited();
-        let slots = self.trees.replace(&part.rules, rules, has_too_many_paths);
+        let slots = self.trees.replace(&part.rules, rules, is_limited);
         if self.trees.is_limited() && !was_limited {
             return self.translate_all(base, inputs, changes);
         }
@@ -231,8 +231,8 @@ impl Incremental {
         let mut objects: BTreeSet<ObjectRef> = routes(resources).map(|route| route.object()).collect();
         let translate = || GatewayTranslator::new(inputs, &base, None);
         let (mut model, indexes) = parallel::both(translate, || Indexes::new(&base, resources, &objects));
-        let (rules, has_too_many_paths) = model.take_rules(&|object| indexes.links.is_in_tree(resources, object));
-        self.trees = Trees::new(rules, has_too_many_paths);
+        let (rules, is_limited) = model.take_rules(&|object| indexes.links.is_in_tree(resources, object));
+        self.trees = Trees::new(rules, is_limited);
         self.indexes = indexes;
         let slots = resources.route_slots.iter().map(|slot| slot.meta.key.clone());
         objects.extend(slots.map(|key| ObjectRef { kind: Kind::RouteSlot, key }));

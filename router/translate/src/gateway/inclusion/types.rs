@@ -63,8 +63,8 @@ pub struct WalkResult {
     pub rules: Vec<EffectiveRule>,
     /// Matches evaluated, by child.
     pub evaluated: HashMap<ObjectRef, usize>,
-    /// A child has more than the maximum number of paths.
-    pub has_too_many_paths: bool,
+    /// True if a limit on all paths or matches below the root route rejected a child.
+    pub is_limited: bool,
 }
 
 /// A rule merged with the slots above it, or the fallback of a slot.

@@ -150,7 +150,7 @@ impl<'r> InclusionWalk<'r> {
             let merged = match (*attempts).cmp(&(MAX_PATHS + 1)) {
                 Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
-                    self.result.has_too_many_paths = true;
+                    self.result.is_limited = true;
                     let message = format!("more than {MAX_PATHS} paths lead to it from {}", self.listener());
                     Err(ChildRejection::Depth(message))
                 }
@@ -219,11 +219,13 @@ impl<'r> InclusionWalk<'r> {
             return Err(unsupported(message));
         }
         if self.matches_below + added > MAX_MATCHES_BELOW {
+            self.result.is_limited = true;
             return Err(unsupported(format!("with it more than {MAX_MATCHES_BELOW} matches would be below one route")));
         }
         self.evaluated += added;
         *self.result.evaluated.entry(child.object()).or_default() += added;
         if self.evaluated > MAX_EVALUATED {
+            self.result.is_limited = true;
             let message = format!("more than {MAX_EVALUATED} matches of routes would be evaluated below one route");
             return Err(unsupported(message));
         }

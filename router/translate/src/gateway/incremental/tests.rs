@@ -180,3 +180,38 @@ fn a_change_recomputes_only_its_dependents() {
         assert_eq!((run.returned.1, run.returned.2, step), (visited.0, visited.1, Ok(())), "{what}");
     }
 }
+
+#[test]
+fn a_limit_of_matches_does_not_depend_on_history() {
+    let matches = |n: usize, at: &str| -> Vec<Value> {
+        (0..n).map(|i| json!({ "path": { "value": format!("/{at}{i}") } })).collect()
+    };
+    let route = |name: &str, age, parent: Value, matches: &[Value], backend: Value| {
+        let rule = json!({ "matches": matches, "backendRefs": [backend] });
+        named("HTTPRoute", "red", name, age, json!({ "parentRefs": [parent], "rules": [rule] }))
+    };
+    let slot = json!({ "group": "gateway.sluice.dev", "kind": "RouteSlot", "name": "s" });
+    let top = route("top", 0, json!({ "name": "g0" }), &matches(64, "p"), slot);
+    let child = |i: usize, n| {
+        let (name, parent) = (format!("c{i:02}"), json!({ "kind": "HTTPRoute", "name": "top" }));
+        route(&name, i as u32, parent, &matches(n, &name), json!({ "name": "web", "port": 8080 }))
+    };
+    let spec = json!({ "allowedRoutes": { "namespaces": { "from": "Same" } } });
+    let mut slot = named("RouteSlot", "red", "s", 0, spec);
+    slot["apiVersion"] = json!("gateway.sluice.dev/v1alpha1");
+    // 16 times 1,024 matches, and those of one child more than fit.
+    let (mut full, children) = (base(), (0..16).map(|i| child(i, 16)).chain([child(16, 1)]));
+    [slot, top].into_iter().chain(children).for_each(|object| full.insert(&good(object)));
+    let mut fitting = full.clone();
+    put(&mut fitting, &Edit::Remove(child(3, 16)));
+
+    let settings = Settings::default();
+    let last = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("red", "c16") };
+    for history in [[(&full, false), (&fitting, true)], [(&fitting, true), (&full, false)]] {
+        let mut run = Run::new(&settings);
+        for (resources, is_accepted) in history {
+            step(&mut run, resources, &routers(true), (0, 0), &settings).expect("no difference");
+            assert_eq!(run.outcome.statuses[&last].rows[0].admitted, is_accepted);
+        }
+    }
+}

@@ -12,18 +12,19 @@ use crate::gateway::tree_rules::RouteRules;
 #[derive(Debug, Default)]
 pub struct Trees {
     routes: HashMap<ObjectRef, RouteRules>,
-    /// Matches evaluated below each root route.
+    /// Matches evaluated below each root route. A walk of some of its routes does not reach a limit that their sum does.
     evaluated: BTreeMap<(ListenerAt, ObjectRef), usize>,
-    /// True if a limit of all paths below a root route may apply to one of them: then the result for a route depends on
-    /// routes beside its own paths, and trees are translated as a whole. Stays true until all is translated anew.
+    /// True if a limit on all paths or matches below a root route applies, or may apply to a walk of all its routes: then
+    /// the result for a route depends on routes beside its own paths, and trees are translated as a whole. Stays true
+    /// until all is translated anew.
     is_limited: bool,
 }
 
 impl Trees {
     /// The effective rules of all routes in trees.
-    pub fn new(rules: BTreeMap<ObjectRef, RouteRules>, has_too_many_paths: bool) -> Self {
+    pub fn new(rules: BTreeMap<ObjectRef, RouteRules>, is_limited: bool) -> Self {
         let mut trees = Trees::default();
-        trees.replace(&BTreeSet::new(), rules, has_too_many_paths);
+        trees.replace(&BTreeSet::new(), rules, is_limited);
         trees
     }
 
@@ -42,7 +43,7 @@ impl Trees {
         &mut self,
         routes: &BTreeSet<ObjectRef>,
         rules: BTreeMap<ObjectRef, RouteRules>,
-        has_too_many_paths: bool,
+        is_limited: bool,
     ) -> BTreeSet<ObjectKey> {
         let old: BTreeMap<_, _> =
             routes.iter().filter_map(|route| Some((route.clone(), self.routes.remove(route)?))).collect();
@@ -60,7 +61,7 @@ impl Trees {
             self.is_limited |= *sum > MAX_MATCHES_BELOW;
         }
         self.evaluated.retain(|_, sum| *sum > 0);
-        self.is_limited |= has_too_many_paths;
+        self.is_limited |= is_limited;
         self.routes.extend(rules);
         slots
     }
