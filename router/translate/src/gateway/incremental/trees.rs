@@ -14,9 +14,8 @@ pub struct Trees {
     routes: HashMap<ObjectRef, RouteRules>,
     /// Matches evaluated below each root route. A walk of some of its routes does not reach a limit that their sum does.
     evaluated: BTreeMap<(ListenerAt, ObjectRef), usize>,
-    /// True if a limit on all paths or matches below a root route applies, or may apply to a walk of all its routes: then
-    /// the result for a route depends on routes beside its own paths, and trees are translated as a whole. Stays true
-    /// until all is translated anew.
+    /// True if a limit on all paths or matches below a root route may apply: then the result for a route depends on routes
+    /// beside its own paths, and trees are translated as a whole. Stays true until all is translated anew.
     is_limited: bool,
 }
 
@@ -52,16 +51,19 @@ impl Trees {
             let (old, new) = (&old.get(route).unwrap_or(&none).slots, &rules.get(route).unwrap_or(&none).slots);
             slots.extend(old.keys().chain(new.keys()).filter(|slot| old.get(*slot) != new.get(*slot)).cloned());
         }
-        for (root, evaluated) in old.values().flat_map(|rules| &rules.evaluated) {
-            self.evaluated.entry(root.clone()).and_modify(|sum| *sum = sum.saturating_sub(*evaluated));
+        let evaluated = || rules.values().flat_map(|rules| &rules.evaluated);
+        for (root, added) in evaluated() {
+            *self.evaluated.entry(root.clone()).or_default() += added;
         }
-        for (root, evaluated) in rules.values().flat_map(|rules| &rules.evaluated) {
-            let sum = self.evaluated.entry(root.clone()).or_default();
-            *sum += evaluated;
-            self.is_limited |= *sum > MAX_MATCHES_BELOW;
+        for (root, removed) in old.values().flat_map(|rules| &rules.evaluated) {
+            let Some(sum) = self.evaluated.get_mut(root) else { continue };
+            *sum = sum.saturating_sub(*removed);
+            if *sum == 0 {
+                self.evaluated.remove(root);
+            }
         }
-        self.evaluated.retain(|_, sum| *sum > 0);
-        self.is_limited |= is_limited;
+        let exceeds = |(root, _): &(_, _)| self.evaluated.get(root).is_some_and(|sum| *sum > MAX_MATCHES_BELOW);
+        self.is_limited |= is_limited || evaluated().any(exceeds);
         self.routes.extend(rules);
         slots
     }
