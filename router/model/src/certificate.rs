@@ -1,8 +1,8 @@
 //! Certificates and keys from PEM: parsed once per text, checked as OpenShift's router does, never printed.
 //!
-//! Checks (docs/openshift.md#certificates): the PEM parses, block types are known, the leaf comes first, the key matches
-//! the leaf, `caCertificate` has signed the leaf, and no CA signature uses MD2, MD5 or SHA-1. Expiry and names are not
-//! checked: an expired certificate is served, and clients reject it; see [`refusals`].
+//! Checks (docs/openshift.md#certificates): the PEM parses, block types are known, the leaf comes first, the key
+//! matches the leaf, `caCertificate` has signed the leaf, and no CA signature uses MD2, MD5 or SHA-1. Expiry and names
+//! are not checked: an expired certificate is served, and clients reject it; see [`refusals`].
 
 mod refusal;
 pub mod subject;

@@ -113,11 +113,9 @@ impl Meta {
         texts.share(&mut self.key.namespace);
         self.labels.share(texts);
     }
-}
 
-impl Meta {
-    /// Sort key of age, oldest first: `creationTimestamp`, then `uid` (docs/openshift.md#age), then namespace and name, so
-    /// that the order is total. Objects without a `creationTimestamp` come last, by namespace and name.
+    /// Sort key of age, oldest first: `creationTimestamp`, then `uid` (docs/openshift.md#age), then namespace and name,
+    /// so that the order is total. Objects without a `creationTimestamp` come last, by namespace and name.
     pub fn age(&self) -> Age<'_> {
         let uid = self.created.0.map(|_| &self.uid);
         Age { created: self.created, uid, namespace: &self.key.namespace, name: &self.key.name }
@@ -129,8 +127,8 @@ impl Meta {
     }
 }
 
-/// An object as the API server would store it, with defaults. Stored as JSON text, of which objects share what they have
-/// in common; it is parsed only for output. `Debug` prints none of it, because it may contain keys.
+/// An object as the API server would store it, with defaults. Stored as JSON text, of which objects share what they
+/// have in common; it is parsed only for output. `Debug` prints none of it, because it may contain keys.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Manifest(CompactJson);
 

@@ -2,8 +2,8 @@
 //! only what differs.
 //!
 //! Every collection that grows with the number of objects uses them, so the cost of one change does not depend on their
-//! number, from the objects through the table to the kernel maps. The ordered map is a B+ tree whose nodes have no spare
-//! capacity: spare capacity would take half as much memory again.
+//! number, from the objects through the table to the kernel maps. The ordered map is a B+ tree whose nodes have no
+//! spare capacity: spare capacity would take half as much memory again.
 
 mod changes;
 mod hashed_map;

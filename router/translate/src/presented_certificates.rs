@@ -1,5 +1,5 @@
-//! Certificates that objects present for a host, and warnings about those that clients reject. A rejected certificate is
-//! presented anyway: only the client can decide.
+//! Certificates that objects present for a host, and warnings about those that clients reject. A rejected certificate
+//! is presented anyway: only the client can decide.
 
 use std::collections::BTreeSet;
 

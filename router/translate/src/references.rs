@@ -1,5 +1,5 @@
-//! The Services, Secrets and ConfigMaps that objects reference, whether or not they may use them. A source that does not
-//! hold every object of a cluster holds these.
+//! The Services, Secrets and ConfigMaps that objects reference, whether or not they may use them. A source that does
+//! not hold every object of a cluster holds these.
 
 use std::collections::BTreeSet;
 

@@ -22,8 +22,8 @@ pub struct Secret {
     pub kind: Arc<str>,
     /// Certificate and key, when the type is `kubernetes.io/tls`.
     pub pair: Option<Certificate>,
-    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
-    /// with.
+    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are
+    /// verified with.
     pub ca: Option<TrustRoots>,
 }
 

@@ -9,9 +9,9 @@ use crate::certificate::subject::covers;
 /// Maximum number of certificate names in a message.
 const SHOWN_NAMES: usize = 5;
 
-/// Why clients of host `name` (`None`: of every host) reject a certificate at `now` (`None`: dates are not checked), each
-/// with a remedy; empty if they accept it. The issuer is not checked, because the clients' trust roots are not known here.
-/// Messages call the host `shown`.
+/// Why clients of host `name` (`None`: of every host) reject a certificate at `now` (`None`: dates are not checked),
+/// each with a remedy; empty if they accept it. The issuer is not checked, because the clients' trust roots are not
+/// known here. Messages call the host `shown`.
 pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Option<Timestamp>) -> Vec<String> {
     let mut refusals = Vec::new();
     for (i, certificate) in pair.cert.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Precedence of objects by age. An object without `creationTimestamp` is younger than all that have one: API servers set
-//! it on every object, so such an object was written by hand, and must not displace existing ones. Objects without one
-//! are ordered by namespace and name, regardless of their uid.
+//! Precedence of objects by age. An object without `creationTimestamp` is younger than all that have one: API servers
+//! set it on every object, so such an object was written by hand, and must not displace existing ones. Objects without
+//! one are ordered by namespace and name, regardless of their uid.
 
 use std::cmp::Ordering;
 

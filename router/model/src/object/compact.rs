@@ -98,8 +98,8 @@ static SHAPES: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
 /// Stands for a text in a shape: JSON has no control characters.
 const HOLE: u8 = 1;
 
-/// JSON of an object or a status, split into what those of one template have in common, and its own texts. A fraction of
-/// the size of a [`Value`].
+/// JSON of an object or a status, split into what those of one template have in common, and its own texts. A fraction
+/// of the size of a [`Value`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CompactJson {
     /// The JSON text, with a [`HOLE`] for each of `texts`. Equal shapes are stored once.
@@ -109,7 +109,7 @@ pub struct CompactJson {
 }
 
 impl CompactJson {
-    /// Splits what a value is in JSON.
+    /// Splits the JSON of a value.
     pub fn new(value: &(impl Serialize + ?Sized)) -> Self {
         let (mut shape, mut texts) = (Vec::with_capacity(512), String::with_capacity(256));
         let splitter = Splitter { texts: &mut texts, text: String::new(), is_name: false, is_common: Vec::new() };

@@ -78,8 +78,8 @@ fn routes() -> World {
     }
 }
 
-/// 100,000 HTTPRoutes, each with a host, a Service and a slice of its own, on one Gateway with a listener for clear text
-/// and one for TLS with a Secret.
+/// 100,000 HTTPRoutes, each with a host, a Service and a slice of its own, on one Gateway with a listener for clear
+/// text and one for TLS with a Secret.
 fn http_routes() -> World {
     let objects =
         (0..NAMESPACES).flat_map(|namespace| (0..EACH).flat_map(move |number| http_route_of(namespace, number)));
@@ -242,8 +242,8 @@ fn mixed() -> World {
     }
 }
 
-/// The changes that all worlds have. A namespace gets a label that no selector reads; a grant comes in another namespace
-/// than the one of its last round.
+/// The changes that all worlds have. A namespace gets a label that no selector reads; a grant comes in another
+/// namespace than the one of its last round.
 fn changes(
     route: impl Fn(usize) -> Value + 'static,
     slice: impl Fn(usize) -> Value + 'static,

@@ -1,11 +1,11 @@
 //! Numbers of an object's routes (`RouteId::part`), which are unique over all hosts of the object.
 //!
-//! On the host with the lowest hash an object's routes are numbered from 0, on another one from the hash of that host or
-//! from the next free number. So the numbers depend on the set of hosts alone, not on their order of arrival.
+//! On the host with the lowest hash an object's routes are numbered from 0, on another one from the hash of that host
+//! or from the next free number. So the numbers depend on the set of hosts alone, not on their order of arrival.
 //!
-//! Limit: a new host changes the numbers on hosts whose hash follows closely, and, if its own hash is the lowest, on the
-//! host that had the lowest before. A root of any namespace that delegates to the object can add such a host. Routes with
-//! other numbers are other routes, whose counters begin anew; affinity cookies do not depend on numbers.
+//! Limit: a new host changes the numbers on hosts whose hash follows closely, and, if its own hash is the lowest, on
+//! the host that had the lowest before. A root of any namespace that delegates to the object can add such a host.
+//! Routes with other numbers are other routes, whose counters begin anew; affinity cookies do not depend on numbers.
 
 use std::collections::BTreeMap;
 

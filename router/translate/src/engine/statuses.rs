@@ -26,7 +26,8 @@ impl ObjectStatuses {
         &self.all
     }
 
-    /// Sets and removes (`None`) statuses, and applies changes of rejected versions. The last change of an object counts.
+    /// Sets and removes (`None`) statuses, and applies changes of rejected versions. The last change of an object
+    /// counts.
     pub fn update(
         &mut self,
         changes: impl IntoIterator<Item = (ObjectRef, Option<ObjectStatus>)>,

@@ -19,8 +19,8 @@
 //!   pattern on any listener of the port.
 //! - A virtual host: `closest` of each pattern that covers it (the host may exist only as the allowed part of a wider
 //!   claim), and the rules of these patterns on both ports of the router.
-//! - `RouteId::part` of a rule: the inclusion paths to its route. For a TLSRoute's connections: all hosts of that route on the router, which are numbered in order
-//!   ([`indexes::Indexes::add_connections`]).
+//! - `RouteId::part` of a rule: the inclusion paths to its route. For a TLSRoute's connections: all hosts of that route
+//!   on the router, which are numbered in order ([`indexes::Indexes::add_connections`]).
 //! - Status of a route: `closest` and notes of its own patterns, their owners in other APIs, its validity (its
 //!   Services, grants for these, whether a policy targets them), and the fragment.
 //! - Status of a RouteSlot: the fragments of all routes that reference it.
@@ -32,13 +32,13 @@
 //! `allowedRoutes` admits them, whether or not they are accepted. So a subset is never too small; after a rejection for
 //! another reason it may be larger than needed.
 //!
-//! Limits: a change of a wildcard or catch-all route affects all hosts that it covers. If a listener admits such a route,
-//! and routes of the other kind (HTTPRoute, GRPCRoute) claim hosts that it covers, a change of any of them recomputes
-//! all of them. A change of a child visits all children of its parents, and the list of all rules of its hosts. A tree
-//! with more matches or paths than the limits of inclusion is translated as a whole, with the *component*
-//! ([`components`]) of each route; a route joins a component by its `parentRefs`, without consent of the route that they
-//! name. The hosts of a TLSRoute are translated as a whole. A change of a Gateway, class, router or definition translates
-//! everything.
+//! Limits: a change of a wildcard or catch-all route affects all hosts that it covers. If a listener admits such a
+//! route, and routes of the other kind (HTTPRoute, GRPCRoute) claim hosts that it covers, a change of any of them
+//! recomputes all of them. A change of a child visits all children of its parents, and the list of all rules of its
+//! hosts. A tree with more matches or paths than the limits of inclusion is translated as a whole, with the *component*
+//! ([`components`]) of each route; a route joins a component by its `parentRefs`, without consent of the route that
+//! they name. The hosts of a TLSRoute are translated as a whole. A change of a Gateway, class, router or definition
+//! translates everything.
 
 mod base_change;
 mod components;

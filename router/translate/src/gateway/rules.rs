@@ -31,8 +31,7 @@ const NO_CHILD: u16 = 404;
 /// Routes and their rules, from the root down.
 type RulePath = Vec<(ObjectRef, usize)>;
 
-/// A path to a route, without that route's rule, and the rule at its end, with those of the route's rules that are
-/// numbered for it.
+/// The routes and rules above a route, and those of the route's own rules that are numbered for this path.
 type PathRules = (RulePath, BTreeSet<usize>);
 
 /// The resolved routes of one router. Each effective rule is resolved once, however many hosts it serves. A TLSRoute

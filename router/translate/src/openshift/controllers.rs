@@ -292,7 +292,7 @@ fn take_ports<'r>(
     Ok(())
 }
 
-/// The namespaces in which the Secret of a controller is looked up, the first first.
+/// The namespaces in which the Secret of a controller is looked up, in order.
 fn certificate_namespaces(controller: &IngressController) -> [&str; 2] {
     [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace]
 }

@@ -21,8 +21,8 @@ impl ObjectStatus {
         ObjectStatus { status: CompactJson::new(status), rows: rows.into() }
     }
 
-    /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`, `ancestors`)
-    /// contain only ours.
+    /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`,
+    /// `ancestors`) contain only ours.
     pub fn status(&self) -> Value {
         self.status.value()
     }

@@ -52,13 +52,14 @@ const OF_OTHERS: [&str; 14] = [
     "Valid",
 ];
 
-/// Lists of statuses of other kinds that several controllers share, and the member of their entries that names the owner.
+/// Lists of statuses of other kinds that several controllers share, and the member of their entries that names the
+/// owner.
 const LISTS: [&str; 2] = ["parents", "ancestors"];
 const OWNER: &str = "controllerName";
 
 impl StatusReport {
-    /// A stored status without our entries, for an object that the report does not have any more. Lists stay, since their
-    /// definitions require them.
+    /// A stored status without our entries, for an object that the report does not have any more. Lists stay, since
+    /// their definitions require them.
     pub fn released(current: &Value, now: Timestamp) -> Value {
         let is_ours = |name: &str| name == CONTROLLER_NAME;
         let owned = Ownership { lists: &LISTS, owner: OWNER, is_ours: &is_ours, conditions: &[] };

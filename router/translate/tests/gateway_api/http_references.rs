@@ -26,8 +26,8 @@ fn resolved(scenario: &Scenario) -> String {
     rows[0].rsplit(' ').next().unwrap().to_owned()
 }
 
-/// HTTPRouteInvalidBackendRefUnknownKind, HTTPRouteInvalidNonExistentBackendRef, HTTPRouteInvalidCrossNamespaceBackendRef,
-/// HTTPRouteNoBackendRefs.
+/// HTTPRouteInvalidBackendRefUnknownKind, HTTPRouteInvalidNonExistentBackendRef,
+/// HTTPRouteInvalidCrossNamespaceBackendRef, HTTPRouteNoBackendRefs.
 #[test]
 fn unusable_backends_are_reported_and_answered_with_500() {
     for (backends, reason, served) in [

@@ -1,5 +1,6 @@
-//! The hosts that routes may claim on the listeners whose `allowedRoutes` admits them, whether or not they are accepted.
-//! They depend only on the routes, on the listeners, and on the results of the listeners' namespace selectors.
+//! The hosts that routes may claim on the listeners whose `allowedRoutes` admits them, whether or not they are
+//! accepted. They depend only on the routes, on the listeners, and on the results of the listeners' namespace
+//! selectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -47,8 +47,8 @@ impl Part {
         self.add_listeners(base, hosts);
     }
 
-    /// Adds the routes and listeners whose status depends on which routes claim these hosts: other routes than TLSRoutes
-    /// only if the Gateways that share a port, or objects of another API (`is_lost`), compete for the host.
+    /// Adds the routes and listeners whose status depends on which routes claim these hosts: other routes than
+    /// TLSRoutes only if the Gateways that share a port, or objects of another API (`is_lost`), compete for the host.
     pub fn add_dependents(
         &mut self,
         base: &GatewayBase,

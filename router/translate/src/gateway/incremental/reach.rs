@@ -1,5 +1,5 @@
-//! What a change of routes affects within inclusion trees: the changed routes, all routes below them, and what depends on
-//! which children a route has.
+//! What a change of routes affects within inclusion trees: the changed routes, all routes below them, and what depends
+//! on which children a route has.
 
 use std::collections::BTreeSet;
 

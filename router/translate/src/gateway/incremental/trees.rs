@@ -12,10 +12,11 @@ use crate::gateway::tree_rules::RouteRules;
 #[derive(Debug, Default)]
 pub struct Trees {
     routes: HashMap<ObjectRef, RouteRules>,
-    /// Matches evaluated below each root route. A walk of some of its routes does not reach a limit that their sum does.
+    /// Matches evaluated below each root route. A walk of some of its routes does not reach a limit that their sum
+    /// does.
     evaluated: BTreeMap<(ListenerAt, ObjectRef), usize>,
-    /// True if a limit on all paths or matches below a root route may apply: then the result for a route depends on routes
-    /// beside its own paths, and trees are translated as a whole. Stays true until all is translated anew.
+    /// True if a limit on all paths or matches below a root route may apply: then the result for a route depends on
+    /// routes beside its own paths, and trees are translated as a whole. Stays true until all is translated anew.
     is_limited: bool,
 }
 
