@@ -2,10 +2,8 @@
 //! rules that it affects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use router_api::gateway_api::types::GatewayRoute;
-use router_api::resources::Resources;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use serde_json::Value;
@@ -31,12 +29,6 @@ pub struct RouteRules {
 }
 
 impl RouteRules {
-    /// The route.
-    pub fn route<'r>(&'r self, resources: &'r Resources, object: &ObjectRef) -> Option<&'r Arc<GatewayRoute>> {
-        let of_rules = self.rules.first().and_then(|(_, rule)| Some(&rule.leaf()?.route));
-        of_rules.or_else(|| resources.gateway_route(object))
-    }
-
     /// The rules, and the hosts that the route claims.
     pub fn attached<'m>(&'m self, route: &'m GatewayRoute) -> impl Iterator<Item = AttachedRules<'m>> {
         let is_resolved = self.is_resolved();

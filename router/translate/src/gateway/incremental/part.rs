@@ -103,7 +103,7 @@ impl Part {
         let (mut routes, mut known) = (BTreeSet::new(), Vec::new());
         for object in others.into_iter().filter(|object| !self.rules.contains(*object)) {
             match trees.get(object) {
-                Some(rules) => known.extend(rules.route(resources, object).map(|route| (route, rules))),
+                Some(rules) => known.extend(resources.gateway_route(object).map(|route| (route, rules))),
                 None => drop(routes.insert(object.clone())),
             }
         }
