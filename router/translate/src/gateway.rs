@@ -64,7 +64,7 @@ pub struct GatewayTranslator {
     hosts: GatewayHosts,
     /// Validity of every route with a parent of Sluice.
     validity: BTreeMap<ObjectRef, RouteValidity>,
-    /// For each Service that a BackendTLSPolicy targets, the Gateways that send requests to it.
+    /// For each Service that a selected BackendTLSPolicy targets, the Gateways that send requests to it.
     services: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
@@ -78,6 +78,8 @@ pub struct Selection<'s> {
     pub hosts: &'s HostScope,
     /// Objects whose status is needed.
     pub objects: &'s BTreeSet<ObjectRef>,
+    /// Services that the BackendTLSPolicies target whose status is needed.
+    pub services: &'s BTreeSet<ObjectKey>,
     /// True for a route whose effective rules the objects determine; false if they are in `known`, or not needed.
     pub is_complete: &'s dyn Fn(&ObjectRef) -> bool,
     /// Effective rules of other routes.
@@ -104,7 +106,9 @@ impl GatewayTranslator {
 
         let attached_rules = attached_rules(&root_routes, &listeners, &expanded.walks, selection);
         let hosts = GatewayHosts::new(base, &attached_rules, &resolver, selection.map(|selection| selection.hosts));
-        let services = gateways_by_service(&attached_rules, base);
+        let all_services = || base.policies.iter().flat_map(|policy| backend_tls::services(policy)).collect();
+        let targeted = selection.map_or_else(all_services, |selection| selection.services.clone());
+        let services = gateways_by_service(&attached_rules, base, targeted);
         let included = included(&listeners, &expanded.walks, &is_reported);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
         let routes = attached.iter().map(|attached| &attached.route).chain(included_routes);
@@ -191,15 +195,15 @@ fn attached_rules<'m>(
     attached.chain(known).collect()
 }
 
-/// For each Service that a BackendTLSPolicy targets, the Gateways that send requests or mirrored requests to it: the
-/// ancestors of the policy. Passthrough connections do not count, as they contain the client's own TLS; nor does a
-/// Service that the route may not reference.
+/// For each of these Services, which BackendTLSPolicies target, the Gateways that send requests or mirrored requests to
+/// it: the ancestors of the policies. Passthrough connections do not count, as they contain the client's own TLS; nor
+/// does a Service that the route may not reference.
 fn gateways_by_service(
     attached_rules: &[AttachedRules<'_>],
     base: &GatewayBase,
+    targeted: BTreeSet<ObjectKey>,
 ) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
-    let targeted = base.policies.iter().flat_map(|policy| backend_tls::services(policy));
-    let mut services: HashMap<_, BTreeSet<_>> = targeted.map(|service| (service, BTreeSet::new())).collect();
+    let mut services: HashMap<_, BTreeSet<_>> = targeted.into_iter().map(|it| (it, BTreeSet::new())).collect();
     if services.is_empty() {
         return services;
     }

@@ -91,9 +91,9 @@ impl Part {
         scope.extend(self.hosts.iter().cloned());
         let claiming = patterns.iter().flat_map(|(router_index, host)| indexes.patterns.exactly(*router_index, host));
         let covering = scope.iter().flat_map(|(router_index, host)| indexes.patterns.covering(*router_index, host));
-        let targeted = base.policies.iter().filter(|policy| self.policies.contains(&policy.meta.key));
-        let targeted: BTreeSet<ObjectKey> = targeted.flat_map(|policy| backend_tls::services(policy)).collect();
-        let referring = targeted.iter().flat_map(|service| indexes.services.get(service));
+        let policies = self.policies.iter().filter_map(|key| resources.backend_tls_policies.get(key));
+        let services: BTreeSet<ObjectKey> = policies.flat_map(|policy| backend_tls::services(policy)).collect();
+        let referring = services.iter().flat_map(|service| indexes.services.get(service));
         // Routes below have the mirrors of those above.
         let referring = indexes.links.below(referring.cloned());
         let mut others: Vec<&ObjectRef> = claiming.chain(covering).chain(&referring).collect();
@@ -113,6 +113,7 @@ impl Part {
         let selection = Selection {
             hosts: &scope,
             objects: &self.objects,
+            services: &services,
             is_complete: &|object| self.rules.contains(object) || trees.get(object).is_none(),
             known,
         };
