@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use router_api::contour::types::ContourProxy;
-use router_api::gateway_api::types::Gateway;
 use router_api::object::Object;
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::route::Route;
@@ -20,7 +19,7 @@ pub fn references(object: &Object) -> BTreeSet<ObjectRef> {
     match object {
         Object::Route(route) => of_route(route),
         Object::IngressController(controller) => of_controller(controller),
-        Object::Gateway(gateway) => of_gateway(gateway),
+        Object::Gateway(gateway) => gateway::references::secrets_of(gateway).map(secret).collect(),
         Object::HttpRoute(route) | Object::GrpcRoute(route) | Object::TlsRoute(route) => {
             gateway::references::services_of(route).map(service).collect()
         }
@@ -62,15 +61,6 @@ fn of_controller(controller: &IngressController) -> BTreeSet<ObjectRef> {
     let maps = openshift::controllers::config_maps_of(controller);
     let maps = maps.map(|key| ObjectRef { kind: Kind::ConfigMap, key });
     openshift::controllers::secrets_of(controller).map(secret).chain(maps).collect()
-}
-
-fn of_gateway(gateway: &Gateway) -> BTreeSet<ObjectRef> {
-    let tls = gateway.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    let secrets = tls.flat_map(|tls| &tls.certificates).map(|reference| {
-        let namespace = reference.namespace.as_ref().unwrap_or(&gateway.meta.key.namespace);
-        secret(ObjectKey { namespace: namespace.clone(), name: reference.name.clone() })
-    });
-    secrets.collect()
 }
 
 fn of_proxy(proxy: &ContourProxy) -> BTreeSet<ObjectRef> {

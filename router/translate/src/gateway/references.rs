@@ -1,6 +1,6 @@
-//! References from routes to other objects.
+//! References from routes and Gateways to other objects.
 
-use router_api::gateway_api::types::{Filter, GatewayRoute};
+use router_api::gateway_api::types::{Filter, Gateway, GatewayRoute};
 use router_model::object::ObjectKey;
 
 use crate::gateway::rules::service_of;
@@ -15,5 +15,14 @@ pub fn services_of(route: &GatewayRoute) -> impl Iterator<Item = ObjectKey> {
         });
         let objects = rule.backends.iter().map(|backend| &backend.object).chain(mirrors);
         objects.filter_map(move |object| service_of(route, object))
+    })
+}
+
+/// The Secrets that a Gateway's listeners reference as certificates.
+pub fn secrets_of(gateway: &Gateway) -> impl Iterator<Item = ObjectKey> {
+    let tls = gateway.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    tls.flat_map(|tls| &tls.certificates).map(|reference| {
+        let namespace = reference.namespace.as_ref().unwrap_or(&gateway.meta.key.namespace);
+        ObjectKey { namespace: namespace.clone(), name: reference.name.clone() }
     })
 }

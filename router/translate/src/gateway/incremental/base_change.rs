@@ -11,6 +11,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 use crate::gateway::base::{GatewayBase, ListenerAt};
 use crate::gateway::inclusion::slots::SlotResolver;
 use crate::gateway::listeners::placed_listener::PlacedListener;
+use crate::gateway::references::secrets_of;
 use crate::translator::{Changes, Inputs};
 
 /// Results that a change of the base affects.
@@ -41,13 +42,7 @@ pub fn may_differ(base: &GatewayBase, inputs: &Inputs<'_>, changes: &Changes<'_>
 
 /// True if a listener references this Secret.
 fn is_referenced(base: &GatewayBase, secret: &ObjectKey) -> bool {
-    base.listeners().any(|(_, state, placed)| {
-        let mut named = placed.listener.tls.iter().flat_map(|tls| &tls.certificates);
-        named.any(|reference| {
-            let namespace = reference.namespace.as_ref().unwrap_or(&state.gateway.meta.key.namespace);
-            reference.name == secret.name && *namespace == secret.namespace
-        })
-    })
+    base.gateways.iter().any(|state| secrets_of(&state.gateway).any(|key| key == *secret))
 }
 
 /// BackendTLSPolicies that changed (old and new version) or whose ConfigMaps did.
