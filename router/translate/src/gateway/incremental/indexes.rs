@@ -92,12 +92,15 @@ impl Indexes {
         resources: &Resources,
         route: &GatewayRoute,
     ) -> BTreeSet<ObjectRef> {
-        let other = match route.kind {
-            Kind::HttpRoute => Kind::GrpcRoute,
-            Kind::GrpcRoute => Kind::HttpRoute,
+        let (other, has_none) = match route.kind {
+            Kind::HttpRoute => (Kind::GrpcRoute, resources.grpc_routes.is_empty()),
+            Kind::GrpcRoute => (Kind::HttpRoute, resources.http_routes.is_empty()),
             _ => return BTreeSet::new(),
         };
         let mut conflicting = BTreeSet::new();
+        if has_none {
+            return conflicting;
+        }
         for (at, host) in direct_hosts(base, resources, route) {
             let router_index = base.router_index(at);
             let below = self.patterns.below(router_index, &host).flat_map(|(_, routes)| routes);
