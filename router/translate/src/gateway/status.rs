@@ -109,10 +109,11 @@ impl GatewayTranslator {
     ) -> (Box<[ListenerAt]>, Option<ObjectStatus>) {
         let mut rows = Vec::with_capacity(attached.parents.len());
         let mut listeners = Vec::new();
+        let own: Vec<ListenerAt> = attached.parents.iter().flat_map(listeners_of).collect();
         for parent in &attached.parents {
-            let row = self.direct_row(attached, parent, cross_api);
+            let row = self.direct_row(object, &attached.route, parent, &own, cross_api);
             if row.accepted.holds {
-                listeners.extend(parent.attachments.iter().map(|it| (parent.gateway, it.listener)));
+                listeners.extend(listeners_of(parent));
             }
             rows.push((RowKey::direct(parent.index), row));
         }
@@ -158,14 +159,15 @@ impl GatewayTranslator {
         Some(ObjectStatus::new(&RouteStatus { parents: parents.collect() }, summaries))
     }
 
-    /// The row for a Gateway that the route's `parentRefs` name.
+    /// The row for a Gateway that the route's `parentRefs` name. `own`: the listeners of all such rows.
     fn direct_row<'s>(
         &self,
-        attached: &'s AttachedRoute,
+        object: &ObjectRef,
+        route: &'s GatewayRoute,
         parent: &GatewayParent,
+        own: &[ListenerAt],
         cross_api: CrossApiClaims<'_>,
     ) -> StatusRow<'s> {
-        let route = &attached.route;
         let mut hosts: Vec<(ListenerAt, &HostPattern)> = parent
             .attachments
             .iter()
@@ -174,15 +176,10 @@ impl GatewayTranslator {
             })
             .collect();
         hosts.sort_unstable();
-        let own: Vec<ListenerAt> = attached
-            .parents
-            .iter()
-            .flat_map(|parent| parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener)))
-            .collect();
-        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.object(), &own, cross_api);
+        let host_outcome = self.host_outcome(hosts.iter().copied(), object, own, cross_api);
         let mut accepted = parent.accepted.clone();
         if accepted.holds {
-            accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&route.object()));
+            accepted = host_outcome.accepted(accepted, self.hosts.notes.get(object));
         }
         let section = route.parents.get(parent.index).and_then(|parent| parent.section.as_ref());
         let gateway = self.base.gateways.get(parent.gateway).map(|state| &state.gateway.meta.key);
@@ -259,6 +256,11 @@ impl GatewayTranslator {
             }),
         }
     }
+}
+
+/// The listeners that a route is attached to through a parent.
+fn listeners_of(parent: &GatewayParent) -> impl Iterator<Item = ListenerAt> {
+    parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener))
 }
 
 /// Sort key of a route's rows.
