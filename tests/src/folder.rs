@@ -133,6 +133,14 @@ fn block(text: &str) -> String {
     text.lines().map(|line| format!("      {line}\n")).collect()
 }
 
+/// The documents of a YAML text, without those that have only comments.
+pub fn documents(text: &str) -> impl Iterator<Item = &str> {
+    let has_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    text.split("\n---")
+        .map(|document| document.trim_start_matches("---"))
+        .filter(move |document| document.lines().any(has_content))
+}
+
 /// Replaces a file atomically, as editors and `kubectl cp` do: a reader sees the old or the new text.
 ///
 /// # Errors

@@ -54,11 +54,6 @@ impl Process {
         Ok(Process { name: name.to_owned(), child, output })
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

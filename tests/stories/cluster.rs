@@ -1,4 +1,5 @@
-//! Kubernetes clusters of the tests, without a router: guarantees that the other stories rely on.
+//! Kubernetes clusters: guarantees of the tests' own, which the other stories rely on, and routers whose source is an API
+//! server.
 
 mod background;
 mod control_plane;

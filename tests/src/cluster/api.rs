@@ -142,10 +142,11 @@ impl Api {
         let until = Instant::now() + within;
         let mut last = Value::Null;
         loop {
-            let seconds = until.saturating_duration_since(Instant::now()).as_secs().max(1);
+            let left = until.saturating_duration_since(Instant::now());
+            let seconds = left.as_secs().max(1);
             let path = format!("{collection}?watch=true&fieldSelector=metadata.name%3D{name}&timeoutSeconds={seconds}");
             // The watch begins with the object as it is, if it exists.
-            let found = self.watch(&path, |event| {
+            let found = self.watch(&path, left, |event| {
                 last = event["object"].clone();
                 event["type"] != "DELETED" && condition(&last)
             })?;
@@ -156,12 +157,12 @@ impl Api {
         }
     }
 
-    /// Reads a watch until an event is the wanted one; false if the server ends it before.
-    fn watch(&self, path: &str, mut wanted: impl FnMut(&Value) -> bool) -> Result<bool> {
+    /// Reads a watch until an event is the wanted one; false if the server ends it before, or the time is over.
+    fn watch(&self, path: &str, within: Duration, mut wanted: impl FnMut(&Value) -> bool) -> Result<bool> {
         let request =
             self.head(Method::GET, path, "").header(header::ACCEPT, "application/json").body(Full::default())?;
         let Connection { runtime, sender } = &mut *self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        runtime.block_on(async {
+        let found = async {
             let answer = self.send(sender, request).await?;
             ensure!(answer.status().is_success(), "{path}: the server answers {}", answer.status());
             let mut body = answer.into_body();
@@ -179,6 +180,12 @@ impl Api {
                     }
                 }
             }
+            Ok(false)
+        };
+        let found = runtime.block_on(async { tokio::time::timeout(within, found).await });
+        found.unwrap_or_else(|_| {
+            // As above.
+            *sender = None;
             Ok(false)
         })
     }

@@ -199,14 +199,6 @@ impl ControlPlane {
         self.components().map(Process::id).collect()
     }
 
-    /// Resident memory of each component in bytes.
-    ///
-    /// # Errors
-    /// When one has ended.
-    pub fn resident(&self) -> Result<Vec<(&str, u64)>> {
-        self.components().map(|process| Ok((process.name(), process.resident()?))).collect()
-    }
-
     /// etcd's folder; a copy of it, made while etcd does not run, is a backup.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("etcd")

@@ -50,6 +50,7 @@ use store::Store;
 use super::api::Api;
 use super::credentials::Credentials;
 use super::definitions::Definitions;
+use crate::folder::documents;
 use crate::netns::Netns;
 
 /// Settings of a server.
@@ -170,10 +171,8 @@ impl MockApiServer {
     /// # Errors
     /// When it is invalid, or as [`MockApiServer::apply`].
     pub fn apply_yaml(&self, text: &str) -> Result<()> {
-        let documents =
-            text.split("\n---").filter(|part| part.lines().any(|line| !line.is_empty() && !line.starts_with('#')));
-        for document in documents {
-            let object: Value = serde_saphyr::from_str(document.trim_start_matches("---"))?;
+        for document in documents(text) {
+            let object: Value = serde_saphyr::from_str(document)?;
             self.apply(&object)
                 .with_context(|| format!("applying {} {}", object["kind"], object["metadata"]["name"]))?;
         }
@@ -189,11 +188,9 @@ impl MockApiServer {
             let file = entry?.path();
             if file.extension().is_some_and(|extension| extension == "yaml") {
                 let text = fs::read_to_string(&file)?;
-                let texts = text.split("\n---").filter(|text| text.contains("\nkind: CustomResourceDefinition\n"));
-                texts
-                    .into_iter()
-                    .try_for_each(|text| self.apply_yaml(text))
-                    .with_context(|| file.display().to_string())?;
+                let mut definitions =
+                    documents(&text).filter(|text| text.contains("\nkind: CustomResourceDefinition\n"));
+                definitions.try_for_each(|text| self.apply_yaml(text)).with_context(|| file.display().to_string())?;
             }
         }
         Ok(())
@@ -252,11 +249,6 @@ impl MockApiServer {
         self.state.faults.add(when, then)
     }
 
-    /// Releases all faults.
-    pub fn clear_faults(&self) {
-        self.state.faults.clear();
-    }
-
     /// The requests.
     pub fn log(&self) -> &Log {
         &self.state.log
@@ -303,7 +295,7 @@ impl MockApiServer {
     /// Listens again after [`MockApiServer::stop`], with the same objects.
     ///
     /// # Errors
-    /// When the address is taken.
+    /// When it cannot listen on its address.
     pub fn resume(&self) -> Result<()> {
         self.relisten(Some(listen(self.netns.as_ref(), self.address)?))
     }
@@ -312,7 +304,7 @@ impl MockApiServer {
         let (done, waited) = mpsc::channel();
         let listeners = self.listeners.as_ref().context("it ends")?;
         listeners.send((listener, done)).ok().context("the server's thread has ended")?;
-        Ok(waited.recv()?)
+        Ok(waited.recv()??)
     }
 }
 

@@ -9,7 +9,6 @@ mod containerd;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +29,6 @@ use crate::wait::PATIENCE;
 /// A running node; a pod can be scheduled on it.
 pub struct Node {
     name: String,
-    address: Ipv4Addr,
     // Dropped in this order: containerd's end is that of every process of the node.
     containerd: Containerd,
     kubelet: Process,
@@ -71,7 +69,7 @@ impl Node {
         kubelet.arg("kubelet").arg("--config").arg(file).arg("--kubeconfig").arg(kubeconfig);
         kubelet.args(["--hostname-override", name, "--node-ip", &address.to_string()]);
         let kubelet = Process::start("kubelet", &mut kubelet)?;
-        let node = Node { name: name.to_owned(), address, containerd, kubelet, cgroup, netns, _folder: folder };
+        let node = Node { name: name.to_owned(), containerd, kubelet, cgroup, netns, _folder: folder };
         node.import(&built("images/pause.tar")?)?;
         node.wait_until_ready(plane)?;
         Ok(node)
@@ -80,11 +78,6 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Its address in the network of the cluster.
-    pub fn address(&self) -> IpAddr {
-        self.address.into()
     }
 
     /// Its network namespace, where pods with `hostNetwork` are.

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tests::cluster::{ControlPlane, Definitions};
-use tests::folder;
+use tests::folder::{self, documents};
 use tests::wait::PATIENCE;
 use tests::workspace;
 
@@ -18,7 +18,7 @@ fn defined(folder: &Path) -> Result<BTreeSet<String>> {
     for entry in fs::read_dir(folder)? {
         let text = fs::read_to_string(entry?.path())?;
         // The name is the first one of its level, before those of the kind.
-        let definitions = text.split("\n---").filter(|it| it.contains("\nkind: CustomResourceDefinition\n"));
+        let definitions = documents(&text).filter(|it| it.contains("\nkind: CustomResourceDefinition\n"));
         let name = |text: &str| text.lines().find_map(|line| line.strip_prefix("  name: ").map(str::to_owned));
         names.extend(definitions.filter_map(name));
     }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tests::cluster::Definitions;
 use tests::cluster::mock::{MockApiServer, Options};
 use tests::command;
+use tests::folder::documents;
 use tests::sluice::binary;
 use tests::workspace;
 
@@ -35,9 +36,8 @@ fn objects(folder: &Path) -> Result<Option<Vec<Value>>> {
             continue;
         }
         let text = fs::read_to_string(file)?;
-        for part in text.split("\n---") {
-            match serde_saphyr::from_str::<Value>(part.trim_start_matches("---")) {
-                Ok(Value::Null) => {}
+        for document in documents(&text) {
+            match serde_saphyr::from_str::<Value>(document) {
                 Ok(object) if object["metadata"]["name"].is_string() => objects.push(object),
                 _ => return Ok(None),
             }

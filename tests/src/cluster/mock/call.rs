@@ -10,7 +10,7 @@ use super::status::Failure;
 use super::store::Store;
 
 /// What is asked of a kind. Lists and watches are told apart as the server's access rules do (authorization.k8s.io).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     /// One object.
     Get,

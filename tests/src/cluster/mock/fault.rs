@@ -143,11 +143,6 @@ impl Faults {
         fault
     }
 
-    /// Releases all.
-    pub fn clear(&self) {
-        self.lock().drain(..).for_each(|fault| fault.release());
-    }
-
     /// The one that a request meets.
     pub fn met(&self, call: &Call) -> Option<Fault> {
         let faults = self.lock();
@@ -195,9 +190,9 @@ mod tests {
         assert!(!is_met(&faults, "/api/v1/pods")? && is_met(&faults, "/api/v1/pods?continue=x")?);
         pages.release();
         assert!(!is_met(&faults, "/api/v1/pods?continue=x")?);
-        faults.add(When::default().of("secrets"), Then::fail(StatusCode::FORBIDDEN));
+        let forbidden = faults.add(When::default().of("secrets"), Then::fail(StatusCode::FORBIDDEN));
         assert!(faults.forbids(Verb::List, "secrets") && !faults.forbids(Verb::List, "pods"));
-        faults.clear();
+        forbidden.release();
         assert!(!faults.forbids(Verb::List, "secrets"));
         Ok(())
     }

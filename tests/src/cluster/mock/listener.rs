@@ -1,5 +1,6 @@
 //! Where the server listens, which can change while it runs.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener as Listener};
 use std::sync::{Arc, mpsc};
 
@@ -12,8 +13,8 @@ use super::connection::{Connections, Order};
 use super::state::State;
 use crate::netns::Netns;
 
-/// Where to listen from now on, if anywhere, and whom to tell.
-pub type Relisten = (Option<Listener>, mpsc::Sender<()>);
+/// Where to listen from now on, if anywhere, and where to send the result.
+pub type Relisten = (Option<Listener>, mpsc::Sender<io::Result<()>>);
 
 /// A listener in a network namespace, or in that of this process.
 ///
@@ -47,10 +48,9 @@ pub async fn run(
             order = orders.recv() => {
                 let Some((next, done)) = order else { return };
                 connections.order(Order::Cut);
-                // It is non-blocking, and this is a runtime.
-                listener = next.and_then(|next| TcpListener::from_std(next).ok());
+                let result = next.map(TcpListener::from_std).transpose();
                 // Whoever asked may be gone.
-                let _ = done.send(());
+                let _ = done.send(result.map(|next| listener = next));
             }
             Ok((stream, _)) = accepted => {
                 let (tls, state, connections) = (tls.clone(), Arc::clone(&state), Arc::clone(&connections));

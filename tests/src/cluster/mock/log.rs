@@ -1,6 +1,6 @@
 //! The requests that the server has had.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context, Result};
@@ -57,6 +57,8 @@ pub struct Log(Arc<Mutex<Entries>>);
 struct Entries {
     requests: VecDeque<Request>,
     forgotten: u64,
+    /// Number of requests of each kind, by its collection, forgotten ones included.
+    counts: BTreeMap<String, BTreeMap<Verb, usize>>,
 }
 
 /// Number of requests that are kept.
@@ -72,6 +74,11 @@ impl Log {
     pub fn count(&self) -> u64 {
         let entries = self.lock();
         entries.forgotten + entries.requests.len() as u64
+    }
+
+    /// Number of requests of a kind so far, by its collection.
+    pub fn count_of(&self, verb: Verb, plural: &str) -> usize {
+        self.lock().counts.get(plural).and_then(|verbs| verbs.get(&verb)).copied().unwrap_or_default()
     }
 
     /// Waits until the requests fulfil a condition; returns what it finds.
@@ -103,6 +110,9 @@ impl Log {
         if entries.requests.len() == KEPT {
             entries.requests.pop_front();
             entries.forgotten += 1;
+        }
+        if let Some(verb) = request.verb {
+            *entries.counts.entry(request.plural.clone()).or_default().entry(verb).or_default() += 1;
         }
         request.number = entries.forgotten + entries.requests.len() as u64;
         let number = request.number;
@@ -146,6 +156,7 @@ mod tests {
         for number in 0..KEPT as u64 + 5 {
             assert_eq!(log.add(request(format!("/{number}"))), number);
         }
+        assert_eq!((log.count_of(Verb::List, "routes"), log.count_of(Verb::Patch, "routes")), (KEPT + 5, 0));
         log.answered(3, StatusCode::OK);
         log.answered(7, StatusCode::GONE);
         let requests = log.requests();
