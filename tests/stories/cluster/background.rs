@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,18 +11,33 @@ use tempfile::TempDir;
 use tests::command;
 use tests::wait::{PATIENCE, wait_until};
 
+/// The folder of a cluster, which ends with the value.
+struct Held(TempDir);
+
+impl Held {
+    fn run(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        command::output(command.env("CLUSTER_FOLDER", self.0.path()).args(arguments))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // None runs after a test that passes.
+        let _ = self.run(&["down"]);
+    }
+}
+
 #[test]
 fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
-    let folder = TempDir::new()?;
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
-        command::output(command.env("CLUSTER_FOLDER", folder.path()).args(arguments))
-    };
+    let held = Held(TempDir::new()?);
+    let folder = held.0.path();
+    let run = |arguments: &[&str]| held.run(arguments);
     let failure = |arguments: &[&str]| -> Result<String> {
         let error = run(arguments).err().with_context(|| format!("{arguments:?} has not failed"))?;
         Ok(format!("{error:#}"))
     };
-    let state = || -> Result<Value> { Ok(serde_json::from_slice(&fs::read(folder.path().join("state.json"))?)?) };
+    let state = || -> Result<Value> { Ok(serde_json::from_slice(&fs::read(folder.join("state.json"))?)?) };
     let names = |process: &Value| -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for folder in ["/run/netns", "/sys/fs/cgroup", "/sys/fs/cgroup/pids"] {
@@ -62,6 +77,6 @@ fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
     wait_until("the cluster's processes end", PATIENCE, || !processes.iter().any(|process| process.exists()))?;
     run(&["down"])?;
     assert_eq!(names(&holder)?, Vec::<PathBuf>::new(), "left behind");
-    assert_eq!(fs::read_dir(folder.path())?.count(), 2, "the log and the state");
+    assert_eq!(fs::read_dir(folder)?.count(), 2, "the log and the state");
     Ok(())
 }
