@@ -83,19 +83,22 @@ impl Sluice {
     /// # Errors
     /// When it cannot be built, or does not become ready; with all it printed.
     pub fn start(netns: &Netns, manifests: &Path, options: &Options) -> Result<Sluice> {
-        Sluice::start_on(netns, &[OsStr::new("--manifests"), manifests.as_os_str()], options)
+        let source = [OsStr::new("--manifests"), manifests.as_os_str()];
+        let mut sluice = Sluice::spawn(netns, &source, options)?;
+        sluice.wait_until_ready()?;
+        Ok(sluice)
     }
 
-    /// Starts it on the API server of a kubeconfig and waits until it is ready.
+    /// Starts it on the API server of a kubeconfig; it may not be ready when this returns.
     ///
     /// # Errors
-    /// As [`Sluice::start`].
-    pub fn start_in_cluster(netns: &Netns, kubeconfig: &Path, options: &Options) -> Result<Sluice> {
+    /// When it cannot be built or started.
+    pub fn spawn_in_cluster(netns: &Netns, kubeconfig: &Path, options: &Options) -> Result<Sluice> {
         let source = [OsStr::new("--kubernetes"), OsStr::new("--kubeconfig"), kubeconfig.as_os_str()];
-        Sluice::start_on(netns, &source, options)
+        Sluice::spawn(netns, &source, options)
     }
 
-    fn start_on(netns: &Netns, source: &[&OsStr], options: &Options) -> Result<Sluice> {
+    fn spawn(netns: &Netns, source: &[&OsStr], options: &Options) -> Result<Sluice> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = options.state.clone().map_or_else(|| TempDir::new().map(Arc::new), Ok)?;
@@ -127,9 +130,15 @@ impl Sluice {
         }
         command.args(&options.arguments);
         let process = Process::start("sluice", &mut command)?;
-        let mut sluice = Sluice { process, instance, state };
-        sluice.process.wait_for_line("sluice: ready", PATIENCE)?;
-        Ok(sluice)
+        Ok(Sluice { process, instance, state })
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// When it ends before, or is not ready in time; with all it printed.
+    pub fn wait_until_ready(&mut self) -> Result<()> {
+        self.process.wait_for_line("sluice: ready", PATIENCE)
     }
 
     /// Process ids of a kept router's running agents, the oldest first.
@@ -178,14 +187,14 @@ impl Sluice {
         self.process.output()
     }
 
+    /// Whether it has printed a line with this text.
+    pub fn has_line(&self, text: &str) -> bool {
+        self.output().iter().any(|line| line.contains(text))
+    }
+
     /// `--state`.
     pub fn state(&self) -> &Path {
         self.state.path()
-    }
-
-    /// Its state folder, for a router after it ([`Options::state`]).
-    pub fn left_state(&self) -> Arc<TempDir> {
-        Arc::clone(&self.state)
     }
 
     /// Path of a map's pin.
@@ -240,6 +249,15 @@ impl Sluice {
     /// When it does not end.
     pub fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(PATIENCE)
+    }
+
+    /// Kills it; returns its state folder, for a router after it ([`Options::state`]).
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn kill(self) -> Result<Arc<TempDir>> {
+        self.signal(Signal::KILL)?;
+        Ok(Arc::clone(&self.state))
     }
 
     fn pins(&self) -> PathBuf {

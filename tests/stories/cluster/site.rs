@@ -3,12 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::client::Client;
-use tests::cluster::mock::{self, MockApiServer};
+use tests::cluster::mock::{self, MockApiServer, Verb};
 use tests::cluster::{ControlPlane, Definitions, Network};
 use tests::echo::{Answer, Backend, Echo, Speaks};
 use tests::folder;
@@ -20,6 +21,9 @@ use tests::wait::{PATIENCE, wait_until};
 pub const ONE: u16 = 9001;
 /// See [`ONE`].
 pub const TWO: u16 = 9002;
+
+/// Time in which a needless write would have been sent.
+pub const CALM: Duration = Duration::from_millis(500);
 
 /// An API server.
 pub enum Server {
@@ -56,6 +60,17 @@ impl Site {
         server.install(Definitions::Sluice)?;
         let kubeconfig = server.kubeconfig("token")?;
         Site::new(Server::Mock(Box::new(server)), Some(network), netns, address.into(), kubeconfig)
+    }
+
+    /// A site with the mock, which has the Route `a` to the Service `web`, which is the backend `one`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn mock_with_route() -> Result<Site> {
+        let site = Site::mock()?;
+        site.service("web", ONE)?;
+        site.route("a", "web")?;
+        Ok(site)
     }
 
     /// A site with a real API server.
@@ -133,6 +148,14 @@ impl Site {
         self.apply(&folder::route(name, &format!("{name}.apps.test"), service, ""))
     }
 
+    /// Deletes a Route of the mock.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn delete_route(&self, name: &str) -> Result<()> {
+        self.mocked()?.delete(&route_object(name, ""))
+    }
+
     /// The kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
@@ -159,9 +182,19 @@ impl Site {
     /// # Errors
     /// When it does not become ready.
     pub fn serve_after(&self, state: Option<Arc<TempDir>>, arguments: &[&str]) -> Result<Sluice> {
+        let mut sluice = self.spawn_after(state, arguments)?;
+        sluice.wait_until_ready()?;
+        Ok(sluice)
+    }
+
+    /// As [`Site::serve_after`]; the router may not be ready when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn_after(&self, state: Option<Arc<TempDir>>, arguments: &[&str]) -> Result<Sluice> {
         let arguments = ["--drain", "0"].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
         let options = Options { arguments, state, ..Options::network(DataPath::UserSpace) };
-        Sluice::start_in_cluster(&self.netns, &self.kubeconfig, &options)
+        Sluice::spawn_in_cluster(&self.netns, &self.kubeconfig, &options)
     }
 
     /// Status of the response for `/` of a host, and the name of the backend that sent it.
@@ -190,11 +223,7 @@ impl Site {
     /// When there is none.
     pub fn stored_route(&self, name: &str) -> Result<Value> {
         match &self.server {
-            Server::Mock(server) => server.get(&serde_json::json!({
-                "apiVersion": "route.openshift.io/v1",
-                "kind": "Route",
-                "metadata": {"namespace": "test", "name": name},
-            })),
+            Server::Mock(server) => server.get(&route_object(name, "")),
             Server::Real(plane) => {
                 plane.api().get(&format!("/apis/route.openshift.io/v1/namespaces/test/routes/{name}"))
             }
@@ -216,20 +245,45 @@ impl Site {
         self.stored_route(name).context(what)
     }
 
-    /// Writes of statuses of Routes that the server has answered.
+    /// Number of writes of statuses of Routes: of requests that the mock has received, of writes in the real API server's
+    /// audit log. There, a write may be logged after its answer: see [`Site::wait_for_status_writes`].
     ///
     /// # Errors
-    /// When they are not known.
+    /// When there is no audit log.
     pub fn status_writes(&self) -> Result<usize> {
         Ok(match &self.server {
-            Server::Mock(server) => {
-                let requests = server.log().requests();
-                requests
-                    .iter()
-                    .filter(|it| it.method == "PATCH" && it.path.ends_with("/status") && it.path.contains("/routes/"))
-                    .count()
-            }
+            Server::Mock(server) => server.log().count_of(Verb::Patch, "routes"),
             Server::Real(plane) => plane.writes()?.iter().filter(|write| write.resource == "routes/status").count(),
         })
     }
+
+    /// Waits until there are this many writes of statuses, or more; returns their number.
+    ///
+    /// # Errors
+    /// When there are fewer in time.
+    pub fn wait_for_status_writes(&self, least: usize) -> Result<usize> {
+        // They are sent at a limited rate.
+        let within = PATIENCE + Duration::from_secs(u64::try_from(least / 50)?);
+        let are_written = || self.status_writes().is_ok_and(|writes| writes >= least);
+        wait_until(&format!("{least} statuses are written"), within, are_written)?;
+        self.status_writes()
+    }
+}
+
+/// A Route of this name, for `NAME.apps.test`, to a Service; as an object for the mock.
+pub fn route_object(name: &str, service: &str) -> Value {
+    json!({
+        "apiVersion": "route.openshift.io/v1",
+        "kind": "Route",
+        "metadata": {"namespace": "test", "name": name},
+        "spec": {"host": format!("{name}.apps.test"), "to": {"kind": "Service", "name": service}},
+    })
+}
+
+/// Waits until a router holds the Lease.
+///
+/// # Errors
+/// When it does not in time.
+pub fn wait_until_it_leads(sluice: &Sluice) -> Result<()> {
+    wait_until("the router holds the Lease", PATIENCE, || sluice.has_line("holds the Lease")).map(drop)
 }

@@ -1,16 +1,12 @@
 //! Statuses in an API server: one write for a change, by one writer.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
+use http::StatusCode;
 use serde_json::{Value, json};
-use tests::wait::{hold, wait_until};
+use tests::cluster::mock::{Then, Verb, When};
+use tests::wait::{PATIENCE, hold, wait_until};
 
-use super::site::{ONE, Site};
-
-/// Time in which a needless write would have been sent.
-const CALM: Duration = Duration::from_millis(500);
+use super::site::{CALM, ONE, Site, route_object, wait_until_it_leads};
 
 fn statuses_are_written_once(site: &Site) -> Result<()> {
     site.service("web", ONE)?;
@@ -21,7 +17,7 @@ fn statuses_are_written_once(site: &Site) -> Result<()> {
     site.wait_for_admitted("b", "True")?;
     assert_eq!(route["status"]["ingress"][0]["routerName"], "default");
     assert_eq!(route["status"]["ingress"][0]["host"], "a.apps.test");
-    assert_eq!(site.status_writes()?, 2);
+    assert_eq!(site.wait_for_status_writes(2)?, 2);
     // A younger Route for a host that another one has.
     site.apply(&tests::folder::route("c", "a.apps.test", "web", "").replace("2026-01-01", "2026-02-01"))?;
     let lost = site.wait_for_admitted("c", "False")?;
@@ -32,17 +28,13 @@ fn statuses_are_written_once(site: &Site) -> Result<()> {
         ensure!(writes == 3, "{writes} writes");
         Ok(())
     };
+    site.wait_for_status_writes(3)?;
     hold(CALM, stay_at_three)?;
     sluice.stop()?;
     let again = site.serve()?;
     site.wait_for("b.apps.test", "one")?;
-    again_leads(&again)?;
+    wait_until_it_leads(&again)?;
     hold(CALM, stay_at_three).context("after a restart")
-}
-
-fn again_leads(sluice: &tests::sluice::Sluice) -> Result<()> {
-    let leads = || sluice.output().iter().any(|line| line.contains("holds the Lease"));
-    wait_until("the agent holds the Lease", Duration::from_secs(60), leads).map(drop)
 }
 
 #[test]
@@ -60,32 +52,26 @@ fn entries_of_other_controllers_stay_and_a_conflict_is_resolved() -> Result<()> 
     let site = Site::mock()?;
     site.service("web", ONE)?;
     let foreign = json!({"routerName": "theirs", "host": "a.apps.test", "conditions": []});
-    let mut route = json!({
-        "apiVersion": "route.openshift.io/v1",
-        "kind": "Route",
-        "metadata": {"namespace": "test", "name": "a"},
-        "spec": {"host": "a.apps.test", "to": {"kind": "Service", "name": "web"}},
-    });
+    let mut route = route_object("a", "web");
     route["status"] = json!({"ingress": [foreign]});
-    site.mocked()?.apply(&route)?;
+    let server = site.mocked()?;
+    server.apply(&route)?;
+    let conflict = server.fault(When::verbs(&[Verb::Patch]).of("routes").times(1), Then::fail(StatusCode::CONFLICT));
     let _sluice = site.serve()?;
     let ours = |stored: &Value| {
         let entries = stored["status"]["ingress"].as_array().cloned().unwrap_or_default();
         entries.len() == 2 && entries[0] == foreign && entries[1]["routerName"] == "default"
     };
-    wait_until("the entry stands beside the other", Duration::from_secs(10), || {
-        site.stored_route("a").is_ok_and(|stored| ours(&stored))
-    })
-    .map(drop)
+    wait_until("the entry is beside the other", PATIENCE, || site.stored_route("a").is_ok_and(|stored| ours(&stored)))?;
+    assert_eq!(conflict.met(), 1);
+    Ok(())
 }
 
 #[test]
 fn one_agent_writes_and_another_follows_it() -> Result<()> {
-    let site = Site::mock()?;
-    site.service("web", ONE)?;
-    site.route("a", "web")?;
+    let site = Site::mock_with_route()?;
     let first = site.serve_with(&["--lease", "sluice-shared"])?;
-    again_leads(&first)?;
+    wait_until_it_leads(&first)?;
     site.wait_for_admitted("a", "True")?;
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -94,16 +80,13 @@ fn one_agent_writes_and_another_follows_it() -> Result<()> {
     });
     let holder = |lease: &Value| lease["spec"]["holderIdentity"].as_str().map(str::to_owned);
     let first_holder = holder(&site.mocked()?.get(&lease)?).context("somebody leads")?;
-    first.signal(Signal::KILL)?;
-    drop(first);
-    let begin = Instant::now();
+    drop(first.kill()?);
     let second = site.serve_with(&["--lease", "sluice-shared"])?;
-    again_leads(&second)?;
-    ensure!(begin.elapsed() < Duration::from_secs(40), "another leads after {:?}", begin.elapsed());
+    wait_until_it_leads(&second)?;
     ensure!(holder(&site.mocked()?.get(&lease)?).is_some_and(|holder| holder != first_holder));
-    assert_eq!(site.status_writes()?, 1);
+    assert_eq!(site.wait_for_status_writes(1)?, 1);
     site.route("b", "web")?;
     site.wait_for_admitted("b", "True")?;
-    assert_eq!(site.status_writes()?, 2);
+    assert_eq!(site.wait_for_status_writes(2)?, 2);
     Ok(())
 }
