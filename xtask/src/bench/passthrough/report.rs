@@ -61,21 +61,23 @@ impl Results {
             "`cargo xtask bench passthrough`, on {}, of {}. Client, router and backend each have a network namespace, with
 veth links between them, and share the cores. The direct way is the router's namespace forwarding, without a router.
 Both ends are on this host, behind veth links, as pods are: there Sluice's kernel path hands packets straight to their
-ends of the links. “Sluice kernel, by interface” does not (`--peer-redirect never`), and stands for clients and endpoints
-on other hosts; no bar is judged by it. All ways are open all the time, each through a router namespace of its own; every measure goes over all ways before the
-next, in changing order, {} times {} ms each, in {} rounds: what this machine has to give changes all the time, and so
-all ways have the same time of it. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
-round before, which the kernel keeps for 10 s: bulk data is measured without that. Figures are medians of the rounds; in
+ends of the links. “Sluice kernel, by interface” does not (`--peer-redirect never`), and represents clients and endpoints
+on other hosts; no requirement refers to it. All ways are set up at once, each through its own router namespace; every
+measurement covers all ways, in changing order, before the next one begins, {} times {} ms each, in {} rounds: the machine's speed varies, and so each way gets the same
+share of slow and fast periods. Each round begins with a pause, in which Sluice's agent removes the flows of the previous
+round, which the kernel keeps for 10 s; measurements of bulk data exclude this work. Figures are medians of the rounds; in
 parentheses the median of the ratios to the direct way in the same round. Clients send a real ClientHello of 517 bytes
-in one segment, or of 1,800 bytes (X25519MLKEM768) in two; then both ends speak plain bytes, so nobody's TLS is
-measured. A new connection is connect, hello, one byte from the backend, FIN from the backend, close; the backend closes
-first because whoever does keeps the ports for a minute.
-Every process may have {DESCRIPTORS} descriptors. No router writes an access log.\n",
+in one segment, or of 1,800 bytes (X25519MLKEM768) in two; then both ends exchange plain bytes, so no TLS
+implementation is measured. A new connection is connect, hello, one byte from the backend, FIN from the backend, close; the backend closes
+first because the end that closes first keeps the ports for a minute (TIME_WAIT).
+The limit on file descriptors is {},{:03} for each process. No router writes an access log.\n",
             machine()?,
             self.build,
             self.plan.parts,
             self.plan.milliseconds,
             self.plan.rounds,
+            DESCRIPTORS / 1000,
+            DESCRIPTORS % 1000,
         )?;
         if !self.versions.is_empty() {
             writeln!(
