@@ -45,6 +45,7 @@ use crate::leader::{self, Candidate};
 use crate::published::Published;
 use crate::source::{Source, SourceOptions, SourceSnapshot};
 use crate::status::api_writer::ApiStatusWriter;
+use crate::status::events::{Events, publish};
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
 use error::AgentError;
@@ -213,11 +214,14 @@ async fn write_to(
     }
     let (leads, leading) = watch::channel(false);
     let leases = Api::namespaced(client.clone(), client.default_namespace());
-    let candidate = Candidate::new(leases, &lease, leader::identity());
+    let identity = leader::identity();
+    let candidate = Candidate::new(leases, &lease, identity.clone());
+    let (events, notices) = Events::channel();
     let mut translations = inputs.clone();
     let write = async move {
         tokio::select! {
-            () = ApiStatusWriter::new(client).run(inputs, leading) => {}
+            () = ApiStatusWriter::new(client.clone(), &lease, events).run(inputs, leading) => {}
+            () = publish(client, identity, notices) => {}
             // What is queued is the next leader's.
             () = async { while translations.changed().await.is_ok() {} } => {}
         }

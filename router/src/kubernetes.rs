@@ -20,3 +20,8 @@ pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> kube:
         Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
     }
 }
+
+/// `metadata.resourceVersion`: decimal and growing (Kubernetes 1.35, API concepts); 0 if it is not.
+pub fn version_of(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}

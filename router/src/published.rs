@@ -29,7 +29,11 @@ impl Published {
         let (table, report) = engine.apply(&snapshot.resources);
         Published {
             table: Arc::new(RoutingTable { revision, ..table }),
-            status: Arc::new(StatusInput { report, resources: Arc::clone(&snapshot.resources) }),
+            status: Arc::new(StatusInput {
+                report,
+                resources: Arc::clone(&snapshot.resources),
+                doubts: Arc::clone(&snapshot.doubts),
+            }),
             diagnostics: Arc::clone(&snapshot.diagnostics),
             as_of: snapshot.as_of,
         }

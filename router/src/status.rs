@@ -6,8 +6,10 @@
 //! hand is written again when its object changes, with new times. A failed write is retried; it never stops traffic.
 
 pub mod api_writer;
+pub mod events;
 mod files;
 mod merge_patch;
+mod tokens;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,6 +38,8 @@ pub struct StatusInput {
     pub report: StatusReport,
     /// The objects, for the parts of their status that other writers own.
     pub resources: Arc<Resources>,
+    /// Lists of an API server that are not believed yet, as messages.
+    pub doubts: Arc<[String]>,
 }
 
 /// Result of one round of writing.
@@ -178,6 +182,27 @@ fn changed_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
     }
     for_kinds!(manifests);
     changed
+}
+
+/// Objects without a status whose newest version is rejected since the last input: as they are stored, and why.
+fn newly_rejected(last: &StatusInput, input: &StatusInput) -> Vec<(Value, String)> {
+    let mut rejected = Vec::new();
+    macro_rules! versions {
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            $(versions!(@$status $collection);)*
+        };
+        (@none $collection:ident) => {
+            for slot in input.resources.$collection.changes_since(&last.resources.$collection) {
+                let was_rejected = slot.old.is_some_and(|old| old.rejected.is_some());
+                let now = slot.new.and_then(|new| new.rejected.as_ref()).filter(|_| !was_rejected);
+                rejected.extend(now.map(|now| (now.manifest.value(), now.problem.clone())));
+            }
+        };
+        (@$status:ident $collection:ident) => {};
+    }
+    for_kinds!(versions);
+    rejected
 }
 
 #[cfg(test)]

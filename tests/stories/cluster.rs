@@ -4,6 +4,7 @@
 mod background;
 mod control_plane;
 mod definitions;
+mod events;
 mod golden;
 mod mock;
 mod nodes;

@@ -324,7 +324,7 @@ fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certif
 }
 
 fn conflicts(published: &Published) -> Value {
-    let StatusInput { report, resources } = &*published.status;
+    let StatusInput { report, resources, .. } = &*published.status;
     let now = Timestamp::now();
     let winner = |winner: &ObjectRef| {
         let created = resources.object(winner.kind, &winner.key).and_then(|object| object.meta().created.0);

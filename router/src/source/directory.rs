@@ -179,6 +179,7 @@ impl Directory {
         SourceSnapshot {
             resources: Arc::new(self.resources.clone()),
             diagnostics: self.diagnostics.clone(),
+            doubts: Arc::default(),
             as_of: None,
         }
     }

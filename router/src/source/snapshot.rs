@@ -14,6 +14,8 @@ pub struct SourceSnapshot {
     pub resources: Arc<Resources>,
     /// Problems, in order of place.
     pub diagnostics: Arc<[Diagnostic]>,
+    /// Lists of an API server that lack most objects and are not believed yet, as messages.
+    pub doubts: Arc<[String]>,
     /// When the objects were last known to be current, if they were left by an earlier agent; `None`: they are current.
     pub as_of: Option<Timestamp>,
 }

@@ -20,7 +20,7 @@ fn input(values: Vec<Value>) -> Arc<StatusInput> {
         resources.insert(&object);
     }
     let report = translate(&resources, &Settings::default()).report;
-    Arc::new(StatusInput { report, resources: Arc::new(resources) })
+    Arc::new(StatusInput { report, resources: Arc::new(resources), ..StatusInput::default() })
 }
 
 fn route(name: &str, host: &str) -> Value {

@@ -1,5 +1,7 @@
 //! Statuses in an API server: one write for a change, by one writer.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -89,4 +91,76 @@ fn one_agent_writes_and_another_follows_it() -> Result<()> {
     site.wait_for_admitted("b", "True")?;
     assert_eq!(site.wait_for_status_writes(2)?, 2);
     Ok(())
+}
+
+/// The Routes `r0`, `r1` and so on.
+fn routes(site: &Site, number: usize) -> Result<Vec<String>> {
+    let names: Vec<String> = (0..number).map(|number| format!("r{number}")).collect();
+    names.iter().try_for_each(|name| site.route(name, "web"))?;
+    Ok(names)
+}
+
+fn admitted(site: &Site, names: &[String]) -> usize {
+    let is_admitted = |name: &&String| {
+        let route = site.stored_route(name).unwrap_or_default();
+        route.pointer("/status/ingress/0/conditions/0/status") == Some(&json!("True"))
+    };
+    names.iter().filter(is_admitted).count()
+}
+
+#[test]
+fn an_api_server_that_asks_for_fewer_requests_gets_one_after_each_pause() -> Result<()> {
+    const PAUSE: u64 = 2;
+    let site = Site::mock()?;
+    let names = routes(&site, 30)?;
+    let server = site.mocked()?;
+    let busy = server.fault(When::verbs(&[Verb::Patch]).of("routes"), Then::too_many(PAUSE));
+    let _sluice = site.serve()?;
+    wait_until("a write is refused", PATIENCE, || busy.met() > 0)?;
+    let begin = Instant::now();
+    let is_patient = || {
+        let met = busy.met();
+        // Those that were sent before the first answer, and one after each pause.
+        let most = 4 + usize::try_from(begin.elapsed().as_secs() / PAUSE)? + 1;
+        ensure!(met <= most, "{met} requests in {:?}", begin.elapsed());
+        Ok(())
+    };
+    hold(Duration::from_secs(3 * PAUSE - 1), is_patient)?;
+    busy.release();
+    let refused = busy.met();
+    ensure!(refused >= 3, "{refused} requests");
+    wait_until("every Route is admitted", PATIENCE, || admitted(&site, &names) == names.len())?;
+    hold(CALM, || {
+        let writes = site.status_writes()?;
+        ensure!(writes == refused + names.len(), "{writes} writes, of which {refused} were refused");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_slow_write_and_a_kind_that_fails_delay_no_other() -> Result<()> {
+    let site = Site::mock()?;
+    let names = routes(&site, 20)?;
+    let server = site.mocked()?;
+    let held = server.fault(When::verbs(&[Verb::Patch]).of("routes").times(1), Then::Hold);
+    let kind = When::verbs(&[Verb::Patch]).of("ingresscontrollers");
+    let failing = server.fault(kind, Then::fail(StatusCode::INTERNAL_SERVER_ERROR));
+    let _sluice = site.serve()?;
+    wait_until("a write is held", PATIENCE, || held.met() == 1)?;
+    let begin = Instant::now();
+    wait_until("the others are written", PATIENCE, || admitted(&site, &names) == names.len() - 1)?;
+    // The time after which the agent gives a request up.
+    ensure!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    ensure!(failing.met() > 0, "no write of an IngressController's status");
+    held.release();
+    failing.release();
+    wait_until("the held one is written", PATIENCE, || admitted(&site, &names) == names.len())?;
+    assert_eq!(site.status_writes()?, names.len());
+    let controller = json!({
+        "apiVersion": "operator.openshift.io/v1",
+        "kind": "IngressController",
+        "metadata": {"namespace": "openshift-ingress-operator", "name": "default"},
+    });
+    let has_status = || server.get(&controller).is_ok_and(|controller| controller["status"]["conditions"].is_array());
+    wait_until("the failed one is written", PATIENCE, has_status).map(drop)
 }

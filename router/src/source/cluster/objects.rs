@@ -20,7 +20,8 @@ use super::referenced::{Referenced, Requests};
 use super::scope::Scope;
 use super::snapshot::Snapshot;
 use super::snapshot::writer::SnapshotWriter;
-use super::update::{Update, WatchEvent, WatchFailure, version_of};
+use super::update::{Update, WatchEvent, WatchFailure};
+use crate::kubernetes::version_of;
 use crate::source::accepted::{Candidate, Decision, UpdateContext};
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::snapshot::SourceSnapshot;
@@ -79,6 +80,8 @@ pub struct ClusterObjects {
     flawed: BTreeMap<ObjectRef, Vec<Diagnostic>>,
     /// The same, in order.
     diagnostics: Arc<[Diagnostic]>,
+    /// Lists that are not believed yet, as messages.
+    doubts: BTreeMap<Scope, String>,
     /// Writes what is held to the snapshot, if there is to be one.
     writer: Option<SnapshotWriter>,
 }
@@ -97,6 +100,7 @@ impl ClusterObjects {
             referenced: Referenced::default(),
             flawed: BTreeMap::new(),
             diagnostics: Arc::default(),
+            doubts: BTreeMap::new(),
             writer,
         }
     }
@@ -148,6 +152,7 @@ impl ClusterObjects {
     /// Removes the objects of a scope that is watched no longer, but for a certificate in use: its kind's watch has it, too.
     pub fn abandon(&mut self, scope: &Scope, requests: &mut Requests) {
         self.scopes.remove(scope);
+        self.doubts.remove(scope);
         for key in self.known_of(scope) {
             let object = ObjectRef { kind: scope.kind, key };
             let is_certificate = self.resources.secrets.get(&object.key).is_some_and(|secret| *secret.kind == *TLS);
@@ -176,7 +181,8 @@ impl ClusterObjects {
     /// The objects in force, and what is wrong with objects.
     pub fn snapshot(&self) -> SourceSnapshot {
         let (resources, diagnostics) = (Arc::new(self.resources.clone()), Arc::clone(&self.diagnostics));
-        SourceSnapshot { resources, diagnostics, as_of: None }
+        let doubts = self.doubts.values().cloned().collect();
+        SourceSnapshot { resources, diagnostics, doubts, as_of: None }
     }
 
     /// Applies a report of a watch. Returns true if an object may have changed.
@@ -236,12 +242,14 @@ impl ClusterObjects {
                 tracing::warn!(%scope, missing = gone.len(), known = known.len(),
                     "a list of the API server lacks most objects; it is read again in {} s", DOUBT.as_secs());
                 requests.relist.insert(scope.clone());
-                return false;
+                let doubt =
+                    format!("{scope}: a list lacks {} of {} objects; they go on serving", gone.len(), known.len());
+                return self.doubts.insert(scope.clone(), doubt).is_none();
             }
             tracing::warn!(%scope, removed = gone.len(), "the API server's list still lacks most objects: they are removed");
         }
         state.doubted = None;
-        let mut changed = false;
+        let mut changed = self.doubts.remove(scope).is_some();
         for key in gone {
             changed |= self.set(scope.kind, key, None, requests);
         }

@@ -46,11 +46,6 @@ pub enum WatchEvent {
     Failed(WatchFailure),
 }
 
-/// `metadata.resourceVersion`: decimal and growing (Kubernetes 1.35, API concepts); 0 if it is not.
-pub fn version_of(text: Option<&str>) -> u64 {
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
 /// Why a watch cannot proceed at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchFailure {

@@ -21,10 +21,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
 use super::scope::Scope;
-use super::update::{Update, WatchEvent, WatchFailure, version_of};
+use super::update::{Update, WatchEvent, WatchFailure};
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
-use crate::kubernetes::in_time;
+use crate::kubernetes::{in_time, version_of};
 use crate::random;
 
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
