@@ -18,10 +18,7 @@ use std::fs::DirBuilder;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use kube::Client;
-use kube::api::Api;
 use router_api::defaults::Defaults;
 use router_datapath::kernel::Mode;
 use router_datapath::reconciler::inputs::DataPathInputs;
@@ -31,28 +28,22 @@ use router_listener::{BindState, ListenerState};
 use router_proxy::{Proxy, ProxyConfig};
 use router_sys::heap;
 use router_table::policy::Timeouts;
-use router_table::table::RoutingTable;
 use router_translate::engine::Engine;
-use router_translate::settings::Settings;
+use router_translate::settings::GatewayAddress;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::admin::{self, AdminError, Views};
 use crate::causes::with_causes;
+use crate::cluster_statuses;
 use crate::keep::{Inherited, KeeperOrder, Manager, Orders};
-use crate::leader::{self, Candidate};
 use crate::published::Published;
-use crate::source::{Source, SourceOptions, SourceSnapshot};
-use crate::status::api_writer::ApiStatusWriter;
-use crate::status::events::{Events, publish};
-use crate::status::{StatusInput, StatusWriter};
+use crate::source::{Source, SourceOptions};
+use crate::status::StatusWriter;
+use crate::translation::Translation;
 use data_path::{KernelDataPath, load_kernel};
 use error::AgentError;
 use options::Options;
-
-/// Maximum time for the writer of statuses, or of the snapshot, to end.
-const END: Duration = Duration::from_secs(2);
 
 /// Prints to stderr. A closed stderr must not end the agent, as `eprintln!` would.
 macro_rules! say {
@@ -86,7 +77,10 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
-    let settings = Settings { addresses: addresses::reached_at(&options.listen), ..options.settings.clone() };
+    let mut settings = options.settings.clone();
+    if settings.addresses.is_empty() {
+        settings.addresses = addresses::reached_at(&options.listen).into_iter().map(GatewayAddress::Ip).collect();
+    }
     let mut engine = Engine::new(settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
     let has_router = !first.table.routers.is_empty();
@@ -121,10 +115,12 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let api_server = source.client();
-    let (snapshots, reading) = source.watch();
-    let held = snapshots.clone();
-    let reading = tokio::spawn(reading);
-    let translation = tokio::spawn(follow(snapshots, engine, settings, Outputs { tables, statuses, published }));
+    let translation = Translation::start(source, engine, settings, move |new| {
+        // Traffic does not wait for statuses.
+        tables.send_replace(Arc::clone(&new.table));
+        statuses.send_replace(Arc::clone(&new.status));
+        published.send_replace(new);
+    });
     let advice = tokio::spawn(advice::log_warnings(published_watch.clone(), proxy.known()));
     let views = Views {
         published: published_watch.clone(),
@@ -135,15 +131,18 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
-    let write_statuses = || match api_server {
-        None => tokio::spawn(StatusWriter::new(&options.state).run(status_watch)),
-        Some(client) => tokio::spawn(write_to(client, options.lease.clone(), status_watch, published_watch)),
+    let write_statuses = || match (api_server, &options.lease) {
+        (None, _) => Some(tokio::spawn(StatusWriter::new(&options.state).run(status_watch))),
+        (Some(client), Some(lease)) => {
+            Some(tokio::spawn(cluster_statuses::write(client, lease.clone(), status_watch, published_watch)))
+        }
+        (Some(_), None) => None,
     };
     let (mut status, mut write_later) = (None, None);
     if successor {
         write_later = Some(write_statuses);
     } else {
-        status = Some(write_statuses());
+        status = write_statuses();
     }
 
     let programmed = data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone);
@@ -153,7 +152,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
             // From here on, `sluice get` and the statuses are those of this agent.
             admin::take_over(&options.state)?;
         }
-        status = status.take().or_else(|| write_later.take().map(|write| write()));
+        status = status.take().or_else(|| write_later.take().and_then(|write| write()));
         manager.ready();
         // This thread has read and translated everything.
         heap::trim();
@@ -166,7 +165,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         result = announced => match result? {},
     };
     say!("sluice: draining for at most {} s", options.drain.as_secs());
-    translation.abort();
+    translation.stop();
     advice.abort();
     if ending == Mode::Shutdown {
         manager.stopping();
@@ -174,12 +173,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
             path.drain();
         }
     }
-    if let Some(status) = status {
-        end(status).await;
-    }
-    // The requests of the status writer use the connection of the source, which ends with the last receiver.
-    drop(held);
-    end(reading).await;
+    translation.end(status).await;
     if ending == Mode::HandOver {
         if let Ok(path) = &mut data_path {
             path.end(Mode::HandOver).await;
@@ -200,41 +194,6 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     // Whether it existed or not: no agent listens on it any more.
     let _ = std::fs::remove_file(admin::socket(&options.state));
     Ok(())
-}
-
-/// Writes statuses to an API server, while this agent holds the Lease. None is written of a snapshot.
-async fn write_to(
-    client: Client,
-    lease: String,
-    inputs: watch::Receiver<Arc<StatusInput>>,
-    mut published: watch::Receiver<Arc<Published>>,
-) {
-    if published.wait_for(|published| published.as_of.is_none()).await.is_err() {
-        return;
-    }
-    let (leads, leading) = watch::channel(false);
-    let leases = Api::namespaced(client.clone(), client.default_namespace());
-    let identity = leader::identity();
-    let candidate = Candidate::new(leases, &lease, identity.clone());
-    let (events, notices) = Events::channel();
-    let mut translations = inputs.clone();
-    let write = async move {
-        tokio::select! {
-            () = ApiStatusWriter::new(client.clone(), &lease, events).run(inputs, leading) => {}
-            () = publish(client, identity, notices) => {}
-            // What is queued is the next leader's.
-            () = async { while translations.changed().await.is_ok() {} } => {}
-        }
-    };
-    // When the writer ends, the candidate releases the Lease.
-    tokio::join!(write, candidate.run(leads));
-}
-
-/// Waits until a writer has ended, as it does when there are no more translations.
-async fn end(mut writer: JoinHandle<()>) {
-    if tokio::time::timeout(END, &mut writer).await.is_err() {
-        writer.abort();
-    }
 }
 
 /// Carries out the keeper's orders; returns when this agent has to leave.
@@ -261,47 +220,6 @@ async fn obey(
                 }
             }
             (KeeperOrder::Resume, Err(_)) => {}
-        }
-    }
-}
-
-/// Consumers of a translation.
-struct Outputs {
-    tables: watch::Sender<Arc<RoutingTable>>,
-    statuses: watch::Sender<Arc<StatusInput>>,
-    published: watch::Sender<Arc<Published>>,
-}
-
-/// Translates every new snapshot of the source. The table is published first: traffic does not wait for statuses.
-async fn follow(
-    mut snapshots: watch::Receiver<SourceSnapshot>,
-    mut engine: Engine,
-    settings: Settings,
-    outputs: Outputs,
-) {
-    let mut revision = 1;
-    while snapshots.changed().await.is_ok() {
-        let snapshot = snapshots.borrow_and_update().clone();
-        revision += 1;
-        let begin = Instant::now();
-        let work = tokio::task::spawn_blocking(move || {
-            let new = Published::new(&mut engine, &snapshot, revision);
-            (engine, new)
-        });
-        match work.await {
-            Ok((back, new)) => {
-                engine = back;
-                tracing::debug!(target: "timing", revision, took = ?begin.elapsed(), "translated");
-                let new = Arc::new(new);
-                outputs.tables.send_replace(Arc::clone(&new.table));
-                outputs.statuses.send_replace(Arc::clone(&new.status));
-                outputs.published.send_replace(new);
-            }
-            // A bug. The current table keeps serving, and the next change is translated from scratch.
-            Err(error) => {
-                tracing::error!(%error, "translation failed; the last table goes on serving");
-                engine = Engine::new(settings.clone());
-            }
         }
     }
 }

@@ -3,10 +3,12 @@
 //! Exit codes: 0 ok, 1 run-time failure, 2 usage, 3 invalid input, 4 degraded.
 pub mod arguments;
 mod bpf;
+mod controller;
 pub mod crds;
 pub mod explain;
 mod get;
 mod keep;
+mod log;
 mod run;
 mod table;
 pub mod translate;
@@ -36,6 +38,8 @@ pub struct Cli {
 enum Verb {
     /// Run the router on a folder of manifests.
     Run(run::RunArgs),
+    /// Write statuses and Events of a cluster, without serving anything; agents then run with `--leader never`.
+    Controller(controller::ControllerArgs),
     /// Hold the listening sockets, run the agent and restart it if it exits: `sluice keep -- run …`.
     Keep(keep::KeepArgs),
     /// Replace the agent that `sluice keep` runs by a new one, of the binary that is installed now.
@@ -82,11 +86,12 @@ enum Verb {
 /// # Errors
 /// The error that ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    if !matches!(cli.verb, Verb::Run(_) | Verb::Keep(_) | Verb::DemoBackends) {
+    if !matches!(cli.verb, Verb::Run(_) | Verb::Controller(_) | Verb::Keep(_) | Verb::DemoBackends) {
         router_sys::signal::end_on_broken_pipe();
     }
     match cli.verb {
         Verb::Run(args) => run::run(args),
+        Verb::Controller(args) => controller::run(args),
         Verb::Keep(args) => {
             let agent = agent_arguments(&args.agent);
             keep::run(args, &agent)

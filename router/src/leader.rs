@@ -1,4 +1,4 @@
-//! Leader election by a Lease (Kubernetes, coordination.k8s.io/v1): one agent writes statuses.
+//! Leader election by a Lease (Kubernetes, coordination.k8s.io/v1): one process writes statuses.
 //!
 //! A candidate takes a Lease that nobody has renewed for its duration, by the candidate's own clock since the last change
 //! that it saw. The leader stops well before that if it cannot renew, so two never write at a time. Traffic does not
@@ -52,7 +52,7 @@ impl Candidate {
             tracing::info!(
                 lease = self.name,
                 identity = self.identity,
-                "this agent writes statuses: it holds the Lease"
+                "this process writes statuses: it holds the Lease"
             );
             leads.send_replace(true);
             let held = tokio::select! {
@@ -64,7 +64,7 @@ impl Candidate {
                 return;
             }
             leads.send_replace(false);
-            tracing::warn!(lease = self.name, "the Lease was lost: another agent writes statuses");
+            tracing::warn!(lease = self.name, "the Lease was lost: another process writes statuses");
         }
     }
 

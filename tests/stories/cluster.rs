@@ -3,6 +3,7 @@
 
 mod background;
 mod control_plane;
+mod controller;
 mod definitions;
 mod events;
 mod golden;

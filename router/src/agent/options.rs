@@ -21,8 +21,8 @@ use crate::source::SourceOptions;
 pub struct Options {
     /// Where objects come from.
     pub source: SourceOptions,
-    /// Name of the Lease of which the holder writes statuses to an API server.
-    pub lease: String,
+    /// Name of the Lease of which the holder writes statuses to an API server; `None`: this agent never writes them there.
+    pub lease: Option<String>,
     /// Folder of the admin socket and the statuses.
     pub state: PathBuf,
     /// Name of the folder for kernel objects; unique for each agent.
@@ -37,7 +37,7 @@ pub struct Options {
     pub object: BpfObject,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
-    /// Settings of translation.
+    /// Settings of translation; without addresses, Gateways have those of the listeners.
     pub settings: Settings,
     /// CA bundle for re-encrypt routes that name none.
     pub service_ca: Option<Arc<RootCertStore>>,

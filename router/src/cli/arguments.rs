@@ -49,7 +49,22 @@ pub struct TranslationArgs {
     service_ca: Option<PathBuf>,
 }
 
-fn namespace(text: &str) -> Result<String, String> {
+/// Maximum length of `status.addresses` (Gateway API, GatewayStatus.addresses).
+pub const MAX_ADDRESSES: usize = 16;
+
+/// A name of an object.
+///
+/// # Errors
+/// Its fault.
+pub fn object_name(text: &str) -> Result<String, String> {
+    dns_names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
+/// A name of a namespace.
+///
+/// # Errors
+/// Its fault.
+pub fn namespace(text: &str) -> Result<String, String> {
     dns_names::label_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 

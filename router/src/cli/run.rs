@@ -5,22 +5,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use router_access_log::AccessLogForm;
-use router_access_log::log_writer::LogWriter;
 use router_datapath::DataPathMode;
 use router_datapath::kernel::{BpfObject, KernelError, LOG_TARGET, LogLevel};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
-use router_model::dns_names;
+use router_translate::settings::{GatewayAddress, Settings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
 
 use crate::agent;
 use crate::agent::options::Options;
-use crate::cli::arguments::{ClusterArgs, StateArgs, TranslationArgs};
+use crate::cli::arguments::{ClusterArgs, MAX_ADDRESSES, StateArgs, TranslationArgs, object_name};
+use crate::cli::log;
 use crate::keep::{self, Inherited};
 use crate::source::SourceOptions;
 
@@ -32,6 +31,16 @@ pub enum HugeText {
     Auto,
     /// Not.
     #[default]
+    Never,
+}
+
+/// Whether an agent may be the leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Leader {
+    /// If it holds the Lease.
+    #[default]
+    Auto,
+    /// Not.
     Never,
 }
 
@@ -47,6 +56,12 @@ pub struct RunArgs {
     /// sluice-INSTANCE].
     #[arg(long, requires = "kubernetes", value_name = "NAME", value_parser = object_name)]
     lease: Option<String>,
+    /// Whether this agent is a candidate for the Lease: `never` leaves statuses to `sluice controller`.
+    #[arg(long, value_enum, default_value_t, requires = "kubernetes", value_name = "WHEN")]
+    leader: Leader,
+    /// Addresses in the statuses of Gateways, at most 16 [default: those of --listen].
+    #[arg(long, requires = "kubernetes", value_delimiter = ',', value_name = "IP|NAME,…")]
+    publish_address: Vec<GatewayAddress>,
     #[command(flatten)]
     state: StateArgs,
     /// Name of this agent's kernel objects, under /sys/fs/bpf/sluice.
@@ -109,10 +124,6 @@ impl RunArgs {
     }
 }
 
-fn object_name(text: &str) -> Result<String, String> {
-    dns_names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
-}
-
 fn instance_name(text: &str) -> Result<String, String> {
     let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     good.then(|| text.to_owned()).ok_or_else(|| "use letters, digits, `-` and `_`".to_owned())
@@ -123,17 +134,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     if args.kernel_log && !BpfObject::can_log() {
         return Err(KernelError::NoLog).context("--kernel-log");
     }
-    // For example `SLUICE_LOG=kernel=debug,access=info`; the access log is on by default.
-    let filter = ["SLUICE_LOG", "RUST_LOG"].into_iter().find_map(|name| EnvFilter::try_from_env(name).ok());
-    let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
-    // kube logs a response that it cannot parse as a whole, at level `warn`: it may be a list of Secrets.
-    let filter = filter.add_directive("kube_client::client=error".parse()?);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
-    if args.log_json {
-        log.json().init();
-    } else {
-        log.with_ansi(false).init();
-    }
+    log::start(args.log_json)?;
     #[cfg(feature = "huge-pages")]
     if args.huge_text == HugeText::Auto {
         match router_sys::huge_pages::on_huge_pages() {
@@ -164,17 +165,19 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
     if let SourceOptions::Cluster(cluster) = &mut source {
         cluster.snapshot = Some(state.join("objects"));
     }
+    ensure!(args.publish_address.len() <= MAX_ADDRESSES, "--publish-address: at most {MAX_ADDRESSES} addresses");
+    let of_instance = || format!("sluice-{}", args.instance.to_ascii_lowercase().replace('_', "-"));
     let options = Options {
         source,
         state,
-        lease: args.lease.unwrap_or_else(|| format!("sluice-{}", args.instance.to_ascii_lowercase().replace('_', "-"))),
+        lease: (args.leader == Leader::Auto).then(|| args.lease.unwrap_or_else(of_instance)),
         instance: args.instance,
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
         host_firewall: args.host_firewall,
         object: if args.kernel_log { logging() } else { BpfObject::Plain },
         listen,
-        settings: args.translation.settings(),
+        settings: Settings { addresses: args.publish_address, ..args.translation.settings() },
         service_ca: args.translation.service_ca()?,
         access_log: args.access_log,
         show_cause: args.show_cause,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use router_model::dns_names;
+
 use crate::domain_lists::DomainLists;
 use crate::endpoints::addresses::EndpointAddresses;
 
@@ -21,7 +23,7 @@ pub struct Settings {
     /// Denied and allowed domains of all routers.
     pub domains: DomainLists,
     /// Addresses of the listeners: `status.addresses` of Gateways.
-    pub addresses: Vec<IpAddr>,
+    pub addresses: Vec<GatewayAddress>,
     /// Namespaces that may have roots of IngressRoutes and HTTPProxies; empty for all.
     pub root_namespaces: Vec<String>,
     /// Allow roots for names in a domain (`fqdn: .example.com`) that the domain does not delegate.
@@ -42,6 +44,46 @@ impl Default for Settings {
             root_namespaces: Vec::new(),
             allow_undelegated_subdomains: false,
             max_inclusion_depth: MaxDepth::default(),
+        }
+    }
+}
+
+/// An address in `status.addresses` of a Gateway (Gateway API, GatewayStatusAddress).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GatewayAddress {
+    /// Of type `IPAddress`.
+    Ip(IpAddr),
+    /// Of type `Hostname`.
+    Name(String),
+}
+
+impl GatewayAddress {
+    /// Its `type`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            GatewayAddress::Ip(_) => "IPAddress",
+            GatewayAddress::Name(_) => "Hostname",
+        }
+    }
+}
+
+impl fmt::Display for GatewayAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GatewayAddress::Ip(address) => address.fmt(f),
+            GatewayAddress::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for GatewayAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text.parse(), dns_names::subdomain_fault(text)) {
+            (Ok(address), _) => Ok(GatewayAddress::Ip(address)),
+            (Err(_), None) => Ok(GatewayAddress::Name(text.to_owned())),
+            (Err(_), Some(fault)) => Err(fault),
         }
     }
 }
@@ -78,5 +120,21 @@ impl FromStr for MaxDepth {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().ok().and_then(MaxDepth::new).ok_or_else(|| "write a number from 2 to 8".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_gateway_is_an_ip_or_a_name() {
+        let read = |text: &str| text.parse().map(|address: GatewayAddress| (address.kind(), address.to_string()));
+        for (text, kind) in [("192.0.2.7", "IPAddress"), ("2001:db8::1", "IPAddress"), ("lb.example.com", "Hostname")] {
+            assert_eq!(read(text), Ok((kind, text.to_owned())));
+        }
+        for text in ["", "LB.example.com", "a_b", "*.example.com"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 }

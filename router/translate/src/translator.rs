@@ -19,7 +19,7 @@ use router_table::table::VirtualHost;
 
 use crate::endpoints::EndpointIndex;
 use crate::owned_age::OwnedAge;
-use crate::settings::Settings;
+use crate::settings::{GatewayAddress, Settings};
 use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
@@ -36,7 +36,7 @@ pub struct Inputs<'r> {
     /// The routers of IngressControllers, by name.
     pub routers: &'r [RouterPorts],
     /// Addresses that listeners are bound to, as `status.addresses` of a Gateway shows them.
-    pub addresses: &'r [std::net::IpAddr],
+    pub addresses: &'r [GatewayAddress],
 }
 
 /// A router that can serve host rules. A listener of a Gateway uses the router with its port; if there is none, a

@@ -68,6 +68,8 @@ impl Fights {
         if !is_foreign {
             return Verdict::Write;
         }
+        // A change counts once, however often the write after it is repeated.
+        self.written.remove(object);
         let before = self.changed.insert(object.clone(), now);
         if before.is_none_or(|before| now.duration_since(before) > INTERVAL) {
             return Verdict::Write;
@@ -150,6 +152,16 @@ mod tests {
             let other = Intent { uid: "other".to_owned(), ..intent(1) };
             assert_eq!(fights.judge(&a, version + 1, &other, now), Verdict::Write);
         }
+    }
+
+    #[test]
+    fn a_change_counts_once_while_the_write_after_it_fails() {
+        let (mut fights, a, now) = (Fights::default(), route("a"), Instant::now());
+        assert_eq!(round(&mut fights, &a, 1, now), Verdict::Write);
+        for version in [2, 2, 3] {
+            assert_eq!(fights.judge(&a, version, &intent(1), now), Verdict::Write);
+        }
+        assert_eq!(round(&mut fights, &a, 4, now), Verdict::Contended(now + SILENCE, None));
     }
 
     #[test]

@@ -169,8 +169,8 @@ fn rejection(gateway: &Gateway, is_class_accepted: bool, inputs: &Inputs<'_>) ->
         return rejected("Invalid", gateway.unsupported.join("; "));
     }
     let is_ours = |(kind, value): &&(Arc<str>, Arc<str>)| {
-        let is_own = || value.parse().is_ok_and(|address| inputs.addresses.contains(&address));
-        **kind == *"IPAddress" && (value.is_empty() || is_own())
+        let is_own = || value.parse().is_ok_and(|own| inputs.addresses.contains(&own) && own.kind() == &**kind);
+        (**kind == *"IPAddress" && value.is_empty()) || is_own()
     };
     let foreign: Vec<_> = gateway.addresses.iter().filter(|address| !is_ours(address)).collect();
     if foreign.is_empty() {

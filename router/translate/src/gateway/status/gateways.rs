@@ -1,7 +1,6 @@
 //! Writes the statuses of Gateways.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use router_api::gateway_api::types::GROUP;
 use serde_json::json;
@@ -11,6 +10,7 @@ use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed_listener::PlacedListener;
 use crate::gateway::status::host_outcome::ListenerOutcome;
+use crate::settings::GatewayAddress;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
 
@@ -19,7 +19,7 @@ use crate::status::object_status::{ObjectStatus, ParentStatus};
 pub fn status(
     state: &GatewayState,
     index: usize,
-    addresses: &[IpAddr],
+    addresses: &[GatewayAddress],
     counts: &BTreeMap<ListenerAt, usize>,
     outcomes: &BTreeMap<ListenerAt, ListenerOutcome>,
 ) -> ObjectStatus {
@@ -58,7 +58,7 @@ pub fn status(
             winners: outcome.winners,
         });
     }
-    let address = |address: &IpAddr| json!({ "type": "IPAddress", "value": address.to_string() });
+    let address = |address: &GatewayAddress| json!({ "type": address.kind(), "value": address.to_string() });
     let addresses: Vec<_> = addresses.iter().map(address).collect();
     let status = json!({
         "addresses": addresses,
