@@ -17,6 +17,7 @@ pub mod validate;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -78,7 +79,11 @@ enum Verb {
     Crds,
     /// Serve the backends of examples/quickstart.
     #[command(hide = true)]
-    DemoBackends,
+    DemoBackends {
+        /// Address to listen on.
+        #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_name = "ADDR")]
+        listen: IpAddr,
+    },
 }
 
 /// Runs the command line.
@@ -86,7 +91,7 @@ enum Verb {
 /// # Errors
 /// The error that ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    if !matches!(cli.verb, Verb::Run(_) | Verb::Controller(_) | Verb::Keep(_) | Verb::DemoBackends) {
+    if !matches!(cli.verb, Verb::Run(_) | Verb::Controller(_) | Verb::Keep(_) | Verb::DemoBackends { .. }) {
         router_sys::signal::end_on_broken_pipe();
     }
     match cli.verb {
@@ -116,9 +121,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             std::io::stdout().lock().write_all(crds::text().as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
-        Verb::DemoBackends => {
+        Verb::DemoBackends { listen } => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            match runtime.block_on(crate::demo::run())? {}
+            match runtime.block_on(crate::demo::run(listen))? {}
         }
     }
 }

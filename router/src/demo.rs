@@ -1,9 +1,9 @@
-//! Backends of `examples/quickstart`: small servers on loopback that respond with one line: their name, the path, and
+//! Backends of `examples/quickstart`: small servers that respond with one line: their name, the path, and
 //! their TLS parameters.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,14 +83,14 @@ const BACKENDS: [DemoServer; 4] = [
 /// Time-out of handshakes, and of requests on an open connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Serves all demo backends until the returned future is dropped. Each prints a line to stderr once it listens.
+/// Serves all demo backends on an address until the returned future is dropped. Each prints a line to stderr once it listens.
 ///
 /// # Errors
 /// One of them cannot start.
-pub async fn run() -> Result<Infallible, DemoError> {
+pub async fn run(on: IpAddr) -> Result<Infallible, DemoError> {
     let mut servers = tokio::task::JoinSet::new();
     for backend in BACKENDS {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, backend.port));
+        let address = SocketAddr::new(on, backend.port);
         let listen = |error| DemoError::Listen { name: backend.name, address, error };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let acceptor = backend.pair.map(|pair| acceptor(backend.name, pair)).transpose()?;

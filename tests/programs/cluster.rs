@@ -1,7 +1,7 @@
-//! A cluster for a person, in the background: `up NODES`, `down`, `kubectl ARGUMENT...`, or `exec PROGRAM
-//! ARGUMENT...` in its network; `cargo xtask cluster` runs it.
+//! A cluster for a person, in the background, with Sluice: `up NODES SLUICE`, `down`, `kubectl ARGUMENT...`, or `exec
+//! PROGRAM ARGUMENT...` in the network of Sluice; `cargo xtask cluster` runs it.
 //!
-//! One process holds the cluster (`hold NODES`, started by `up`), and removes it on SIGTERM. It locks a file in
+//! One process holds the cluster (`hold NODES SLUICE`, started by `up`), and removes it on SIGTERM. It locks a file in
 //! `target/kube/cluster`, or in the folder `CLUSTER_FOLDER`, that says how to reach the cluster.
 
 use std::fs::{self, File, OpenOptions};
@@ -9,13 +9,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, id};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tests::cluster::{Cluster, Pods, built, leftovers};
+use tests::cluster::{Cluster, Demonstration, Pods, built, leftovers};
+use tests::workspace;
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> Result<()> {
@@ -23,22 +24,22 @@ fn main() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let state = State::open()?;
     match arguments[..] {
-        ["up", nodes] => up(&state, nodes),
-        ["hold", nodes] => hold(&state, nodes.parse().context("a number of nodes")?),
+        ["up", nodes, sluice] => up(&state, nodes, Path::new(sluice)),
+        ["hold", nodes, sluice] => hold(&state, nodes.parse().context("a number of nodes")?, Path::new(sluice)),
         ["down"] => down(&state),
         ["kubectl", ref arguments @ ..] => become_one(&state, "kubectl", arguments),
         ["exec", ref command @ ..] => become_one(&state, "exec", command),
-        _ => bail!("usage: cluster up NODES | down | kubectl ARGUMENT... | exec PROGRAM ARGUMENT..."),
+        _ => bail!("usage: cluster up NODES SLUICE | down | kubectl ARGUMENT... | exec PROGRAM ARGUMENT..."),
     }
 }
 
 /// Starts the process that holds a cluster, and waits until the cluster is ready.
-fn up(state: &State, nodes: &str) -> Result<()> {
+fn up(state: &State, nodes: &str, sluice: &Path) -> Result<()> {
     ensure!(!state.is_held()?, "a cluster runs already: see `cargo xtask cluster down`");
     sweep(state)?;
     let log = state.folder.join("log");
     let mut command = Command::new("setsid");
-    command.arg(std::env::current_exe()?).args(["hold", nodes]);
+    command.arg(std::env::current_exe()?).args(["hold", nodes]).arg(sluice);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
     fs::create_dir_all(state.files())?;
     command.env("TMPDIR", state.files());
@@ -49,23 +50,42 @@ fn up(state: &State, nodes: &str) -> Result<()> {
     if said != "ready\n" {
         bail!("the cluster has not started ({}):\n{}", child.wait()?, fs::read_to_string(log)?);
     }
-    println!(
-        "The cluster is ready after {:.1} s. Try:\n\n  cargo xtask cluster kubectl get namespaces\n\n\
-         `cargo xtask cluster down` removes it.",
-        begin.elapsed().as_secs_f32()
-    );
+    print!("{}", invitation(begin.elapsed(), state, sluice));
     Ok(())
 }
 
+/// What to try.
+fn invitation(took: Duration, state: &State, sluice: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let short = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
+    let ca = short(&workspace().join("examples/demo-certificates/demo-only-ca.crt"));
+    let (seconds, sluice) = (took.as_secs_f32(), short(sluice));
+    let (folder, log) = (short(&state.sluice()), short(&state.log_of_sluice()));
+    format!(
+        "\
+The cluster is ready after {seconds:.1} s. Sluice serves examples/quickstart in it. Try:
+
+  cargo xtask cluster kubectl get routes --all-namespaces
+  cargo xtask cluster exec curl http://hello.apps.localhost:8080/
+  cargo xtask cluster exec curl --cacert {ca} https://passthrough.apps.localhost:8443/
+  {sluice} get status --state {folder}
+
+Sluice's log is {log}. `cargo xtask cluster down` removes everything.
+"
+    )
+}
+
 /// Holds a cluster until SIGTERM or Ctrl-C.
-fn hold(state: &State, nodes: u8) -> Result<()> {
+fn hold(state: &State, nodes: u8, sluice: &Path) -> Result<()> {
     ensure!(state.lock(FlockOperation::NonBlockingLockExclusive)?, "a cluster runs already");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _entered = runtime.enter();
     let [mut terminate, mut interrupt] = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     state.write(&json!({"process": id()}))?;
     let cluster = Cluster::start(nodes, Pods::Routed)?;
-    let network = format!("--net=/run/netns/{}", cluster.plane.netns().name());
+    let demonstration =
+        Demonstration::start(&cluster.plane, cluster.site(), sluice, &state.sluice(), &state.log_of_sluice())?;
+    let network = format!("--net=/run/netns/{}", cluster.site().name());
     let kubectl = json!(["nsenter", network, built("kube")?, "kubectl", "--kubeconfig", cluster.plane.kubeconfig()]);
     let kubeconfig = format!("KUBECONFIG={}", cluster.plane.kubeconfig().display());
     let exec = json!(["nsenter", network, "env", kubeconfig]);
@@ -77,6 +97,7 @@ fn hold(state: &State, nodes: u8) -> Result<()> {
             _ = interrupt.recv() => (),
         }
     });
+    drop(demonstration);
     drop(cluster);
     state.write(&Value::Null)
 }
@@ -142,6 +163,15 @@ impl State {
     /// Folder of the cluster's files.
     fn files(&self) -> PathBuf {
         self.folder.join("files")
+    }
+
+    /// State folder of Sluice.
+    fn sluice(&self) -> PathBuf {
+        self.files().join("sluice")
+    }
+
+    fn log_of_sluice(&self) -> PathBuf {
+        self.folder.join("sluice.log")
     }
 
     /// Locks the file; false if another process has locked it, and the operation does not wait.

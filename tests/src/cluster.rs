@@ -12,6 +12,7 @@ mod built;
 mod control_plane;
 mod credentials;
 mod definitions;
+mod demonstration;
 pub mod kubectl;
 pub mod leftovers;
 pub mod mock;
@@ -20,12 +21,15 @@ mod node;
 
 use anyhow::Result;
 
+use crate::netns::Netns;
+
 pub use api::Api;
 pub use audit::Write;
 pub use built::built;
 pub use control_plane::ControlPlane;
 pub use credentials::Credentials;
 pub use definitions::Definitions;
+pub use demonstration::Demonstration;
 pub use network::Network;
 pub use node::{Node, Pods};
 
@@ -49,5 +53,10 @@ impl Cluster {
         let nodes =
             (1..=nodes).map(|number| Node::start(&plane, &format!("n{number}"), pods)).collect::<Result<_>>()?;
         Ok(Cluster { nodes, plane })
+    }
+
+    /// The namespace of its first node; of the API server, if there are no nodes.
+    pub fn site(&self) -> &Netns {
+        self.nodes.first().map_or(self.plane.netns(), Node::netns)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
@@ -20,7 +21,7 @@ type Order = (Command, mpsc::Sender<io::Result<Child>>);
 pub struct Process {
     name: String,
     child: Child,
-    /// A file in memory: complete when the process has ended, while the last part of a pipe may still be in flight.
+    /// A file in memory, or a log: complete when the process has ended, while the last part of a pipe may still be in flight.
     output: File,
 }
 
@@ -30,7 +31,8 @@ impl Process {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &str, command: &mut Command) -> Result<Process> {
-        let output = kept(name, command)?;
+        let output = memory(name)?;
+        keep(&output, command)?;
         let child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
         Ok(Process { name: name.to_owned(), child, output })
     }
@@ -40,14 +42,27 @@ impl Process {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start_lasting(name: &str, mut command: Command) -> Result<Process> {
+    pub fn start_lasting(name: &str, command: Command) -> Result<Process> {
+        Process::start_on(name, command, memory(name)?)
+    }
+
+    /// As [`Process::start_lasting`], with stdout and stderr in a file, which is made empty.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the file cannot be written.
+    pub fn start_logged(name: &str, command: Command, log: &Path) -> Result<Process> {
+        File::create(log).with_context(|| log.display().to_string())?;
+        Process::start_on(name, command, File::options().read(true).append(true).open(log)?)
+    }
+
+    fn start_on(name: &str, mut command: Command, output: File) -> Result<Process> {
         static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
         let starter = STARTER.get_or_init(|| {
             let (orders, taken) = mpsc::channel::<Order>();
             thread::spawn(move || taken.iter().for_each(|(mut command, answer)| drop(answer.send(command.spawn()))));
             orders
         });
-        let output = kept(name, &mut command)?;
+        keep(&output, &mut command)?;
         let (answer, started) = mpsc::channel();
         starter.send((command, answer))?;
         let child = started.recv()?.with_context(|| format!("{name} cannot be started"))?;
@@ -62,7 +77,7 @@ impl Process {
     /// The lines printed so far.
     pub fn output(&self) -> Vec<String> {
         let mut text = vec![0; self.output.metadata().map_or(0, |file| usize::try_from(file.len()).unwrap_or(0))];
-        // A file in memory is read completely by one call.
+        // A file is read completely by one call.
         let _ = self.output.read_exact_at(&mut text, 0);
         // The last line may be incomplete.
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
@@ -148,12 +163,17 @@ impl Process {
     }
 }
 
-/// Directs the output of a command to a file in memory, and returns the file.
-fn kept(name: &str, command: &mut Command) -> Result<File> {
+/// A file in memory.
+fn memory(name: &str) -> Result<File> {
     let output = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
     fcntl_setfl(&output, OFlags::APPEND)?;
-    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     Ok(output)
+}
+
+/// Directs the output of a command to a file.
+fn keep(output: &File, command: &mut Command) -> Result<()> {
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Ok(())
 }
 
 impl Drop for Process {

@@ -1,6 +1,7 @@
 //! `cargo xtask cluster`: a Kubernetes cluster for a person, in network namespaces of this machine. It is that of the
 //! tests (`tests/src/cluster.rs`), held by a program of theirs.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +10,12 @@ use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 
 use crate::process::{self, cargo};
-use crate::{install, kube};
+use crate::{ebpf, install, kube};
 
 /// What to do with the cluster.
 #[derive(Subcommand)]
 pub enum Cluster {
-    /// Start it, in the background: a control plane and its nodes.
+    /// Start it, in the background: a control plane, its nodes, and Sluice with examples/quickstart on the first node.
     Up {
         /// Number of nodes.
         #[arg(long, default_value_t = 1)]
@@ -29,7 +30,7 @@ pub enum Cluster {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Run a program in its network: `exec curl http://10.91.2.2`.
+    /// Run a program in the network of Sluice: `exec curl http://hello.apps.localhost:8080/`.
     Exec {
         /// The program and its arguments.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -40,21 +41,24 @@ pub enum Cluster {
 /// Builds what is needed, and becomes the program.
 pub fn run(root: &Path, what: Cluster) -> Result<()> {
     ensure!(process::is_root(), "a cluster needs network namespaces: run it again by `sudo --preserve-env=PATH,HOME`");
-    let mut arguments = Vec::new();
+    let mut arguments: Vec<OsString> = Vec::new();
     match what {
         Cluster::Up { nodes } => {
             install::for_clusters()?;
+            install::for_run(root)?;
             kube::build(root)?;
-            arguments.extend(["up".to_owned(), nodes.to_string()]);
+            ebpf::build(root)?;
+            let sluice = process::build_sluice(root)?;
+            arguments.extend(["up".into(), nodes.to_string().into(), sluice.into()]);
         }
-        Cluster::Down => arguments.push("down".to_owned()),
+        Cluster::Down => arguments.push("down".into()),
         Cluster::Kubectl { arguments: further } => {
-            arguments.push("kubectl".to_owned());
-            arguments.extend(further);
+            arguments.push("kubectl".into());
+            arguments.extend(further.into_iter().map(OsString::from));
         }
         Cluster::Exec { command } => {
-            arguments.push("exec".to_owned());
-            arguments.extend(command);
+            arguments.push("exec".into());
+            arguments.extend(command.into_iter().map(OsString::from));
         }
     }
     let error = Command::new(program(root)?).args(arguments).exec();

@@ -115,15 +115,15 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// The kubeconfig of a ServiceAccount, with a token of an hour.
+    /// The kubeconfig of a ServiceAccount in its namespace, with a token of a year.
     ///
     /// # Errors
     /// When there is no such account.
     pub fn kubeconfig_of(&self, namespace: &str, account: &str) -> Result<PathBuf> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let made = self.api.create(&path, &json!({"spec": {"expirationSeconds": 3600}}))?;
+        let made = self.api.create(&path, &json!({"spec": {"expirationSeconds": 365 * 24 * 3600}}))?;
         let token = made["status"]["token"].as_str().context("a token request is answered with a token")?;
-        self.credentials.kubeconfig_of_token(&format!("{namespace}-{account}"), token)
+        self.credentials.kubeconfig_of_token(&format!("{namespace}-{account}"), namespace, token)
     }
 
     /// Its authority, which signs certificates of servers and users.
@@ -182,6 +182,14 @@ impl ControlPlane {
         let folder = definitions.folder()?;
         let folder = folder.to_str().context("a path is UTF-8")?;
         self.kubectl(&["apply", "--server-side", "-f", folder])?;
+        self.wait_for_definitions()
+    }
+
+    /// Waits until the kinds of all definitions are served.
+    ///
+    /// # Errors
+    /// When one is not in time.
+    pub fn wait_for_definitions(&self) -> Result<()> {
         let time = format!("--timeout={}s", PATIENCE.as_secs());
         self.kubectl(&["wait", "--for=condition=Established", &time, "customresourcedefinitions", "--all"]).map(drop)
     }

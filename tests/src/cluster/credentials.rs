@@ -72,18 +72,33 @@ impl Credentials {
     /// When it cannot be written.
     pub fn kubeconfig(&self, name: &str, user: &Leaf) -> Result<PathBuf> {
         let [certificate, key] = [&user.certificate, &user.key].map(|pem| BASE64_STANDARD.encode(pem));
-        self.write(name, &json!({"client-certificate-data": certificate, "client-key-data": key}))
+        self.write(name, "default", &json!({"client-certificate-data": certificate, "client-key-data": key}))
     }
 
-    /// Writes the kubeconfig of a user with a token.
+    /// Writes the kubeconfig of a user with a token, in a namespace.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn kubeconfig_of_token(&self, name: &str, token: &str) -> Result<PathBuf> {
-        self.write(name, &json!({"token": token}))
+    pub fn kubeconfig_of_token(&self, name: &str, namespace: &str, token: &str) -> Result<PathBuf> {
+        self.write(name, namespace, &json!({"token": token}))
     }
 
-    fn write(&self, name: &str, user: &serde_json::Value) -> Result<PathBuf> {
+    /// Writes the kubeconfig of a user whose credentials are in a file (client.authentication.k8s.io/v1, ExecCredential),
+    /// which is read when the last ones have expired.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn kubeconfig_of_file(&self, name: &str, credentials: &Path) -> Result<PathBuf> {
+        let exec = json!({
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "cat",
+            "args": [credentials],
+            "interactiveMode": "Never",
+        });
+        self.write(name, "default", &json!({"exec": exec}))
+    }
+
+    fn write(&self, name: &str, namespace: &str, user: &serde_json::Value) -> Result<PathBuf> {
         let cluster = json!({
             "server": format!("https://{}", self.server),
             "certificate-authority-data": BASE64_STANDARD.encode(self.ca.pem()),
@@ -93,7 +108,7 @@ impl Credentials {
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": "user", "user": user}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "user"}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "user", "namespace": namespace}}],
             "current-context": "test",
         });
         let file = self.folder.join(name).with_extension("kubeconfig");

@@ -5,10 +5,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::demonstration;
 use super::node::cgroup;
 use crate::command;
 
-/// Removes the network namespaces and cgroups of a process that has ended.
+/// Removes the network namespaces and cgroups of a process that has ended, and what its Sluice has pinned.
 ///
 /// # Errors
 /// When one cannot be removed.
@@ -16,6 +17,10 @@ pub fn remove(process: u32) -> Result<()> {
     // As `Netns::new` names them; cgroups have the name of their node's namespace.
     let prefix = format!("sluice-{process}-");
     cgroup::sweep(&prefix)?;
+    let pins = demonstration::pins(process);
+    if pins.exists() {
+        fs::remove_dir_all(pins)?;
+    }
     for entry in fs::read_dir("/run/netns")? {
         let name = entry?.file_name();
         if name.to_string_lossy().starts_with(&prefix) {

@@ -25,12 +25,12 @@ mod write;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc as channel;
 use tokio_rustls::TlsAcceptor;
@@ -50,7 +50,7 @@ use store::Store;
 use super::api::Api;
 use super::credentials::Credentials;
 use super::definitions::Definitions;
-use crate::folder::documents;
+use crate::folder::{documents, replace};
 use crate::netns::Netns;
 
 /// Settings of a server.
@@ -136,7 +136,15 @@ impl MockApiServer {
     /// # Errors
     /// When it cannot be written.
     pub fn kubeconfig(&self, token: &str) -> Result<PathBuf> {
-        self.credentials.kubeconfig_of_token("user", token)
+        self.credentials.kubeconfig_of_token("user", "default", token)
+    }
+
+    /// The kubeconfig of a user whose token is in a file, to be written by [`write_token`]; it is read for each request.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn kubeconfig_of_file(&self, file: &Path) -> Result<PathBuf> {
+        self.credentials.kubeconfig_of_file("user-of-file", file)
     }
 
     /// A client in a namespace.
@@ -316,6 +324,19 @@ impl Drop for MockApiServer {
             let _ = thread.join();
         }
     }
+}
+
+/// Writes a token that has expired as soon as it was used.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_token(file: &Path, token: &str) -> Result<()> {
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": token, "expirationTimestamp": "2026-01-01T00:00:00Z"},
+    });
+    replace(file, &credential.to_string())
 }
 
 fn kind_of(store: &Store, object: &Value) -> Result<Arc<Kind>> {

@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::command;
+use tests::sluice::binary;
 use tests::wait::{PATIENCE, wait_until};
 
 /// The folder of a cluster, which ends with the value.
@@ -28,6 +29,36 @@ impl Drop for Held {
     }
 }
 
+/// Runs what a person is invited to try.
+fn try_all(held: &Held, invitation: &str) -> Result<()> {
+    let mut tried = 0;
+    for line in invitation.lines().filter_map(|line| line.strip_prefix("  ")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (output, expected) = match words[..] {
+            ["cargo", "xtask", "cluster", ref arguments @ ..] => {
+                let expected = match arguments {
+                    ["kubectl", ..] => "edge.apps.localhost",
+                    [.., url] if url.contains("hello") => "hello: GET /",
+                    _ => "passthrough: GET /",
+                };
+                (held.run(arguments)?, expected)
+            }
+            [program, ref arguments @ ..] => (command::output(Command::new(program).args(arguments))?, "kernel"),
+            [] => continue,
+        };
+        let text = String::from_utf8(output.stdout)?;
+        ensure!(text.contains(expected), "{line}: {text}");
+        tried += 1;
+    }
+    ensure!(tried == 4, "{tried} commands in {invitation}");
+    let log = || fs::read_to_string(held.0.path().join("sluice.log"));
+    wait_until("Sluice writes statuses", PATIENCE, || log().is_ok_and(|log| log.contains("holds the Lease")))?;
+    let log = log()?;
+    // Its account has every right that it needs.
+    ensure!(!log.contains(" ERROR ") && !log.contains("denies"), "{log}");
+    Ok(())
+}
+
 #[test]
 fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
     let held = Held(TempDir::new()?);
@@ -40,16 +71,18 @@ fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
     let state = || -> Result<Value> { Ok(serde_json::from_slice(&fs::read(folder.join("state.json"))?)?) };
     let names = |process: &Value| -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
-        for folder in ["/run/netns", "/sys/fs/cgroup", "/sys/fs/cgroup/pids"] {
+        let (own, of_sluice) = (format!("sluice-{process}-"), format!("cluster-{process}"));
+        for folder in ["/run/netns", "/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/bpf/sluice"] {
             for entry in fs::read_dir(folder)?.flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                found.extend(name.starts_with(&format!("sluice-{process}-")).then(|| entry.path()));
+                found.extend((name.starts_with(&own) || name == of_sluice).then(|| entry.path()));
             }
         }
         Ok(found)
     };
 
-    run(&["up", "0"])?;
+    let sluice = binary()?.to_str().context("a path is text")?;
+    let invitation = String::from_utf8(run(&["up", "0", sluice])?.stdout)?;
     let holder = state()?["process"].clone();
     ensure!(!names(&holder)?.is_empty(), "a cluster has no namespaces");
     let namespaces = run(&["kubectl", "get", "namespaces", "-o", "name"])?;
@@ -57,13 +90,14 @@ fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
     ensure!(namespaces.lines().any(|line| line == "namespace/kube-system"), "{namespaces}");
     let addresses = String::from_utf8(run(&["exec", "ip", "-brief", "address"])?.stdout)?;
     ensure!(addresses.contains("10.90.0.1/16"), "{addresses}");
-    ensure!(failure(&["up", "0"])?.contains("a cluster runs already"), "a second cluster was started");
+    ensure!(failure(&["up", "0", sluice])?.contains("a cluster runs already"), "a second cluster was started");
+    try_all(&held, &invitation)?;
     run(&["down"])?;
     assert_eq!(names(&holder)?, Vec::<PathBuf>::new(), "left behind");
     ensure!(failure(&["kubectl", "version"])?.contains("no cluster runs"), "kubectl runs without a cluster");
 
     // A holder that is killed takes the processes with it; the next command removes the rest.
-    run(&["up", "1"])?;
+    run(&["up", "1", sluice])?;
     let holder = state()?["process"].clone();
     let id = i32::try_from(holder.as_i64().context("the holder has a process id")?)?;
     let mut processes = Vec::new();
@@ -71,12 +105,12 @@ fn a_cluster_in_the_background_goes_up_and_down() -> Result<()> {
         let children = fs::read_to_string(thread?.path().join("children"))?;
         processes.extend(children.split_whitespace().map(|id| Path::new("/proc").join(id)));
     }
-    // etcd, the API server, controllers, the scheduler, containerd's parent and the kubelet's.
-    ensure!(processes.len() == 6, "{processes:?} are not all processes of a cluster");
+    // etcd, the API server, controllers, the scheduler, containerd's parent, the kubelet's, Sluice and its backends.
+    ensure!(processes.len() == 8, "{processes:?} are not all processes of a cluster");
     kill_process(Pid::from_raw(id).context("a process id is positive")?, Signal::KILL)?;
     wait_until("the cluster's processes end", PATIENCE, || !processes.iter().any(|process| process.exists()))?;
     run(&["down"])?;
     assert_eq!(names(&holder)?, Vec::<PathBuf>::new(), "left behind");
-    assert_eq!(fs::read_dir(folder)?.count(), 2, "the log and the state");
+    assert_eq!(fs::read_dir(folder)?.count(), 3, "the logs and the state");
     Ok(())
 }
