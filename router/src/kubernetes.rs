@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::timeout;
 
 pub mod api_object;
@@ -24,4 +25,9 @@ pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> kube:
 /// `metadata.resourceVersion`: decimal and growing (Kubernetes 1.35, API concepts); 0 if it is not.
 pub fn version_of(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// `metadata.resourceVersion` of an object, as of [`version_of`].
+pub fn version_in(object: &Value) -> u64 {
+    version_of(object.pointer("/metadata/resourceVersion").and_then(Value::as_str))
 }

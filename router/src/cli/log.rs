@@ -13,6 +13,8 @@ pub fn start(is_json: bool) -> anyhow::Result<()> {
     let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
     // kube logs a response that it cannot parse as a whole, at level `warn`: it may be a list of Secrets.
     let filter = filter.add_directive("kube_client::client=error".parse()?);
+    // It logs each 403; the source logs the first one.
+    let filter = filter.add_directive("kube_runtime::watcher=error".parse()?);
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
     if is_json {
         log.json().init();

@@ -10,6 +10,7 @@ mod fetch;
 mod objects;
 mod reader;
 mod referenced;
+mod revision;
 mod scope;
 mod snapshot;
 mod update;

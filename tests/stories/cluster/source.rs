@@ -101,8 +101,7 @@ fn a_kind_that_is_denied_or_not_installed_holds_nothing_back() -> Result<()> {
     let is_named = |line: &String| line.contains("RouteSlot") && line.contains("denies");
     ensure!(sluice.output().iter().any(is_named), "{:#?}", sluice.output());
 
-    // A kind appears with its definition, and goes with it.
-    server.install(Definitions::Contour)?;
+    // A kind appears with its definition, goes with it, and comes again.
     let proxy = json!({
         "apiVersion": "projectcontour.io/v1",
         "kind": "HTTPProxy",
@@ -112,15 +111,23 @@ fn a_kind_that_is_denied_or_not_installed_holds_nothing_back() -> Result<()> {
             "routes": [{"services": [{"name": "web", "port": 80}]}],
         },
     });
-    server.apply(&proxy)?;
-    site.wait_for("p.apps.test", "one")?;
-    server.delete(&json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "httpproxies.projectcontour.io"},
-    }))?;
-    let is_gone = || site.get("p.apps.test").is_ok_and(|(status, _)| status == 503);
-    wait_until("p.apps.test is not served", PATIENCE, is_gone).map(drop)
+    for _ in 0..2 {
+        server.install(Definitions::Contour)?;
+        server.apply(&proxy)?;
+        site.wait_for("p.apps.test", "one")?;
+        // A real API server deletes a kind's objects before its definition.
+        server.delete(&proxy)?;
+        let is_gone = || site.get("p.apps.test").is_ok_and(|(status, _)| status == 503);
+        wait_until("p.apps.test is not served", PATIENCE, is_gone)?;
+        server.delete(&json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "httpproxies.projectcontour.io"},
+        }))?;
+        server.interrupt(Some("httpproxies"), Interrupt::End);
+        wait_until("HTTPProxies are watched no longer", PATIENCE, || server.watches("httpproxies") == 0)?;
+    }
+    Ok(())
 }
 
 /// The collection whose watches are disturbed.

@@ -21,12 +21,13 @@ use super::scope::Scope;
 use super::snapshot::Snapshot;
 use super::snapshot::writer::SnapshotWriter;
 use super::update::{Update, WatchEvent, WatchFailure};
-use crate::kubernetes::version_of;
+use crate::kubernetes::version_in;
 use crate::source::accepted::{Candidate, Decision, UpdateContext};
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::snapshot::SourceSnapshot;
 
-/// A list that lacks more than this many objects of a scope, and more than half of them, is not believed at once.
+/// A list that lacks more than this many objects of a scope, and more than half of them, is not believed at once; nor is one
+/// that lacks all.
 const MAX_SHRINK: usize = 100;
 /// How long such a list is not believed.
 const DOUBT: Duration = Duration::from_secs(30);
@@ -215,6 +216,10 @@ impl ClusterObjects {
                 let Some(listed) = state.listing.take() else { return false };
                 self.finish_list(&scope, &listed, now, requests)
             }
+            WatchEvent::Restored => {
+                self.forget_versions(&scope);
+                false
+            }
             WatchEvent::NotInstalled => self.finish_list(&scope, &HashSet::new(), now, requests),
             WatchEvent::Failed(failure) => {
                 log_failure(&scope, state.failure.as_ref(), &failure);
@@ -236,7 +241,8 @@ impl ClusterObjects {
         let gone: Vec<ObjectKey> = known.iter().filter(|key| !listed.contains(*key)).cloned().collect();
         let Some(state) = self.scopes.get_mut(scope) else { return false };
         state.listed = true;
-        if gone.len() > MAX_SHRINK && gone.len() * 2 > known.len() {
+        let lacks_all = !gone.is_empty() && gone.len() == known.len() && scope.name.is_none();
+        if lacks_all || gone.len() > MAX_SHRINK && gone.len() * 2 > known.len() {
             let since = *state.doubted.get_or_insert(now);
             if now.duration_since(since) < DOUBT {
                 tracing::warn!(%scope, missing = gone.len(), known = known.len(),
@@ -254,6 +260,13 @@ impl ClusterObjects {
             changed |= self.set(scope.kind, key, None, requests);
         }
         changed
+    }
+
+    /// An object of the next list may have a version that another one had.
+    fn forget_versions(&mut self, scope: &Scope) {
+        let known = self.known.get_mut(&scope.kind).into_iter().flatten();
+        known.filter(|(key, _)| scope.contains(key)).for_each(|(_, version)| *version = 0);
+        self.deleted.retain(|object, _| object.kind != scope.kind);
     }
 
     /// The objects held of a scope, without those that have a scope of their own.
@@ -391,10 +404,6 @@ fn diagnostics(object: &ObjectRef, findings: &Findings) -> Vec<Diagnostic> {
 /// True for kinds of which only referenced objects are held.
 pub fn is_selective(kind: Kind) -> bool {
     matches!(kind, Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap)
-}
-
-fn version_in(value: &Value) -> u64 {
-    version_of(value.pointer("/metadata/resourceVersion").and_then(Value::as_str))
 }
 
 /// The Service of an EndpointSlice.

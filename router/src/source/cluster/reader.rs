@@ -8,13 +8,14 @@ use kube::Client;
 use router_api::defaults::Defaults;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
-use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::fetch::fetch;
 use super::objects::{ClusterObjects, is_selective};
 use super::referenced::Requests;
+use super::revision::Revision;
 use super::scope::Scope;
 use super::snapshot::writer::SnapshotWriter;
 use super::snapshot::{Place, Snapshot};
@@ -42,7 +43,9 @@ pub struct ClusterReader {
     objects: ClusterObjects,
     sender: mpsc::Sender<Update>,
     updates: mpsc::Receiver<Update>,
-    definitions: Arc<Notify>,
+    definitions: watch::Sender<()>,
+    revision: Arc<Revision>,
+    _comparison: JoinSet<()>,
     watches: HashMap<Scope, RunningWatch>,
     /// Objects to watch by name, when others are watched no longer.
     waiting: BTreeSet<ObjectRef>,
@@ -67,13 +70,19 @@ impl ClusterReader {
     /// Begins to list every kind, and a snapshot in this place.
     pub fn new(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults, place: Option<Place>) -> Self {
         let (sender, updates) = mpsc::channel(MAX_WAITING);
+        let revision = Arc::<Revision>::default();
+        // Its task ends with the set.
+        let mut comparison = JoinSet::new();
+        comparison.spawn(Arc::clone(&revision).follow(client.clone()));
         let mut reader = ClusterReader {
             client,
             namespaces,
             objects: ClusterObjects::new(defaults, place.clone().map(SnapshotWriter::new)),
             sender,
             updates,
-            definitions: Arc::default(),
+            definitions: watch::Sender::default(),
+            revision,
+            _comparison: comparison,
             watches: HashMap::new(),
             waiting: BTreeSet::new(),
             follows_referenced: false,
@@ -224,8 +233,9 @@ impl ClusterReader {
             scope: scope.clone(),
             client: self.client.clone(),
             updates: self.sender.clone(),
-            definitions: Arc::clone(&self.definitions),
+            definitions: self.definitions.clone(),
             relist: Arc::clone(&relist),
+            revision: Arc::clone(&self.revision),
         };
         self.objects.expect(scope.clone());
         self.watches.insert(scope, RunningWatch { relist, task: tokio::spawn(watch.run()) });

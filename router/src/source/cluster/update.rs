@@ -40,6 +40,8 @@ pub enum WatchEvent {
         /// Its last resource version.
         version: u64,
     },
+    /// A list follows, with versions that cannot be compared with those so far.
+    Restored,
     /// The API server does not serve the kind.
     NotInstalled,
     /// The API server cannot be asked, or rejects the request.

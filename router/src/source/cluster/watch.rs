@@ -17,14 +17,15 @@ use kube::{Client, Resource};
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
+use super::revision::Revision;
 use super::scope::Scope;
 use super::update::{Update, WatchEvent, WatchFailure};
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
-use crate::kubernetes::{in_time, version_of};
+use crate::kubernetes::{in_time, version_in, version_of};
 use crate::random;
 
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
@@ -50,10 +51,12 @@ pub struct Watch {
     pub client: Client,
     /// Where reports go.
     pub updates: mpsc::Sender<Update>,
-    /// Notified when a definition changed.
-    pub definitions: Arc<Notify>,
+    /// Changes with a definition.
+    pub definitions: watch::Sender<()>,
     /// Notified when the list is to be read anew.
     pub relist: Arc<Notify>,
+    /// The newest version of the API server.
+    pub revision: Arc<Revision>,
 }
 
 /// Why a watcher ended.
@@ -62,6 +65,8 @@ enum End {
     Closed,
     /// Begin with a list.
     Anew,
+    /// Begin with a list: the API server's versions went back.
+    Restored,
     /// The API server rejects a streaming list.
     NoStreamingList,
     /// The API server does not serve this version of the kind.
@@ -75,12 +80,19 @@ impl Watch {
     pub async fn run(self) {
         let versions = self.scope.kind.api_versions();
         let (mut version, mut streaming, mut lists) = (0, true, 0);
+        let mut definitions = self.definitions.subscribe();
         loop {
             let Some(api_version) = versions.get(version) else {
                 if self.report(WatchEvent::NotInstalled).await.is_err() {
                     return;
                 }
-                let _ = timeout(ABSENT_RETRY, self.definitions.notified()).await;
+                // It may have come since it was asked for.
+                tokio::select! {
+                    _ = definitions.changed() => {}
+                    () = self.relist.notified() => {}
+                    () = sleep(ABSENT_RETRY) => {}
+                }
+                definitions.mark_unchanged();
                 version = 0;
                 continue;
             };
@@ -93,6 +105,11 @@ impl Watch {
                     sleep(delay(lists)).await;
                 }
                 End::Anew => lists = 0,
+                End::Restored => {
+                    if self.report(WatchEvent::Restored).await.is_err() {
+                        return;
+                    }
+                }
                 End::NoStreamingList => streaming = false,
                 End::Absent => version += 1,
                 End::Denied(message) => {
@@ -148,7 +165,7 @@ impl Watch {
         let name = object.metadata.name.clone().unwrap_or_default();
         let key = ObjectKey::new("", &name);
         if let Some(api) = whole {
-            self.definitions.notify_waiters();
+            self.definitions.send_replace(());
             if name.ends_with(GATEWAY_API)
                 && let Some(object) = in_time(api.get_opt(&name)).await?
             {
@@ -173,12 +190,14 @@ impl Watch {
         F: Future<Output = Result<(ObjectKey, Value), kube::Error>>,
     {
         let mut stream = pin!(stream);
-        let (mut failures, mut is_listing) = (0, true);
+        let (mut failures, mut is_listing, mut restored) = (0, true, self.revision.restored());
         loop {
             let silence = if is_listing { LIST_SILENCE } else { WATCH_SILENCE };
             let next = tokio::select! {
                 next = timeout(silence, stream.next()) => next.unwrap_or_default(),
                 () = self.relist.notified() => return End::Anew,
+                // The sender lives as long as `self`.
+                _ = restored.changed() => return End::Restored,
                 () = self.updates.closed() => return End::Closed,
             };
             let event = match next {
@@ -214,6 +233,7 @@ impl Watch {
                         _ => {}
                     }
                     failures += 1;
+                    self.revision.doubt();
                     let delay = retry_after(status).unwrap_or_else(|| delay(failures));
                     let failed = WatchFailure::Unreachable(text_of(&error));
                     if self.report(WatchEvent::Failed(failed)).await.is_err() {
@@ -223,6 +243,9 @@ impl Watch {
                     continue;
                 }
             };
+            if let WatchEvent::Object { value, .. } = &event {
+                self.revision.saw(self.scope.kind, version_in(value));
+            }
             match event {
                 WatchEvent::Listing => is_listing = true,
                 WatchEvent::Listed => (is_listing, failures) = (false, 0),

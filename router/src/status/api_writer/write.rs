@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::fights::Intent;
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
-use crate::kubernetes::{in_time, version_of};
+use crate::kubernetes::{in_time, version_in};
 use crate::status::StatusInput;
 use crate::status::merge_patch::merge_patch;
 
@@ -192,8 +192,4 @@ fn api(client: &Client, object: &ObjectRef, api_version: &str) -> Api<ApiObject>
         true => Api::namespaced_with(client.clone(), &object.key.namespace, &resource),
         false => Api::all_with(client.clone(), &resource),
     }
-}
-
-fn version_in(object: &Value) -> u64 {
-    version_of(object.pointer("/metadata/resourceVersion").and_then(Value::as_str))
 }

@@ -58,14 +58,14 @@ const LISTS: [&str; 2] = ["parents", "ancestors"];
 const OWNER: &str = "controllerName";
 
 impl StatusReport {
-    /// A stored status without our entries, for an object that the report does not have any more. Lists stay, since
-    /// their definitions require them.
+    /// A stored status without our entries, for an object that the report does not have any more. Lists stay: their
+    /// definitions require them, and an empty one may be another controller's.
     pub fn released(current: &Value, now: Timestamp) -> Value {
         let is_ours = |name: &str| name == CONTROLLER_NAME;
         let owned = Ownership { lists: &LISTS, owner: OWNER, is_ours: &is_ours, conditions: &[] };
         let mut merged = merge(&json!({}), &owned, Some(current), None, now);
         if let Some(members) = merged.as_object_mut() {
-            for name in LISTS.into_iter().filter(|name| current.get(name).is_some()) {
+            for name in LISTS.into_iter().chain(["conditions"]).filter(|name| current.get(name).is_some()) {
                 members.entry(name).or_insert_with(|| json!([]));
             }
         }

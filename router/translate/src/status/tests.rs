@@ -238,4 +238,5 @@ fn a_released_status_keeps_what_others_wrote() {
     assert_eq!(StatusReport::released(&both, now), json!({"parents": [theirs], "conditions": conditions}));
     assert_eq!(StatusReport::released(&json!({"ancestors": [ours]}), now), json!({"ancestors": []}));
     assert_eq!(StatusReport::released(&json!({"currentStatus": "valid"}), now), json!({"currentStatus": "valid"}));
+    assert_eq!(StatusReport::released(&json!({"conditions": []}), now), json!({"conditions": []}));
 }

@@ -305,3 +305,30 @@ fn a_deleted_object_does_not_come_back_and_an_equal_version_is_no_change() {
     assert!(!watched.fetch(Kind::EndpointSlice, slice("web-1", "web", 5)));
     assert_eq!(watched.names(Kind::EndpointSlice), [""; 0]);
 }
+
+#[test]
+fn a_list_that_lacks_all_objects_is_believed_after_a_while() {
+    let mut watched = Watched::new(&[Kind::Route]);
+    watched.list(Kind::Route, vec![route("a", "web"), route("b", "web")]);
+    watched.list(Kind::Route, vec![route("b", "web")]);
+    assert_eq!(watched.names(Kind::Route), ["b"]);
+    watched.list(Kind::Route, Vec::new());
+    assert_eq!(watched.names(Kind::Route), ["b"]);
+    assert_eq!(std::mem::take(&mut watched.requests.relist), BTreeSet::from([scope(Kind::Route)]));
+    watched.now += DOUBT;
+    watched.apply(Kind::Route, WatchEvent::NotInstalled);
+    assert_eq!(watched.names(Kind::Route), [""; 0]);
+}
+
+#[test]
+fn versions_of_a_restored_backup_are_those_of_other_objects() {
+    let mut watched = Watched::new(&[Kind::Route, Kind::EndpointSlice]);
+    watched.list(Kind::EndpointSlice, Vec::new());
+    watched.list(Kind::Route, vec![route("a", "web")]);
+    assert!(watched.put(Kind::EndpointSlice, slice("web-1", "web", 5)));
+    watched.apply(Kind::EndpointSlice, WatchEvent::Deleted { key: key("web-2"), version: 9 });
+    watched.apply(Kind::EndpointSlice, WatchEvent::Restored);
+    assert_eq!(watched.names(Kind::EndpointSlice), ["web-1"]);
+    assert!(watched.put(Kind::EndpointSlice, slice("web-1", "web", 5)));
+    assert!(watched.fetch(Kind::EndpointSlice, slice("web-2", "web", 4)));
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use router_model::object::ObjectRef;
 use serde_json::Value;
 
-use super::{Place, Snapshot, append};
+use super::{MAX_LINE, Place, Snapshot, append};
 
 /// Minimum interval of writes, once every kind was listed.
 const WRITE: Duration = Duration::from_secs(1);
@@ -63,7 +63,16 @@ impl SnapshotWriter {
     /// An object was set or removed.
     pub fn set(&mut self, object: &ObjectRef, value: Option<&Value>) {
         if self.file.is_some() {
-            append(&mut self.waiting, &(object.kind.name(), &*object.key.namespace, &*object.key.name, value));
+            let begin = self.waiting.len();
+            let (kind, namespace, name) = (object.kind.name(), &*object.key.namespace, &*object.key.name);
+            append(&mut self.waiting, &(kind, namespace, name, value));
+            // A longer line ends the snapshot for a reader.
+            if (self.waiting.len() - begin) as u64 > MAX_LINE {
+                tracing::warn!(%object, "not in the snapshot: it has more than {MAX_LINE} bytes");
+                self.waiting.truncate(begin);
+                self.waiting.shrink_to(MAX_WAITING);
+                append(&mut self.waiting, &(kind, namespace, name, None::<&Value>));
+            }
             if self.waiting.len() >= MAX_WAITING {
                 self.attempt(Self::flush);
             }
