@@ -116,6 +116,18 @@ fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_is_said_to_hold_of_an_api_server_is_tested() -> Result<()> {
+    let rows = rows("kubernetes.md", "| fault | what holds | story |")?;
+    ensure!(rows.len() >= 14, "{} rows", rows.len());
+    for [fault, _, stories] in &rows {
+        let stories = names(stories);
+        ensure!(!stories.is_empty(), "{fault}: no story");
+        stories.iter().try_for_each(|name| check(name, &["tests/stories/cluster"])).with_context(|| fault.clone())?;
+    }
+    Ok(())
+}
+
 /// The README's command for the maps uses this build's folder.
 #[test]
 fn the_readme_names_the_folder_of_the_maps() -> Result<()> {

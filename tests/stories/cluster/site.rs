@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustls::{ClientConfig, ClientConnection};
+use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::client::Client;
 use tests::cluster::mock::{self, MockApiServer, Verb};
-use tests::cluster::{ControlPlane, Definitions, Network};
+use tests::cluster::{Api, ControlPlane, Definitions, Network};
 use tests::echo::{Answer, Backend, Echo, Speaks};
 use tests::folder;
 use tests::netns::Netns;
 use tests::sluice::{DataPath, Options, Sluice};
+use tests::stream;
 use tests::wait::{PATIENCE, wait_until};
 
 /// Ports of the backends.
@@ -121,6 +124,44 @@ impl Site {
         }
     }
 
+    /// The real API server's control plane.
+    ///
+    /// # Errors
+    /// When the server is the mock.
+    pub fn plane(&mut self) -> Result<&mut ControlPlane> {
+        match &mut self.server {
+            Server::Mock(_) => anyhow::bail!("the API server is the mock"),
+            Server::Real(plane) => Ok(plane),
+        }
+    }
+
+    /// A client of the API server.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn api(&self) -> Result<Api> {
+        match &self.server {
+            Server::Mock(server) => server.client(&self.netns),
+            Server::Real(plane) => plane.client(&self.netns),
+        }
+    }
+
+    /// Installs definitions of kinds.
+    ///
+    /// # Errors
+    /// When one is rejected.
+    pub fn define(&self, definitions: Definitions) -> Result<()> {
+        match &self.server {
+            Server::Mock(server) => server.install(definitions),
+            Server::Real(plane) => plane.define(definitions),
+        }
+    }
+
+    /// Routers that are started from now on have another kubeconfig.
+    pub fn sign_in(&mut self, kubeconfig: PathBuf) {
+        self.kubeconfig = kubeconfig;
+    }
+
     /// Creates or changes objects.
     ///
     /// # Errors
@@ -202,10 +243,32 @@ impl Site {
     /// # Errors
     /// When there is no response.
     pub fn get(&self, host: &str) -> Result<(u16, String)> {
-        let answer = Client::of(&self.netns, self.address).get(&format!("http://{host}:8080/"))?;
+        self.get_at(host, 8080)
+    }
+
+    /// As [`Site::get`], on another port.
+    ///
+    /// # Errors
+    /// When there is no response.
+    pub fn get_at(&self, host: &str, port: u16) -> Result<(u16, String)> {
+        let answer = Client::of(&self.netns, self.address).get(&format!("http://{host}:{port}/"))?;
         // NAME/NUMBER.
         let backend = answer.header(tests::echo::NUMBER).and_then(|entry| Some(entry.split_once('/')?.0.to_owned()));
         Ok((answer.status, backend.unwrap_or_default()))
+    }
+
+    /// The certificate that the router presents for a name on a port, verified.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    pub fn handshake(&self, name: &str, port: u16, trust: &Arc<ClientConfig>) -> Result<CertificateDer<'static>> {
+        let mut stream = stream::open(&self.netns, SocketAddr::new(self.address, port))?;
+        let mut tls = ClientConnection::new(Arc::clone(trust), ServerName::try_from(name.to_owned())?)?;
+        while tls.is_handshaking() {
+            tls.complete_io(&mut stream)?;
+        }
+        let certificate = tls.peer_certificates().and_then(|chain| chain.first()).context("a server has one")?;
+        Ok(certificate.clone().into_owned())
     }
 
     /// Waits until a host is served by a backend.
