@@ -18,6 +18,7 @@ pub mod leftovers;
 pub mod mock;
 mod network;
 mod node;
+pub mod site;
 
 use anyhow::Result;
 

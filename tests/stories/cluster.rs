@@ -15,7 +15,8 @@ mod references;
 mod restored;
 mod rights;
 mod scale;
-mod site;
 mod source;
 mod status;
 mod writers;
+
+use tests::cluster::site;

@@ -10,15 +10,16 @@ use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tests::client::Client;
-use tests::cluster::mock::{self, MockApiServer, Verb};
-use tests::cluster::{Api, ControlPlane, Definitions, Network};
-use tests::echo::{Answer, Backend, Echo, Speaks};
-use tests::folder;
-use tests::netns::Netns;
-use tests::sluice::{DataPath, Options, Sluice};
-use tests::stream;
-use tests::wait::{PATIENCE, wait_until};
+
+use super::mock::{self, MockApiServer, Verb};
+use super::{Api, ControlPlane, Definitions, Network};
+use crate::client::Client;
+use crate::echo::{Answer, Backend, Echo, Speaks};
+use crate::folder;
+use crate::netns::Netns;
+use crate::sluice::{DataPath, Options, Sluice};
+use crate::stream;
+use crate::wait::{PATIENCE, wait_until};
 
 /// Ports of the backends.
 pub const ONE: u16 = 9001;
@@ -253,7 +254,7 @@ impl Site {
     pub fn get_at(&self, host: &str, port: u16) -> Result<(u16, String)> {
         let answer = Client::of(&self.netns, self.address).get(&format!("http://{host}:{port}/"))?;
         // NAME/NUMBER.
-        let backend = answer.header(tests::echo::NUMBER).and_then(|entry| Some(entry.split_once('/')?.0.to_owned()));
+        let backend = answer.header(crate::echo::NUMBER).and_then(|entry| Some(entry.split_once('/')?.0.to_owned()));
         Ok((answer.status, backend.unwrap_or_default()))
     }
 
