@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 pub mod api_object;
 pub mod client;
+pub mod reachability;
 
 /// Maximum time of a request for one object, or the objects of one Service.
 const REQUEST: Duration = Duration::from_secs(5);

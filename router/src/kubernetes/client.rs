@@ -15,6 +15,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
+use super::reachability::Reachability;
+
 /// Interval of HTTP/2 PING frames, and the time for their answer; those of client-go.
 const PING: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
@@ -31,6 +33,8 @@ pub struct ApiServer {
     pub client: Client,
     /// Its URL.
     pub url: String,
+    /// Whether it answers the client.
+    pub reachability: Reachability,
 }
 
 /// Why there is no client.
@@ -85,6 +89,8 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<ApiServer, ClientError>
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
         .build::<_, Body>(tls.enable_all_versions().wrap_connector(connector));
+    let reachability = Reachability::default();
+    let record = reachability.clone();
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -92,10 +98,13 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<ApiServer, ClientError>
             request.headers_mut().insert(USER_AGENT, AGENT);
             request
         })
-        .map_err(BoxError::from)
+        .map_result(move |answer: Result<_, legacy::Error>| {
+            record.record(answer.is_ok());
+            answer.map_err(BoxError::from)
+        })
         .service(transport);
     let url = config.cluster_url.to_string();
-    Ok(ApiServer { client: Client::new(service, config.default_namespace), url })
+    Ok(ApiServer { client: Client::new(service, config.default_namespace), url, reachability })
 }
 
 /// Audit logs and flow schemas of the API server name the client by this.

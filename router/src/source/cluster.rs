@@ -66,11 +66,11 @@ impl Cluster {
         let (opened, opening) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let namespaces = options.namespaces.clone();
-        let place =
-            options.snapshot.clone().map(|path| Place { path, server: server.url, namespaces: namespaces.join(",") });
+        let place = options.snapshot.clone();
+        let place = place.map(|path| Place { path, server: server.url.clone(), namespaces: namespaces.join(",") });
         let client = server.client.clone();
         thread::Builder::new().name("kubernetes".to_owned()).spawn(move || {
-            runtime.block_on(read(server.client, namespaces, defaults, place, opened));
+            runtime.block_on(read(server, namespaces, defaults, place, opened));
             drop(ending);
         })?;
         // The sender is dropped only if the thread panicked.
@@ -107,7 +107,7 @@ async fn next(reader: &mut ClusterReader, complete: bool) {
 
 /// Reads until nobody receives.
 async fn read(
-    client: Client,
+    server: ApiServer,
     namespaces: Vec<Arc<str>>,
     defaults: Defaults,
     place: Option<Place>,
@@ -115,8 +115,8 @@ async fn read(
 ) {
     let deadline = place.is_some().then(|| Instant::now() + PATIENCE);
     // The first request opens the connection that all watches share.
-    let _ = timeout(PATIENCE, client.apiserver_version()).await;
-    let mut reader = ClusterReader::new(client, namespaces, defaults, place);
+    let _ = timeout(PATIENCE, server.client.apiserver_version()).await;
+    let mut reader = ClusterReader::new(server, namespaces, defaults, place);
     let mut complete = tokio::select! {
         complete = reader.complete(deadline) => complete,
         () = opened.closed() => return,

@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use kube::Client;
 use router_api::defaults::Defaults;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
@@ -21,6 +20,7 @@ use super::snapshot::writer::SnapshotWriter;
 use super::snapshot::{Place, Snapshot};
 use super::update::{Update, WatchFailure};
 use super::watch::Watch;
+use crate::kubernetes::client::ApiServer;
 use crate::source::snapshot::SourceSnapshot;
 
 /// A burst of changes has ended if nothing happens for this long.
@@ -38,7 +38,7 @@ const WAITING: Duration = Duration::from_secs(5);
 
 /// A cluster's objects, and the watches that report them.
 pub struct ClusterReader {
-    client: Client,
+    server: ApiServer,
     namespaces: Vec<Arc<str>>,
     objects: ClusterObjects,
     sender: mpsc::Sender<Update>,
@@ -68,14 +68,14 @@ impl Drop for RunningWatch {
 
 impl ClusterReader {
     /// Begins to list every kind, and a snapshot in this place.
-    pub fn new(client: Client, namespaces: Vec<Arc<str>>, defaults: Defaults, place: Option<Place>) -> Self {
+    pub fn new(server: ApiServer, namespaces: Vec<Arc<str>>, defaults: Defaults, place: Option<Place>) -> Self {
         let (sender, updates) = mpsc::channel(MAX_WAITING);
         let revision = Arc::<Revision>::default();
         // Its task ends with the set.
         let mut comparison = JoinSet::new();
-        comparison.spawn(Arc::clone(&revision).follow(client.clone()));
+        comparison.spawn(Arc::clone(&revision).follow(server.client.clone()));
         let mut reader = ClusterReader {
-            client,
+            server,
             namespaces,
             objects: ClusterObjects::new(defaults, place.clone().map(SnapshotWriter::new)),
             sender,
@@ -202,7 +202,7 @@ impl ClusterReader {
         self.waiting.extend(watch);
         self.follow_by_name();
         if self.follows_referenced && !referenced.is_empty() {
-            tokio::spawn(fetch(self.client.clone(), referenced, self.sender.clone()));
+            tokio::spawn(fetch(self.server.client.clone(), referenced, self.sender.clone()));
         }
         for scope in relist {
             let Some(watch) = self.watches.get(&scope) else { continue };
@@ -231,7 +231,8 @@ impl ClusterReader {
         let relist = Arc::new(Notify::new());
         let watch = Watch {
             scope: scope.clone(),
-            client: self.client.clone(),
+            client: self.server.client.clone(),
+            reachability: self.server.reachability.clone(),
             updates: self.sender.clone(),
             definitions: self.definitions.clone(),
             relist: Arc::clone(&relist),

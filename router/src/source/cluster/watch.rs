@@ -25,6 +25,7 @@ use super::scope::Scope;
 use super::update::{Update, WatchEvent, WatchFailure};
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
+use crate::kubernetes::reachability::Reachability;
 use crate::kubernetes::{in_time, version_in, version_of};
 use crate::random;
 
@@ -49,6 +50,8 @@ pub struct Watch {
     pub scope: Scope,
     /// The API server.
     pub client: Client,
+    /// Whether it answers.
+    pub reachability: Reachability,
     /// Where reports go.
     pub updates: mpsc::Sender<Update>,
     /// Changes with a definition.
@@ -234,12 +237,19 @@ impl Watch {
                     }
                     failures += 1;
                     self.revision.doubt();
+                    let is_silent = status.is_none();
                     let delay = retry_after(status).unwrap_or_else(|| delay(failures));
                     let failed = WatchFailure::Unreachable(text_of(&error));
                     if self.report(WatchEvent::Failed(failed)).await.is_err() {
                         return End::Closed;
                     }
-                    sleep(delay).await;
+                    match error {
+                        // Nothing answered this request, but another one may be answered before the delay is over.
+                        watcher::Error::InitialListFailed(_) | watcher::Error::WatchStartFailed(_) if is_silent => {
+                            self.reachability.wait(delay).await;
+                        }
+                        _ => sleep(delay).await,
+                    }
                     continue;
                 }
             };
