@@ -1,8 +1,10 @@
 //! The kernel maps of a running router, accessed as bytes: independent of the agent's own view of them.
 
+use std::mem::offset_of;
+
 use anyhow::{Context, Result, bail};
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
-use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, LaterHead, ShortFlight, names};
+use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, HostKey, HostRoute, LaterHead, ShortFlight, names};
 use router_common::verdict::DialCounter;
 use serde_json::Value;
 
@@ -28,6 +30,40 @@ pub type ShortHellos = Connections<{ size_of::<ShortFlight>() }>;
 pub type LaterHeads = Connections<{ size_of::<LaterHead>() }>;
 /// `handshakes`.
 pub type Handshakes = Connections<{ size_of::<Handshake>() }>;
+
+/// A map of hosts, such as `http_be`.
+pub struct Hosts {
+    map: HashMap<MapData, [u8; size_of::<HostKey>()], [u8; size_of::<HostRoute>()]>,
+    /// Of the map's first entry.
+    router: [u8; 4],
+}
+
+impl Hosts {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none, or it is empty.
+    pub fn of(sluice: &Sluice, name: &str) -> Result<Hosts> {
+        let map = HashMap::try_from(Map::HashMap(open(sluice, name)?))?;
+        let first: [u8; size_of::<HostKey>()] = map.keys().next().context("the map is empty")??;
+        Ok(Hosts { map, router: [first[0], first[1], first[2], first[3]] })
+    }
+
+    /// Whether the host has an entry, of the router of the first one.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn has(&self, host: &str) -> Result<bool> {
+        let mut key = [0; size_of::<HostKey>()];
+        key[..4].copy_from_slice(&self.router);
+        key[offset_of!(HostKey, host)..][..host.len()].copy_from_slice(host.as_bytes());
+        match self.map.get(&key, 0) {
+            Ok(_) => Ok(true),
+            Err(MapError::KeyNotFound) => Ok(false),
+            Err(error) => bail!(error),
+        }
+    }
+}
 
 impl Flows {
     /// Opens it.

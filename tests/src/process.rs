@@ -151,6 +151,17 @@ impl Process {
         self.memory("VmHWM:")
     }
 
+    /// Processor time so far, in user mode and in the kernel (proc_pid_stat(5), fields 14 and 15), to 10 ms.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn processor_time(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let (_, after_name) = stat.rsplit_once(')').context("no name in stat")?;
+        let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+        Ok(Duration::from_secs(ticks.sum()) / u32::try_from(rustix::param::clock_ticks_per_second())?)
+    }
+
     fn memory(&self, field: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(field)).with_context(|| format!("no {field}"))?;

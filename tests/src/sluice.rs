@@ -161,6 +161,14 @@ impl Sluice {
         self.process.resident()
     }
 
+    /// Processor time so far, to 10 ms.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn processor_time(&self) -> Result<Duration> {
+        self.process.processor_time()
+    }
+
     /// Number of its open descriptors.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 mod admission;
 mod bars;
+pub mod cluster;
 mod document;
 mod folder;
 pub mod http;
@@ -34,6 +35,8 @@ pub enum Bench {
     Passthrough(passthrough::Arguments),
     /// How fast requests are routed by host: Sluice, HAProxy, nginx and Envoy side by side.
     Http(http::Arguments),
+    /// What objects in an API server cost: a start, a change, writes, and what holds in its outages.
+    Cluster(cluster::Arguments),
 }
 
 /// Measures, prints and writes the results.
@@ -44,5 +47,6 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
         Bench::Admission => admission::run(root),
         Bench::Passthrough(arguments) => passthrough::run(root, &arguments),
         Bench::Http(arguments) => http::run(root, &arguments),
+        Bench::Cluster(arguments) => cluster::run(root, &arguments),
     }
 }

@@ -198,6 +198,11 @@ impl Site {
         self.mocked()?.delete(&route_object(name, ""))
     }
 
+    /// Address of the router's namespace, and of the backends.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// The kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
