@@ -9,7 +9,6 @@ use router_common::maps::names;
 use serde_json::json;
 use tests::cluster::Api;
 use tests::cluster::site::{Server, Site};
-use tests::command;
 use tests::pinned::Hosts;
 use tests::sluice::DataPath;
 use tests::wait::PATIENCE;
@@ -80,14 +79,5 @@ pub fn measure(site: &Site) -> Result<()> {
     row::print_median("the same, to its status", status, STATUS);
     let (changes, writes) = (3 * CHANGES, written_since(site, before, 3 * CHANGES)?);
     row::print("writes for it", &format!("{writes} for {changes} changes"), "1 for each", writes == changes);
-    let open = connections(site, plane.server())?;
-    row::print("connections of one agent to the API server", &open.to_string(), "1", open == 1);
     Ok(())
-}
-
-/// Number of connections from the router's namespace to the API server.
-fn connections(site: &Site, server: SocketAddr) -> Result<usize> {
-    let mut ss = site.netns.command("ss")?;
-    let output = command::output(ss.args(["-Htn", "state", "established", "dst", &server.to_string()]))?;
-    Ok(String::from_utf8(output.stdout)?.lines().count())
 }

@@ -28,6 +28,7 @@ pub fn measure() -> Result<()> {
     let server = site.mocked()?;
     let load = Load::start(&site, 0..ROUTES);
     let (before, begin) = (agent.sluice.processor_time()?, Instant::now());
+    let made = server.connections_made();
     let port = |change: usize| [TWO, ONE][change / ROUTES % 2];
     let changes = usize::try_from(RATE * SECONDS)?;
     for (change, number) in (0..changes).zip(0_u32..) {
@@ -51,6 +52,10 @@ pub fn measure() -> Result<()> {
     );
     row::print(&what, &format!("{percent:.1} %"), &format!("≤ {PROCESSOR:.0} %"), percent <= PROCESSOR);
     row::print("failed requests in it", &format!("{} of {}", served.failed, served.requests), "0", served.failed == 0);
+    // Of the real API server, connections that it has asked the agent to leave (GOAWAY) stay for a while.
+    let (open, made) = (server.connections().len(), server.connections_made() - made);
+    let measured = format!("{open} open, {made} made in it");
+    row::print("connections of one agent to the API server", &measured, "1", (open, made) == (1, 0));
     if let Some(failure) = served.failure {
         eprintln!("the first failed request: {failure}");
     }
