@@ -26,7 +26,7 @@ mod tree_rules;
 mod unserved;
 mod written_parent;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::{GatewayBase, HostScope, ListenerAt};
@@ -179,10 +179,19 @@ fn attached_rules<'m>(
     walks: &'m [WalkResult],
     selection: Option<&Selection<'m>>,
 ) -> Vec<AttachedRules<'m>> {
-    let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
+    // All entries of a route are adjacent.
+    let (mut last, mut seen): (Option<&GatewayRoute>, Vec<ListenerAt>) = (None, Vec::new());
+    let mut is_first = |route: &'m GatewayRoute, at: ListenerAt| {
+        if last.replace(route).is_none_or(|last| !std::ptr::eq(last, route)) {
+            seen.clear();
+        }
+        let is_first = !seen.contains(&at);
+        seen.push(at);
+        is_first
+    };
     let is_complete = |object: &ObjectRef| selection.is_none_or(|selection| (selection.is_complete)(object));
     let all = root_routes.iter().zip(listeners).zip(walks);
-    let all = all.filter(|((root, at), _)| seen.insert((**at, root.route.kind, &root.route.meta.key)));
+    let all = all.filter(|((root, at), _)| is_first(root.route, **at));
     let attached = all.map(|((root, at), walk)| {
         let is_selected =
             |rule: &&EffectiveRule| selection.is_none() || rule.leaf().is_some_and(|leaf| is_complete(&leaf.object()));

@@ -55,7 +55,8 @@ pub(super) fn rules_by_route(
     let mut found: BTreeMap<ObjectRef, RouteRules> = BTreeMap::new();
     let mut seen: BTreeSet<(ListenerAt, ObjectRef)> = BTreeSet::new();
     for (at, (root, hosts), walk) in walks {
-        if !seen.insert((at, root.clone())) {
+        // Without children the walk has only rules of the root route.
+        if walk.evaluated.is_empty() && !is_selected(&root) || !seen.insert((at, root.clone())) {
             continue;
         }
         for rule in walk.rules {

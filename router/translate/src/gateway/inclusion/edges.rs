@@ -10,7 +10,7 @@ use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use super::slots::{Slot, SlotResolver};
+use super::slots::{Slot, SlotResolver, may_be_slot};
 use crate::gateway::inclusion::types::Context;
 
 /// Why a child is not attached to a slot.
@@ -102,8 +102,6 @@ pub struct FailedEdge {
 pub struct Edges<'r> {
     /// True if the HTTPRoute CRD has the fields `allowedRoutes` and `status.parents[].inclusions`.
     pub has_inclusion_fields: bool,
-    /// All routes.
-    pub routes: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
     /// Parents by route: only routes that have a slot or that a child references.
     pub parents: BTreeMap<ObjectRef, ParentRoute<'r>>,
     /// By child: its parent routes, with the index of the `parentRefs` entry; only parents that a Gateway of Sluice
@@ -116,24 +114,26 @@ pub struct Edges<'r> {
 impl<'r> Edges<'r> {
     /// Collects parents and children among all routes.
     pub fn new(context: &Context<'r>, slots: &SlotResolver<'r>) -> Self {
-        let by_key: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>> =
-            routes(context.resources).map(|route| (route.object(), route)).collect();
         let mut edges = Edges {
             has_inclusion_fields: slots.has_inclusion_fields,
-            routes: BTreeMap::new(),
             parents: BTreeMap::new(),
             children: BTreeMap::new(),
             failed: BTreeMap::new(),
         };
         let mut children_of: BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>> = BTreeMap::new();
-        for route in by_key.values().copied() {
+        for route in routes(context.resources) {
             for (i, reference) in route.parents.iter().enumerate() {
-                if let Some(parent) = parent_of(route, reference).filter(|parent| by_key.contains_key(parent)) {
+                let exists = |parent: &ObjectRef| context.resources.gateway_route(parent).is_some();
+                if let Some(parent) = parent_of(route, reference).filter(exists) {
                     children_of.entry(parent).or_default().push((route, i));
                 }
             }
-            let found: Vec<_> = route.rules.iter().map(|rule| slots.slot(route, rule)).collect();
-            if found.iter().any(|slot| !matches!(slot, Ok(None))) {
+            // Most routes have none.
+            if route.rules.iter().any(may_be_slot) {
+                let found: Vec<_> = route.rules.iter().map(|rule| slots.slot(route, rule)).collect();
+                if found.iter().all(|slot| matches!(slot, Ok(None))) {
+                    continue;
+                }
                 let invalid =
                     found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
                 let slots = found.into_iter().map(|slot| slot.ok().flatten().map(|slot| (slot, Vec::new())));
@@ -141,12 +141,12 @@ impl<'r> Edges<'r> {
                 edges.parents.insert(route.object(), parent);
             }
         }
-        let reachable = reachable_from_gateways(context, &by_key, &children_of);
+        let reachable = reachable_parents(context, &children_of);
         for (parent, mut children) in children_of {
             if !reachable.contains(&parent) {
                 continue;
             }
-            let Some(above) = by_key.get(&parent).copied() else { continue };
+            let Some(above) = context.resources.gateway_route(&parent) else { continue };
             // By age, so that precedence and messages do not depend on names alone.
             children.sort_by_key(|(child, i)| (child.meta.created, child.meta.key.clone(), child.kind, *i));
             for (child, i) in children {
@@ -158,7 +158,6 @@ impl<'r> Edges<'r> {
             }
         }
         edges.children.values_mut().for_each(|references| references.sort());
-        edges.routes = by_key;
         edges
     }
 
@@ -245,26 +244,25 @@ fn not_admitted(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRout
     }
 }
 
-/// Routes with a chain of parents up to a Gateway of Sluice, whether or not they may attach.
-fn reachable_from_gateways<'r>(
+/// Routes with children and a chain of parents up to a Gateway of Sluice, whether or not they may attach.
+fn reachable_parents<'r>(
     context: &Context<'r>,
-    by_key: &BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
     children_of: &BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>>,
 ) -> BTreeSet<ObjectRef> {
-    let is_root = |route: &GatewayRoute| {
+    let is_root = |route: &Arc<GatewayRoute>| {
         route
             .parents
             .iter()
             .filter_map(|parent| gateway_of(route, parent))
             .any(|key| context.gateways.contains_key(&key))
     };
-    let root_routes = by_key.iter().filter(|(_, route)| is_root(route));
-    let mut found: BTreeSet<_> = root_routes.map(|(key, _)| key.clone()).collect();
+    let root_routes = children_of.keys().filter(|parent| context.resources.gateway_route(parent).is_some_and(is_root));
+    let mut found: BTreeSet<_> = root_routes.cloned().collect();
     let mut rest: Vec<_> = found.iter().cloned().collect();
     while let Some(next) = rest.pop() {
         for (child, _) in children_of.get(&next).into_iter().flatten() {
             let child = child.object();
-            if found.insert(child.clone()) {
+            if children_of.contains_key(&child) && found.insert(child.clone()) {
                 rest.push(child);
             }
         }

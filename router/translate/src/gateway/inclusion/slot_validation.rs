@@ -7,12 +7,15 @@ use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
-use super::slots::SlotResolver;
+use super::slots::{SlotResolver, may_be_slot};
 use crate::gateway::inclusion::slot_problem::SlotProblem;
 use crate::warning::Warning;
 
 /// Invalid slots of a route, with the index of each rule.
 pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, SlotProblem)> {
+    if !route.rules.iter().any(may_be_slot) {
+        return Vec::new();
+    }
     let slots = SlotResolver::new(resources);
     let rules = route.rules.iter().enumerate();
     rules.filter_map(|(i, rule)| slots.slot(route, rule).err().map(|problem| (i, problem))).collect()

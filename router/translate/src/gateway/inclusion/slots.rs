@@ -101,6 +101,11 @@ impl<'r> SlotResolver<'r> {
     }
 }
 
+/// False if the rule is certainly not a slot.
+pub fn may_be_slot(rule: &RouteRule) -> bool {
+    rule.allowed.is_some() || rule.backends.iter().any(is_slot)
+}
+
 /// True if the reference names a RouteSlot.
 pub fn is_slot(backend: &BackendRef) -> bool {
     *backend.object.group == *SLUICE_GROUP && *backend.object.kind == *Kind::RouteSlot.name()

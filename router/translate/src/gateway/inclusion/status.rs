@@ -47,7 +47,7 @@ pub fn fragments(
         paths.sort_by_key(|path| path_order(root_routes, path));
     }
     for (child, references) in edges.children.iter().filter(|(child, _)| (context.is_reported)(child)) {
-        let Some(route) = edges.routes.get(child) else { continue };
+        let Some(route) = context.resources.gateway_route(child) else { continue };
         let paths = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
         let mut rows: Vec<_> =
             references.iter().map(|(i, parent)| direct_row(edges, root_routes, route, *i, parent, paths)).collect();

@@ -83,7 +83,7 @@ impl<'e> AttachedChildren<'e> {
     /// Writes `inclusions` for parents' own `parentRefs` and for the RouteSlots that they name.
     pub fn write(&self, context: &Context<'_>, fragments: &mut BTreeMap<ObjectRef, Fragment>) {
         for (reference, parent) in self.edges.parents.iter().filter(|(route, _)| (context.is_reported)(route)) {
-            let Some(route) = self.edges.routes.get(reference) else { continue };
+            let Some(route) = context.resources.gateway_route(reference) else { continue };
             if self.has_field(route) {
                 for (i, entries) in self.inclusions_of_references(route, parent) {
                     fragments.entry(reference.clone()).or_default().inclusions.insert(i, entries);
