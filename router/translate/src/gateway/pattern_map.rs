@@ -20,6 +20,11 @@ impl<V> Default for PatternMap<V> {
 }
 
 impl<V> PatternMap<V> {
+    /// An empty map with room for this many exact names.
+    pub fn with_capacity(names: usize) -> Self {
+        PatternMap { exact: HashMap::with_capacity(names), ..PatternMap::default() }
+    }
+
     /// The value of exactly this pattern.
     pub fn get(&self, pattern: &HostPattern) -> Option<&V> {
         match pattern {
@@ -44,7 +49,9 @@ impl<V> PatternMap<V> {
             HostPattern::Exact(name) | HostPattern::Suffix(name) => Some(name),
             HostPattern::Any => None,
         };
-        let domains = name.into_iter().flat_map(Hostname::domains).filter_map(|domain| self.suffix.get(domain));
+        // Names are only split if there is a suffix to be found.
+        let domains = name.filter(|_| !self.suffix.is_empty()).into_iter().flat_map(Hostname::domains);
+        let domains = domains.filter_map(|domain| self.suffix.get(domain));
         self.get(pattern).into_iter().chain(domains).chain(self.any.as_ref().filter(|_| name.is_some()))
     }
 }

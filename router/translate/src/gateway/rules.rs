@@ -1,9 +1,10 @@
 //! Translates effective rules: resolves references, and turns filters into policies.
 
 mod references;
+mod rule_path;
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use router_table::host_pattern::HostPattern;
 use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, WeightedService};
+use rule_path::{Paths, RulePath};
 
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::inclusion::types::{EffectiveRule, Level, RuleOutcome};
@@ -28,75 +30,57 @@ const FAILED: u16 = 500;
 /// Status code for requests to a slot that no child matches.
 const NO_CHILD: u16 = 404;
 
-/// Routes and their rules, from the root down.
-type RulePath = Vec<(ObjectRef, usize)>;
-
-/// The routes and rules above a route, and those of the route's own rules that are numbered for this path.
-type PathRules = (RulePath, BTreeSet<usize>);
-
 /// The resolved routes of one router. Each effective rule is resolved once, however many hosts it serves. A TLSRoute
 /// has a resolved route for each host, numbered in the order of hosts.
-pub struct Routes<'a, 'r> {
+pub struct Routes<'a, 'r, 'e> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
     /// The key includes the outcome, as a slot may be empty under one listener and not under another.
-    rule_routes: HashMap<(RulePath, RuleOutcome), RuleRoute>,
+    rule_routes: HashMap<(RulePath<'e>, RuleOutcome), RuleRoute<'e>>,
     connections: HashMap<ObjectRef, u32>,
     /// Routes without endpoints, for listeners without TLSRoutes.
     closed_routes: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
 }
 
 /// The resolved route of an effective rule.
-struct RuleRoute {
+struct RuleRoute<'e> {
     /// See [`RouteId::part`].
     part: u32,
     /// The smallest of the rule's hosts on the router, in the order of [`HostPattern`].
-    host: HostPattern,
+    host: &'e HostPattern,
     /// Resolved at the first request for it.
     route: OnceLock<Arc<ResolvedRoute>>,
 }
 
-impl<'a, 'r> Routes<'a, 'r> {
+impl<'a, 'r, 'e> Routes<'a, 'r, 'e> {
     /// Numbers these rules. They must include all rules of their routes on the router, so that the ids of a route's
     /// parts depend only on that route and its parents.
-    pub fn new<'e>(
-        resolver: &'a Resolver<'r>,
-        router: &'a RouterPorts,
-        rules: impl Iterator<Item = &'e EffectiveRule>,
-    ) -> Self {
-        let (rule_routes, connections) = (HashMap::new(), HashMap::new());
+    pub fn new(resolver: &'a Resolver<'r>, router: &'a RouterPorts, rules: &[&'e EffectiveRule]) -> Self {
+        let (rule_routes, connections) = (HashMap::with_capacity(rules.len()), HashMap::new());
         let mut routes = Routes { resolver, router, rule_routes, connections, closed_routes: HashMap::new() };
-        let mut paths = HashMap::new();
-        rules.for_each(|rule| routes.number(rule, &mut paths));
+        let mut paths = Paths::with_capacity(rules.len());
+        rules.iter().for_each(|rule| routes.number(rule, &mut paths));
         routes
     }
 
-    /// Numbers a rule: its position in the route, offset for each further path to that route. `paths` are those so far;
-    /// one is repeated for a rule with a further outcome.
-    fn number(&mut self, rule: &EffectiveRule, paths: &mut HashMap<ObjectRef, Vec<PathRules>>) {
-        let (Some((leaf, above)), Some(least)) = (rule.levels.split_last(), rule.hosts().iter().min()) else { return };
-        match self.rule_routes.entry((rule_path(rule), rule.outcome)) {
-            Entry::Occupied(mut known) if *least < known.get().host => known.get_mut().host = least.clone(),
+    /// Numbers a rule: its position in the route, offset for each further path to that route. `paths` are those so far.
+    fn number(&mut self, rule: &'e EffectiveRule, paths: &mut Paths<'e>) {
+        let (Some(leaf), Some(least)) = (rule.leaf(), rule.hosts().iter().min()) else { return };
+        match self.rule_routes.entry((RulePath(&rule.levels), rule.outcome)) {
+            Entry::Occupied(mut known) if least < known.get().host => known.get_mut().host = least,
             Entry::Occupied(_) => {}
             Entry::Vacant(new) => {
-                let above = new.key().0.get(..above.len()).unwrap_or_default();
-                let paths = paths.entry(leaf.object()).or_default();
-                let is_free = |(path, rules): &PathRules| path == above && !rules.contains(&leaf.rule);
-                let nth = paths.iter().position(is_free).unwrap_or(paths.len());
-                match paths.get_mut(nth) {
-                    Some((_, rules)) => drop(rules.insert(leaf.rule)),
-                    None => paths.push((above.to_vec(), BTreeSet::from([leaf.rule]))),
-                }
+                let nth = paths.number(&rule.levels, leaf);
                 let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
                 let part = u32::try_from(part).unwrap_or(u32::MAX);
-                new.insert(RuleRoute { part, host: least.clone(), route: OnceLock::new() });
+                new.insert(RuleRoute { part, host: least, route: OnceLock::new() });
             }
         }
     }
 
     /// The resolved route for a rule's requests.
     pub fn http(&self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
-        match self.rule_routes.get(&(rule_path(rule), rule.outcome)) {
+        match self.rule_routes.get(&(RulePath(&rule.levels), rule.outcome)) {
             Some(RuleRoute { part, host, route }) => Arc::clone(route.get_or_init(|| self.resolve(rule, *part, host))),
             None => self.resolve(rule, 0, &HostPattern::Any),
         }
@@ -283,10 +267,6 @@ impl Level {
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.route.kind, key: self.route.meta.key.clone() }
     }
-}
-
-fn rule_path(rule: &EffectiveRule) -> RulePath {
-    rule.levels.iter().map(|level| (level.object(), level.rule)).collect()
 }
 
 fn id(object: &ObjectRef, part: u32) -> RouteId {

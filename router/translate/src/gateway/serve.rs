@@ -92,7 +92,8 @@ impl GatewayHosts {
                 continue;
             }
             let unresolved = attached_rules.iter().filter(|one| !one.is_resolved);
-            let mut routes = Routes::new(resolver, router, unresolved.flat_map(|one| &one.rules).copied());
+            let unresolved: Vec<_> = unresolved.flat_map(|one| &one.rules).copied().collect();
+            let mut routes = Routes::new(resolver, router, &unresolved);
             let mut attached: BTreeMap<ListenerAt, Vec<&AttachedRules<'_>>> = BTreeMap::new();
             for one in attached_rules {
                 attached.entry(one.at).or_default().push(one);
@@ -160,7 +161,7 @@ impl GatewayHosts {
         &mut self,
         (place, router): (usize, &RouterPorts),
         served_listeners: BTreeMap<ListenerAt, ServedListener<'_>>,
-        routes: &mut Routes<'_, '_>,
+        routes: &mut Routes<'_, '_, '_>,
         selected: Option<&BTreeSet<&HostPattern>>,
     ) {
         let base = Arc::clone(&self.base);
@@ -168,7 +169,7 @@ impl GatewayHosts {
         let is_served = |at: &ListenerAt, served: &ServedListener<'_>, host: &HostPattern| {
             self.closest(place, served.protocol.port_kind(), host) == Some(*at)
         };
-        let claimed_hosts: BTreeSet<HostPattern> = served_listeners
+        let mut claimed_hosts: Vec<HostPattern> = served_listeners
             .iter()
             .flat_map(|(at, served)| {
                 let own = served.claimants.keys().filter(|host| is_served(at, served, host));
@@ -176,7 +177,8 @@ impl GatewayHosts {
             })
             .filter(|host| selected.is_none_or(|selected| selected.contains(host)))
             .collect();
-        let claimed_hosts: Vec<HostPattern> = claimed_hosts.into_iter().collect();
+        claimed_hosts.sort_unstable();
+        claimed_hosts.dedup();
         let served = parallel::map_all(&claimed_hosts, |host| {
             let port_kinds = [PortKind::Cleartext, PortKind::Tls].into_iter();
             let listeners =
@@ -184,7 +186,8 @@ impl GatewayHosts {
             listeners.map(|served| (served, served.rules(host, routes))).collect::<Vec<_>>()
         });
         // Hosts with equal rules share one list.
-        let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::new();
+        let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::with_capacity(claimed_hosts.len());
+        let mut built = Vec::with_capacity(claimed_hosts.len());
         for (host, served) in claimed_hosts.into_iter().zip(served) {
             let host_listeners = || served.iter().map(|(listener, _)| listener);
             let oldest = host_listeners()
@@ -223,8 +226,9 @@ impl GatewayHosts {
             let (Some(mut host_rules), Some((meta, kind))) = (host_rules, owner) else { continue };
             host_rules.owner = ObjectRef { kind, key: meta.key.clone() };
             let age = OwnedAge::of(meta);
-            self.built.insert((router.name.clone(), host.to_match()), Built { age, host_rules, passthrough });
+            built.push(((router.name.clone(), host.to_match()), Built { age, host_rules, passthrough }));
         }
+        self.built.append(&mut built.into_iter().collect());
     }
 }
 
@@ -251,7 +255,7 @@ impl<'m> ServedListener<'m> {
         attached_rules: &[&AttachedRules<'m>],
         router: &RouterPorts,
     ) -> Option<Self> {
-        let mut claimants: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
+        let mut claimants: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::with_capacity(attached_rules.len());
         let mut claim = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
             let owner = claimants.entry(host).or_insert((meta, kind));
             if meta.age() < owner.0.age() {
@@ -285,7 +289,7 @@ impl<'m> ServedListener<'m> {
     }
 
     /// The rules that serve a host, in order; none for a protocol without HTTP.
-    fn rules(&self, host: &HostPattern, routes: &Routes<'_, '_>) -> Vec<Arc<Rule>> {
+    fn rules(&self, host: &HostPattern, routes: &Routes<'_, '_, '_>) -> Vec<Arc<Rule>> {
         let mut rules = Vec::new();
         if !matches!(self.protocol, GatewayProtocol::Http | GatewayProtocol::Https) {
             return rules;
@@ -340,7 +344,7 @@ impl<'m> ServedListener<'m> {
     fn tcp_route(
         &self,
         host: &HostPattern,
-        routes: &mut Routes<'_, '_>,
+        routes: &mut Routes<'_, '_, '_>,
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
     ) -> Arc<ResolvedRoute> {
         let rules = self.precedence.rules_for(host);

@@ -19,14 +19,14 @@ pub struct Precedence<'r> {
 impl<'r> Precedence<'r> {
     /// Indexes the rules of all routes of a listener.
     pub fn new(rules: impl IntoIterator<Item = &'r EffectiveRule>) -> Self {
-        let mut precedence = Precedence { rules: Vec::new(), by_host: PatternMap::default() };
-        for (i, rule) in rules.into_iter().enumerate() {
+        let rules: Vec<&EffectiveRule> = rules.into_iter().collect();
+        let mut by_host = PatternMap::with_capacity(rules.len());
+        for (i, rule) in rules.iter().enumerate() {
             for host in rule.hosts() {
-                precedence.by_host.or_insert(host, Vec::new()).push(i);
+                by_host.or_insert(host, Vec::new()).push(i);
             }
-            precedence.rules.push(rule);
         }
-        precedence
+        Precedence { rules, by_host }
     }
 
     /// The rules that serve a host, in order: the first match decides. `host` may be a name or a wildcard; rules of
