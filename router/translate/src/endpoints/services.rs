@@ -48,21 +48,16 @@ impl<'r> Services<'r> {
     /// # Errors
     /// See [`ServiceError`].
     pub fn key(&self, service: &ObjectKey, port: u16, http2: bool) -> Result<Arc<EndpointsKey>, ServiceError> {
-        let ports = choice(self.port(service, port)?, http2);
-        let (namespace, service) = (service.namespace.clone(), service.name.clone());
-        Ok(EndpointsKey { namespace, service, ports }.shared())
+        Ok(key_of(service, self.port(service, port)?, http2))
     }
 
-    /// Protocols of a port's endpoints: the Service's `appProtocol`, or else those of its slices. Empty if unknown.
-    ///
-    /// # Errors
-    /// See [`ServiceError`].
-    pub fn protocols(&self, service: &ObjectKey, port: u16) -> Result<BTreeSet<AppProtocol>, ServiceError> {
-        let found = self.port(service, port)?;
-        Ok(match &found.protocol {
+    /// Protocols of the endpoints of a Service's port: its `appProtocol`, or else those of its slices. Empty if
+    /// unknown.
+    pub fn protocols(&self, service: &ObjectKey, port: &ServicePort) -> BTreeSet<AppProtocol> {
+        match &port.protocol {
             Some(own) => BTreeSet::from([own.clone()]),
-            None => self.endpoints.protocols(service, &choice(found, false)),
-        })
+            None => self.endpoints.protocols(service, &choice(port, false)),
+        }
     }
 
     /// Name of a Service's port, empty if it has none; `None` if there is no such port.
@@ -71,9 +66,19 @@ impl<'r> Services<'r> {
         service.ports.iter().find(|known| known.number == port).map(|known| known.name.clone())
     }
 
-    fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
+    /// A port of a Service.
+    ///
+    /// # Errors
+    /// See [`ServiceError`].
+    pub fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
         port(self.resources, key, number)
     }
+}
+
+/// The key of the endpoints of a Service's port; see [`Services::key`].
+pub fn key_of(service: &ObjectKey, port: &ServicePort, http2: bool) -> Arc<EndpointsKey> {
+    let (namespace, service) = (service.namespace.clone(), service.name.clone());
+    EndpointsKey { namespace, service, ports: choice(port, http2) }.shared()
 }
 
 /// The ports of slices that belong to this port of a Service.

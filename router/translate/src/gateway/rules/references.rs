@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
+use router_api::kubernetes::endpoints::ServicePort;
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, EndpointProtocol};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
@@ -11,7 +12,7 @@ use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
 use router_table::table::EndpointsKey;
 
-use crate::endpoints::services::{ServiceError, Services};
+use crate::endpoints::services::{ServiceError, Services, key_of};
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::backend_tls::BackendTlsPolicies;
 use crate::gateway::conditions::ReferenceErrors;
@@ -42,9 +43,9 @@ pub struct UsableBackend {
 }
 
 /// A backend that a route may use.
-struct Allowed {
+struct Allowed<'r> {
     key: ObjectKey,
-    port: u16,
+    port: &'r ServicePort,
     protocols: BTreeSet<AppProtocol>,
     /// The BackendTLSPolicy in force; see [`BackendTlsPolicies::tls_for`].
     policy: Option<Result<BackendTls, String>>,
@@ -96,7 +97,7 @@ pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<Obj
     is_service.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
 }
 
-impl Resolver<'_> {
+impl<'r> Resolver<'r> {
     /// Resolves a backend. Without a grant, the message must not reveal whether the object exists.
     ///
     /// # Errors
@@ -112,14 +113,13 @@ impl Resolver<'_> {
         // gRPC needs HTTP/2, whatever the Service's `appProtocol`.
         let is_http2 =
             author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == EndpointProtocol::Http2);
-        let endpoints = self.services.key(&key, port, is_http2).map_err(|error| fault(&key, port, error))?;
         let (tls, fails) = match policy {
             None => (None, false),
             Some(Ok(tls)) => (Some(tls), false),
             // The policy's own status reports the fault.
             Some(Err(_)) => (None, true),
         };
-        Ok(UsableBackend { key: endpoints, tls, fails })
+        Ok(UsableBackend { key: key_of(&key, port, is_http2), tls, fails })
     }
 
     /// Checks a backend.
@@ -132,7 +132,7 @@ impl Resolver<'_> {
         object: &ObjectReference,
         port: Option<u16>,
         payload: BackendPayload,
-    ) -> Result<Allowed, ReferenceError> {
+    ) -> Result<Allowed<'r>, ReferenceError> {
         let Some(key) = service_of(author, object) else {
             let (kind, wanted) = match &*object.group {
                 "" => (object.kind.to_string(), "a Service"),
@@ -146,7 +146,8 @@ impl Resolver<'_> {
             return Err(("RefNotPermitted", message));
         }
         let port = port.ok_or_else(|| ("BackendNotFound", format!("Service {key}: write the port")))?;
-        let protocols = self.services.protocols(&key, port).map_err(|error| fault(&key, port, error))?;
+        let found = self.services.port(&key, port).map_err(|error| fault(&key, port, error))?;
+        let protocols = self.services.protocols(&key, found);
         let policy = self.tls.tls_for(self.resources, &key, port);
         for protocol in &protocols {
             if let Some(why) = unsupported_protocol(protocol, author.kind, payload, policy.is_some()) {
@@ -154,7 +155,7 @@ impl Resolver<'_> {
                 return Err((UNSUPPORTED_PROTOCOL, format!("Service {key}, port {port}: appProtocol {name:?} {why}")));
             }
         }
-        Ok(Allowed { key, port, protocols, policy })
+        Ok(Allowed { key, port: found, protocols, policy })
     }
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
