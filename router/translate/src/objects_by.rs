@@ -36,6 +36,11 @@ impl<K: Ord> ObjectsBy<K> {
         }
     }
 
+    /// Removes spare capacity: nodes that grew by insertions in order are half empty.
+    pub fn compact(&mut self) {
+        self.0 = std::mem::take(&mut self.0).into_iter().collect();
+    }
+
     /// Replaces the keys of an object.
     pub fn replace(&mut self, object: &ObjectRef, old: &BTreeSet<K>, new: &BTreeSet<K>)
     where

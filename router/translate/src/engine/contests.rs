@@ -63,6 +63,7 @@ impl Contests {
 
     /// Adds, replaces and removes (`None`) claims of an API.
     pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<Arc<HostClaim>>)>) {
+        let is_first_of_all = self.claims.is_empty();
         let mut strongest: BTreeMap<RouterName, BTreeMap<HostMatch, Option<Arc<HostClaim>>>> = BTreeMap::new();
         for ((router, host), claim) in changes {
             let at = (router, contested(&host));
@@ -86,6 +87,10 @@ impl Contests {
             if claims.is_empty() {
                 self.claims.remove(&at);
             }
+        }
+        if is_first_of_all {
+            // Nodes that grew by insertions in order are half empty.
+            self.claims = std::mem::take(&mut self.claims).into_iter().collect();
         }
         for (router, strongest) in strongest {
             let known = self.strongest.entry(router.clone()).or_default();

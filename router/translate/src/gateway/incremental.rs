@@ -237,6 +237,7 @@ impl Incremental {
         let slots = resources.route_slots.iter().map(|slot| slot.meta.key.clone());
         objects.extend(slots.map(|key| ObjectRef { kind: Kind::RouteSlot, key }));
         let part = Part {
+            is_all: true,
             hosts: HostScope::new(),
             rules: BTreeSet::new(),
             objects,
@@ -261,7 +262,7 @@ impl Incremental {
         &mut self,
         hosts: BTreeMap<RouterHost, Option<Built>>,
     ) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
-        let mut differing = Vec::new();
+        let (mut differing, mut new_claims) = (Vec::new(), Vec::new());
         let pending = hosts.into_iter().filter_map(|(at, built)| {
             let old = self.claims.get(&at);
             let is_same = match (&built, old) {
@@ -275,7 +276,7 @@ impl Incremental {
                     built.as_ref().map(|it| HostClaim { owner: it.host_rules.owner.clone(), age: it.age.clone() });
                 let claim = claim.map(Arc::new);
                 match &claim {
-                    Some(claim) => drop(self.claims.insert(at.clone(), Arc::clone(claim))),
+                    Some(claim) => new_claims.push((at.clone(), Arc::clone(claim))),
                     None => drop(self.claims.remove(&at)),
                 }
                 differing.push((at.clone(), claim));
@@ -283,6 +284,12 @@ impl Incremental {
             Some((at, PendingHost { built, was_served }))
         });
         self.pending.hosts = pending.collect();
+        if self.claims.is_empty() {
+            // A map of many is built at once.
+            self.claims = new_claims.into_iter().collect();
+        } else {
+            self.claims.extend(new_claims);
+        }
         differing
     }
 }

@@ -81,23 +81,25 @@ impl GatewayTranslator {
         is_selected: &dyn Fn(&ObjectRef) -> bool,
         cross_api: CrossApiClaims<'_>,
     ) -> (BTreeMap<ObjectRef, ObjectStatus>, CountedRoutes) {
-        let (mut statuses, mut counted) = (BTreeMap::new(), CountedRoutes::new());
         let attached = self.attached.iter().map(|attached| (attached.route.object(), attached));
         let attached: Vec<_> = attached.filter(|(object, _)| is_selected(object)).collect();
         let statuses_of_attached =
             parallel::map_all(&attached, |(object, attached)| self.status_of_attached(object, attached, cross_api));
+        // Routes are in the order of age: maps of many are built at once.
+        let (mut statuses, mut counted) = (Vec::with_capacity(attached.len()), Vec::with_capacity(attached.len()));
         for ((object, _), (listeners, status)) in attached.into_iter().zip(statuses_of_attached) {
             if !listeners.is_empty() {
-                counted.insert(object.clone(), listeners);
+                counted.push((object.clone(), listeners));
             }
             statuses.extend(status.map(|status| (object, status)));
         }
+        let mut statuses: BTreeMap<_, _> = statuses.into_iter().collect();
         for object in self.fragments.keys().filter(|object| is_selected(object)) {
             let route = self.resources.gateway_route(object).filter(|_| !statuses.contains_key(object));
             let status = route.and_then(|route| self.status_of(route, object, Vec::new(), cross_api));
             statuses.extend(status.map(|status| (object.clone(), status)));
         }
-        (statuses, counted)
+        (statuses, counted.into_iter().collect())
     }
 
     /// The listeners that count a route, and its status.

@@ -12,7 +12,7 @@ use router_table::host_pattern::HostPattern;
 use crate::gateway::base::{GatewayBase, ListenerAt};
 use crate::gateway::claims::{admits, intersection};
 use crate::gateway::inclusion::edges::{gateway_of, parent_of};
-use crate::gateway::incremental::components::above;
+use crate::gateway::incremental::components::{above, parents};
 
 /// Hosts that each route may claim, by listener. Hosts of an included route are within those of its parents.
 pub type Footprint = BTreeSet<(ObjectRef, ListenerAt, HostPattern)>;
@@ -20,6 +20,13 @@ pub type Footprint = BTreeSet<(ObjectRef, ListenerAt, HostPattern)>;
 /// The footprint of these routes.
 pub fn footprint(base: &GatewayBase, resources: &Resources, routes: &BTreeSet<ObjectRef>) -> Footprint {
     let selected = routes;
+    let found: Vec<_> = routes.iter().filter_map(|object| Some((object, resources.gateway_route(object)?))).collect();
+    if found.iter().all(|(_, route)| parents(route).next().is_none()) {
+        let hosts = found.into_iter().flat_map(|(object, route)| {
+            direct_hosts(base, resources, route).map(move |(at, host)| (object.clone(), at, host))
+        });
+        return hosts.collect();
+    }
     let with_parents = above(resources, routes.iter().cloned());
     let routes = || with_parents.iter().filter_map(|object| Some((object, resources.gateway_route(object)?)));
     let mut children: BTreeMap<ObjectRef, Vec<&GatewayRoute>> = BTreeMap::new();
@@ -31,9 +38,6 @@ pub fn footprint(base: &GatewayBase, resources: &Resources, routes: &BTreeSet<Ob
     let attaching = routes().flat_map(|(object, route)| {
         direct_hosts(base, resources, route).map(move |(at, host)| (object.clone(), at, host))
     });
-    if children.is_empty() {
-        return attaching.collect();
-    }
     let mut found = Footprint::new();
     let mut rest: Vec<_> = attaching.collect();
     while let Some(next) = rest.pop() {

@@ -37,6 +37,8 @@ impl Indexes {
         let mut indexes = Indexes::default();
         routes(resources).for_each(|route| indexes.replace((None, Some(route))));
         indexes.replace_hosts(base, &Footprint::new(), &footprint(base, resources, all));
+        indexes.patterns.compact();
+        indexes.services.compact();
         indexes
     }
 

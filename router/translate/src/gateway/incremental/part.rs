@@ -20,6 +20,8 @@ const PORT_KINDS: [PortKind; 2] = [PortKind::Cleartext, PortKind::Tls];
 /// Results to recompute.
 #[derive(Debug, Default)]
 pub struct Part {
+    /// True if all objects were translated; `hosts` and `rules` are then empty.
+    pub is_all: bool,
     /// Hosts.
     pub hosts: HostScope,
     /// Routes and RouteSlots whose status may differ.
@@ -35,7 +37,7 @@ pub struct Part {
 impl Part {
     /// True if there is nothing to recompute.
     pub fn is_empty(&self) -> bool {
-        let Part { hosts, objects, rules: _, listeners, policies } = self;
+        let Part { is_all: _, hosts, objects, rules: _, listeners, policies } = self;
         hosts.is_empty() && objects.is_empty() && listeners.is_empty() && policies.is_empty()
     }
 

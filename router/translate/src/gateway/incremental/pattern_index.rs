@@ -20,6 +20,11 @@ impl PatternIndex {
         self.0.insert(key(router_index, pattern), route);
     }
 
+    /// See [`ObjectsBy::compact`].
+    pub fn compact(&mut self) {
+        self.0.compact();
+    }
+
     /// Removes a route.
     pub fn remove(&mut self, router_index: usize, pattern: &HostPattern, route: &ObjectRef) {
         self.0.remove(&key(router_index, pattern), route);

@@ -117,15 +117,19 @@ impl Incremental {
     ) -> BTreeSet<usize> {
         let cross_api = CrossApiClaims { lost, claims: &self.claims };
         let policy = |key: &_| ObjectRef { kind: Kind::BackendTlsPolicy, key: Clone::clone(key) };
-        let objects = part.objects.iter().cloned().chain(part.policies.iter().map(policy));
-        statuses.append(&mut objects.map(|object| (object, None)).collect());
-        let (routes, counted) = model.route_statuses(&|object| part.objects.contains(object), cross_api);
+        // Statuses of all earlier objects are already removed if all are translated.
+        if !part.is_all {
+            let objects = part.objects.iter().cloned().chain(part.policies.iter().map(policy));
+            statuses.append(&mut objects.map(|object| (object, None)).collect());
+        }
+        let (routes, counted) = model.route_statuses(&|object| part.is_all || part.objects.contains(object), cross_api);
         let policies = model.policy_statuses(&|key| part.policies.contains(key));
         let slots = part.objects.iter().filter(|object| object.kind == Kind::RouteSlot);
         let slots = slots.filter(|slot| resources.route_slots.get(&slot.key).is_some());
         let slots = slots.map(|slot| (slot.clone(), self.slot_status(slot)));
         let decided = routes.into_iter().chain(policies).chain(slots);
-        statuses.append(&mut decided.map(|(object, status)| (object, Some(status))).collect());
+        let mut decided: StatusChanges = decided.map(|(object, status)| (object, Some(status))).collect();
+        statuses.append(&mut decided);
         let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, cross_api))).collect();
         let mut gateways = self.count(&part.objects, counted);
         for (at, outcome) in outcomes {
@@ -148,6 +152,14 @@ impl Incremental {
     /// differ.
     fn count(&mut self, objects: &BTreeSet<ObjectRef>, counted: CountedRoutes) -> BTreeSet<usize> {
         let mut differing = BTreeSet::new();
+        if self.counted.is_empty() {
+            for at in counted.values().flatten() {
+                differing.insert(at.0);
+                *self.counts.entry(*at).or_default() += 1;
+            }
+            self.counted = counted;
+            return differing;
+        }
         for object in objects {
             let new = counted.get(object).map_or(&[][..], AsRef::as_ref);
             let old = self.counted.remove(object).unwrap_or_default();
