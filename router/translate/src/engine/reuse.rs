@@ -1,7 +1,7 @@
 //! Reuses the previous `Arc` when a rebuilt value is equal: connections, plans and kernel entries depend on the
 //! identity of hosts and routes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use router_model::names::RouteId;
@@ -16,6 +16,8 @@ pub struct Reuse<'o> {
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
     rules: HashMap<*const Rule, Replaced<Rule>>,
     lists: HashMap<*const Arc<Rule>, Replaced<[Arc<Rule>]>>,
+    /// The rules of the earlier version of the host: most rules of a large host are the same.
+    kept: HashSet<*const Rule>,
 }
 
 /// The new value, and the value used in its place.
@@ -24,12 +26,15 @@ type Replaced<T> = (Arc<T>, Arc<T>);
 impl<'o> Reuse<'o> {
     /// Reuses the routes of the previous version.
     pub fn new(before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
-        Reuse { before, routes: HashMap::new(), rules: HashMap::new(), lists: HashMap::new() }
+        let (routes, rules, lists) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Reuse { before, routes, rules, lists, kept: HashSet::new() }
     }
 
     /// The virtual host with earlier routes where they are equal, or the earlier host if that is equal.
     pub fn host(&mut self, mut host: VirtualHost, before: Option<&Arc<VirtualHost>>) -> Arc<VirtualHost> {
         if !self.before.is_empty() {
+            self.kept.clear();
+            self.kept.extend(before.into_iter().flat_map(|host| rules_of(host)).map(Arc::as_ptr));
             host.passthrough.iter_mut().for_each(|route| self.route(route));
             host.rules.iter_mut().for_each(|rules| self.host_rules(rules));
         }
@@ -62,6 +67,9 @@ impl<'o> Reuse<'o> {
     }
 
     fn rule(&mut self, rule: &Arc<Rule>) -> Arc<Rule> {
+        if self.kept.contains(&Arc::as_ptr(rule)) {
+            return Arc::clone(rule);
+        }
         if let Some((_, reused)) = self.rules.get(&Arc::as_ptr(rule)) {
             return Arc::clone(reused);
         }
@@ -90,11 +98,16 @@ impl<'o> Reuse<'o> {
 
 /// The routes of a virtual host; a route of several rules is repeated.
 pub fn routes_of(host: &VirtualHost) -> impl Iterator<Item = &Arc<ResolvedRoute>> {
-    let host_rules = host.rules.as_deref();
-    let tls = host_rules.and_then(|rules| rules.tls.as_ref());
-    let cleartext = host_rules.and_then(|rules| rules.cleartext.as_ref()).into_iter().flat_map(|rules| rules.iter());
-    let rules = cleartext.chain(tls.into_iter().flat_map(|tls| tls.rules.iter())).map(|rule| &rule.route);
+    let tls = host.rules.as_deref().and_then(|rules| rules.tls.as_ref());
+    let rules = rules_of(host).map(|rule| &rule.route);
     host.passthrough.iter().chain(rules).chain(tls.and_then(|tls| tls.tcp.as_ref()))
+}
+
+fn rules_of(host: &VirtualHost) -> impl Iterator<Item = &Arc<Rule>> {
+    let host_rules = host.rules.as_deref();
+    let tls = host_rules.and_then(|rules| rules.tls.as_ref()).into_iter().flat_map(|tls| tls.rules.iter());
+    let cleartext = host_rules.and_then(|rules| rules.cleartext.as_ref()).into_iter().flat_map(|rules| rules.iter());
+    cleartext.chain(tls)
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ pub struct RuleTable {
 }
 
 /// Change in the use of a route.
-#[derive(Default)]
 struct Use {
     /// Number of hosts that use it now and did not before, less those that no longer do.
     hosts: isize,
@@ -48,7 +47,7 @@ impl RuleTable {
     pub fn update(&mut self, changes: BTreeMap<HostMatch, Option<VirtualHost>>) {
         let before = self.table.routes.clone();
         let mut reuse = Reuse::new(&before);
-        let mut uses: BTreeMap<RouteId, Use> = BTreeMap::new();
+        let mut uses: Vec<(RouteId, Use)> = Vec::new();
         let mut set = Vec::new();
         for (at, host) in changes {
             let old = self.table.hosts.get(&at).cloned();
@@ -58,14 +57,7 @@ impl RuleTable {
             {
                 continue;
             }
-            for (id, _) in old.iter().flat_map(|host| ids_of(host)) {
-                uses.entry(id.clone()).or_default().hosts -= 1;
-            }
-            for (id, route) in new.iter().flat_map(|host| ids_of(host)) {
-                let known = uses.entry(id.clone()).or_default();
-                known.hosts += 1;
-                known.route = Some(Arc::clone(route));
-            }
+            add_uses(old.as_deref(), new.as_deref(), &mut uses);
             match new {
                 Some(new) => set.push((at, new)),
                 None => drop(self.table.hosts.remove(&at)),
@@ -75,7 +67,17 @@ impl RuleTable {
         self.use_routes(uses);
     }
 
-    fn use_routes(&mut self, uses: BTreeMap<RouteId, Use>) {
+    /// Applies these uses; of several of a route, the last version counts.
+    fn use_routes(&mut self, mut uses: Vec<(RouteId, Use)>) {
+        uses.sort_by(|(one, _), (other, _)| one.cmp(other));
+        uses.dedup_by(|(id, later), (known, sum)| {
+            let is_same = id == known;
+            if is_same {
+                sum.hosts += later.hosts;
+                sum.route = later.route.take().or(sum.route.take());
+            }
+            is_same
+        });
         let mut set = Vec::new();
         for (id, Use { hosts, route }) in uses {
             let known = self.table.routes.get(&id);
@@ -94,6 +96,31 @@ impl RuleTable {
         }
         self.table.routes.extend(set);
     }
+}
+
+/// A route in the old and in the new version of a host.
+type Versions<'h> = (Option<&'h Arc<ResolvedRoute>>, Option<&'h Arc<ResolvedRoute>>);
+
+/// Adds what differs between two versions of a host. Most routes of a large host are the same.
+fn add_uses(old: Option<&VirtualHost>, new: Option<&VirtualHost>, uses: &mut Vec<(RouteId, Use)>) {
+    let (Some(old), Some(new)) = (old, new) else {
+        let gone = old.into_iter().flat_map(ids_of);
+        uses.extend(gone.map(|(id, _)| (id.clone(), Use { hosts: -1, route: None })));
+        let come = new.into_iter().flat_map(ids_of);
+        uses.extend(come.map(|(id, route)| (id.clone(), Use { hosts: 1, route: Some(Arc::clone(route)) })));
+        return;
+    };
+    let mut routes: HashMap<&RouteId, Versions<'_>> =
+        routes_of(old).map(|route| (&route.id, (Some(route), None))).collect();
+    for route in routes_of(new) {
+        routes.entry(&route.id).or_default().1 = Some(route);
+    }
+    let is_same = |versions: &Versions<'_>| matches!(versions, (Some(old), Some(new)) if Arc::ptr_eq(old, new));
+    let differing = routes.into_iter().filter(|(_, versions)| !is_same(versions));
+    uses.extend(differing.map(|(id, (old, new))| {
+        let hosts = isize::from(new.is_some()) - isize::from(old.is_some());
+        (id.clone(), Use { hosts, route: new.cloned() })
+    }));
 }
 
 /// The routes of a host, each once.
