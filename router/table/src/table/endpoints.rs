@@ -115,28 +115,29 @@ impl Endpoints {
         let kept = now.iter().map(|router| {
             (&router.name, older.get(&router.name).map_or(&nothing, |older| &older.routes), &router.routes)
         });
-        let (mut come, mut touched) = (Vec::new(), BTreeSet::new());
+        let (mut come, mut left) = (Vec::new(), BTreeSet::new());
         for (router, before, now) in gone.chain(kept) {
             for changed in now.changes_since(before) {
                 for user in changed.old.into_iter().flat_map(|route| users(router, route)) {
                     self.users.remove(&user);
-                    touched.insert(user.key);
+                    left.insert(user.key);
                 }
                 come.extend(changed.new.into_iter().flat_map(|route| users(router, route)));
             }
         }
-        touched.extend(come.iter().map(|user| Arc::clone(&user.key)));
+        let mut named: Vec<Arc<EndpointsKey>> = come.iter().map(|user| Arc::clone(&user.key)).collect();
+        // Neighbours mostly share theirs; then there is little to sort.
+        named.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        named.sort_unstable();
+        named.dedup();
         self.users.extend(come.into_iter().map(|user| (user, ())));
-        let mut found = Vec::new();
-        for key in touched {
-            let (is_named, is_known) = (self.users_of(&key).next().is_some(), self.list(&key).is_some());
-            if is_named && !is_known {
-                let list = find(&key);
-                found.push((key, list));
-            } else if is_known && !is_named {
+        for key in left {
+            if self.users_of(&key).next().is_none() {
                 self.lists.remove(&*key);
             }
         }
+        let unknown = named.into_iter().filter(|key| self.list(key).is_none());
+        let found: Vec<_> = unknown.map(|key| (Arc::clone(&key), find(&key))).collect();
         self.lists.extend(found);
     }
 
@@ -174,12 +175,6 @@ fn users(router: &RouterName, route: &Arc<ResolvedRoute>) -> impl Iterator<Item 
     keys.map(|key| User { key: Arc::clone(key), router: router.clone(), route: Arc::clone(route) })
 }
 
-impl User {
-    fn order(&self) -> impl Ord {
-        (&self.key, &self.router, &self.route.id)
-    }
-}
-
 impl fmt::Debug for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("User").field(&self.key).field(&self.router).field(&self.route.id).finish()
@@ -187,8 +182,10 @@ impl fmt::Debug for User {
 }
 
 impl Ord for User {
+    /// By key, router and id. Most neighbours share their key.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
+        let keys = if Arc::ptr_eq(&self.key, &other.key) { Ordering::Equal } else { self.key.cmp(&other.key) };
+        keys.then_with(|| self.router.cmp(&other.router)).then_with(|| self.route.id.cmp(&other.route.id))
     }
 }
 
