@@ -116,8 +116,8 @@ impl CompactJson {
         // Neither writing to a vector nor our values fail.
         drop(value.serialize(&mut Serializer::with_formatter(&mut shape, splitter)));
         // JSON is UTF-8.
-        let mut shape: Arc<str> = String::from_utf8(shape).unwrap_or_default().into();
-        SHAPES.lock().unwrap_or_else(PoisonError::into_inner).share(&mut shape);
+        let shape = std::str::from_utf8(&shape).unwrap_or_default();
+        let shape = SHAPES.lock().unwrap_or_else(PoisonError::into_inner).shared(shape);
         CompactJson { shape, texts: texts.into() }
     }
 

@@ -21,10 +21,25 @@ impl Interner {
         if text.len() > MAX_TEXT {
             return;
         }
-        if let Some(known) = self.known.get(&**text) {
-            *text = Arc::clone(known);
-            return;
+        match self.known.get(&**text) {
+            Some(known) => *text = Arc::clone(known),
+            None => self.add(text),
         }
+    }
+
+    /// The interned text of this content, or a new one; see [`Interner::share`].
+    pub fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.known.get(text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        if text.len() <= MAX_TEXT {
+            self.add(&text);
+        }
+        text
+    }
+
+    fn add(&mut self, text: &Arc<str>) {
         if self.known.len() >= self.sweep_at.max(MIN_SWEEP) {
             self.known.retain(|known| Arc::strong_count(known) > 1);
             self.sweep_at = self.known.len() * 2;
