@@ -36,19 +36,20 @@ impl<'r> Precedence<'r> {
         found.sort_unstable();
         found.dedup();
         let rules = found.into_iter().filter_map(|i| self.rules.get(i).copied());
-        let mut ordered: Vec<_> = rules
-            .flat_map(|rule| {
-                let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, host)).collect();
-                rule.alternatives.iter().map(move |one| {
-                    // Read once: other threads may set it during the sort.
-                    let position = one.position.get().copied();
-                    (position, sort_key(&hosts, rule.outcome, one), (rule, one))
-                })
-            })
-            .collect();
+        // The specificities of all levels of a rule follow each other.
+        let (mut hosts, mut ordered) = (Vec::new(), Vec::new());
+        for rule in rules {
+            let first = hosts.len();
+            hosts.extend(rule.levels.iter().map(|level| closest(&level.hosts, host)));
+            // Positions are read once: other threads may set them during the sort.
+            ordered.extend(rule.alternatives.iter().map(|one| (one.position.get().copied(), first, (rule, one))));
+        }
         // Most of the rules of a large host were in order before; then the sort is linear.
         ordered.sort_by_key(|(position, ..)| *position);
-        ordered.sort_by(|(_, one, _), (_, other, _)| compare(one, other));
+        ordered.sort_by(|(_, one_first, one), (_, other_first, other)| {
+            let hosts_of = |first: usize| hosts.get(first..).unwrap_or_default();
+            compare((hosts_of(*one_first), *one), (hosts_of(*other_first), *other))
+        });
         let ordered = ordered.into_iter().map(|(.., served)| served).enumerate();
         let served = ordered.map(|(i, (rule, alternative))| {
             alternative.position.get_or_init(|| i);
@@ -60,22 +61,25 @@ impl<'r> Precedence<'r> {
 
 /// For each level: specificity of its host, rank of its match, specificity of the host of the level below, whether it
 /// is a slot, position within its route. The order is total.
-type RuleOrder<'a> = Vec<(Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize))>;
+type LevelOrder<'a> = (Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize));
 
-fn sort_key<'a>(hosts: &[Option<Specificity>], outcome: RuleOutcome, alternative: &'a Alternative) -> RuleOrder<'a> {
-    let levels = hosts.iter().zip(&alternative.order).enumerate();
-    let keys = levels.map(|(i, (host, key))| {
-        let below = hosts.get(i + 1);
-        let is_slot = below.is_some() || outcome != RuleOutcome::Serve;
+/// A match of a rule, with the specificities of the hosts of its levels; those of other rules may follow.
+type Matched<'a> = (&'a [Option<Specificity>], (&'a EffectiveRule, &'a Alternative));
+
+fn level_orders<'a>((hosts, (rule, alternative)): Matched<'a>) -> impl Iterator<Item = LevelOrder<'a>> {
+    let levels = hosts.iter().take(rule.levels.len());
+    levels.zip(&alternative.order).enumerate().map(move |(i, (host, key))| {
+        let below = hosts.get(i + 1).filter(|_| i + 1 < rule.levels.len());
+        let is_slot = below.is_some() || rule.outcome != RuleOutcome::Serve;
         (*host, &key.rank, *below.unwrap_or(host), is_slot, key.position)
-    });
-    keys.collect()
+    })
 }
 
 /// The fallback of a slot comes after all of the slot's children.
-fn compare(one: &RuleOrder<'_>, other: &RuleOrder<'_>) -> std::cmp::Ordering {
-    let mut levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
-    levels.find(|order| order.is_ne()).unwrap_or_else(|| other.len().cmp(&one.len()))
+fn compare(one: Matched<'_>, other: Matched<'_>) -> std::cmp::Ordering {
+    let depth = |(_, (rule, alternative)): Matched<'_>| rule.levels.len().min(alternative.order.len());
+    let mut levels = level_orders(one).zip(level_orders(other)).map(|(one, other)| one.cmp(&other));
+    levels.find(|order| order.is_ne()).unwrap_or_else(|| depth(other).cmp(&depth(one)))
 }
 
 /// The most specific of these hosts that covers a host.
