@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_model::names::RouterName;
+use router_model::parallel;
 use router_model::persistent::OrderedMap;
 
 use super::{ResolvedRoute, RouterTable, WeightedService};
@@ -102,7 +103,7 @@ impl Endpoints {
         &mut self,
         before: &[Arc<RouterTable>],
         now: &[Arc<RouterTable>],
-        find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]>,
+        find: impl Fn(&EndpointsKey) -> Arc<[Endpoint]> + Sync,
     ) {
         if before.len() == now.len() && before.iter().zip(now).all(|(before, now)| Arc::ptr_eq(before, now)) {
             return;
@@ -136,9 +137,9 @@ impl Endpoints {
                 self.lists.remove(&*key);
             }
         }
-        let unknown = named.into_iter().filter(|key| self.list(key).is_none());
-        let found: Vec<_> = unknown.map(|key| (Arc::clone(&key), find(&key))).collect();
-        self.lists.extend(found);
+        named.retain(|key| self.list(key).is_none());
+        let found = parallel::map_all(&named, |key| find(key));
+        self.lists.extend(named.into_iter().zip(found));
     }
 
     /// Looks up the endpoints of all ports of a Service again. Equal lists keep their `Arc`.
