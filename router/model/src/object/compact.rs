@@ -112,7 +112,13 @@ impl CompactJson {
     /// Splits the JSON of a value.
     pub fn new(value: &(impl Serialize + ?Sized)) -> Self {
         let (mut shape, mut texts) = (Vec::with_capacity(512), String::with_capacity(256));
-        let splitter = Splitter { texts: &mut texts, text: String::new(), is_name: false, is_common: Vec::new() };
+        let splitter = Splitter {
+            texts: &mut texts,
+            text: String::new(),
+            has_escapes: false,
+            is_name: false,
+            is_common: Vec::new(),
+        };
         // Neither writing to a vector nor our values fail.
         drop(value.serialize(&mut Serializer::with_formatter(&mut shape, splitter)));
         // JSON is UTF-8.
@@ -160,6 +166,8 @@ struct Splitter<'t> {
     texts: &'t mut String,
     /// The text that is being written.
     text: String,
+    /// Whether JSON escapes any of its characters.
+    has_escapes: bool,
     is_name: bool,
     /// For the member that is being written, and those around it: whether its short texts belong to the shape.
     is_common: Vec<bool>,
@@ -168,6 +176,7 @@ struct Splitter<'t> {
 impl Formatter for Splitter<'_> {
     fn begin_string<W: io::Write + ?Sized>(&mut self, shape: &mut W) -> io::Result<()> {
         self.text.clear();
+        self.has_escapes = false;
         if self.is_name { CompactFormatter.begin_string(shape) } else { Ok(()) }
     }
 
@@ -177,6 +186,7 @@ impl Formatter for Splitter<'_> {
     }
 
     fn write_char_escape<W: io::Write + ?Sized>(&mut self, shape: &mut W, escape: CharEscape) -> io::Result<()> {
+        self.has_escapes = true;
         self.text.push(match &escape {
             CharEscape::Quote => '"',
             CharEscape::ReverseSolidus => '\\',
@@ -196,7 +206,10 @@ impl Formatter for Splitter<'_> {
             return CompactFormatter.end_string(shape);
         }
         if self.is_common.last() == Some(&true) && self.text.len() <= MAX_COMMON {
-            return Ok(serde_json::to_writer(shape, &self.text)?);
+            if self.has_escapes {
+                return Ok(serde_json::to_writer(shape, &self.text)?);
+            }
+            return [&b"\""[..], self.text.as_bytes(), b"\""].into_iter().try_for_each(|part| shape.write_all(part));
         }
         put(&self.text, self.texts);
         shape.write_all(&[HOLE])
