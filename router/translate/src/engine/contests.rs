@@ -64,7 +64,7 @@ impl Contests {
     /// Adds, replaces and removes (`None`) claims of an API.
     pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<Arc<HostClaim>>)>) {
         let is_first_of_all = self.claims.is_empty();
-        let mut strongest: BTreeMap<RouterName, BTreeMap<HostMatch, Option<Arc<HostClaim>>>> = BTreeMap::new();
+        let mut strongest: BTreeMap<RouterName, Vec<(HostMatch, Option<Arc<HostClaim>>)>> = BTreeMap::new();
         for ((router, host), claim) in changes {
             let at = (router, contested(&host));
             let claims = self.claims.entry(at.clone()).or_insert_with(|| Vec::with_capacity(1));
@@ -77,7 +77,7 @@ impl Contests {
                     claims.insert(claims.partition_point(|other| other.precedes(&new)), new);
                 }
                 let first = claims.first().map(|first| Arc::clone(&first.claim));
-                strongest.entry(at.0.clone()).or_default().insert(at.1.clone(), first);
+                strongest.entry(at.0.clone()).or_default().push((at.1.clone(), first));
                 // Nobody loses the first claim on a host that no Route has.
                 let is_first = known.is_none() && claims.len() == 1;
                 if !is_first || self.route_owners.contains_key(&at) {
@@ -94,7 +94,8 @@ impl Contests {
         }
         for (router, strongest) in strongest {
             let known = self.strongest.entry(router.clone()).or_default();
-            known.update(strongest);
+            // The last change of a host counts.
+            known.update(strongest.into_iter().collect::<BTreeMap<_, _>>());
             if known.is_empty() {
                 self.strongest.remove(&router);
             }
