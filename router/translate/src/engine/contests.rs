@@ -32,6 +32,9 @@ struct Claimed {
     claim: Arc<HostClaim>,
 }
 
+/// The strongest claims on contested hosts, in the order in which they changed; `None` for a host without claims.
+type StrongestClaims = Vec<(HostMatch, Option<Arc<HostClaim>>)>;
+
 impl Claimed {
     fn precedes(&self, other: &Self) -> bool {
         (&self.claim.age, self.api, &self.host) < (&other.claim.age, other.api, &other.host)
@@ -64,7 +67,7 @@ impl Contests {
     /// Adds, replaces and removes (`None`) claims of an API.
     pub fn claim(&mut self, api: usize, changes: Vec<(RouterHost, Option<Arc<HostClaim>>)>) {
         let is_first_of_all = self.claims.is_empty();
-        let mut strongest: BTreeMap<RouterName, Vec<(HostMatch, Option<Arc<HostClaim>>)>> = BTreeMap::new();
+        let mut strongest: BTreeMap<RouterName, StrongestClaims> = BTreeMap::new();
         for ((router, host), claim) in changes {
             let at = (router, contested(&host));
             let claims = self.claims.entry(at.clone()).or_insert_with(|| Vec::with_capacity(1));
