@@ -42,12 +42,12 @@ impl RouteReport {
             };
             let conflicts =
                 versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|router| router.conflict(route)));
-            let conflicts: Arc<[Conflict]> = conflicts.collect();
+            let conflicts: Vec<Conflict> = conflicts.collect();
             let ingress = ingress(&key, versions, resources, routers);
             if conflicts.is_empty() {
                 self.conflicts.remove(&key);
             } else {
-                self.conflicts.insert(key.clone(), conflicts);
+                self.conflicts.insert(key.clone(), conflicts.into());
             }
             reports.push((key, ingress));
         }

@@ -128,7 +128,8 @@ impl Routes {
             state.assemble(changed, &rules);
         }
         let mut affected = std::mem::take(&mut self.affected);
-        affected.sort_unstable();
+        // Few sorted runs follow each other: merging them is linear.
+        affected.sort();
         affected.dedup();
         self.report.update(affected, resources, &self.routers);
     }
