@@ -68,11 +68,13 @@ fn a_pause_that_outlasts_the_history_costs_one_list_of_each_kind() -> Result<()>
     let lists = || kinds.map(|kind| server.log().count_of(Verb::StreamingList, kind));
     let before = lists();
     sluice.signal(Signal::STOP)?;
+    // Sockets go on to receive.
+    server.interrupt(None, Interrupt::Cut);
+    wait_until("no Routes are watched", PATIENCE, || server.watches("routes") == 0)?;
     site.service("web", TWO)?;
     site.delete_route("a")?;
     site.route("b", "web")?;
     server.compact(None);
-    server.interrupt(None, Interrupt::Cut);
     sluice.signal(Signal::CONT)?;
     site.wait_for("b.apps.test", "two")?;
     wait_until("a is gone", PATIENCE, || site.get("a.apps.test").is_ok_and(|(status, _)| status == 503))?;

@@ -241,6 +241,7 @@ impl ClusterObjects {
         let gone: Vec<ObjectKey> = known.iter().filter(|key| !listed.contains(*key)).cloned().collect();
         let Some(state) = self.scopes.get_mut(scope) else { return false };
         state.listed = true;
+        // What is new in the list is known by now.
         let lacks_all = !gone.is_empty() && gone.len() == known.len() && scope.name.is_none();
         if lacks_all || gone.len() > MAX_SHRINK && gone.len() * 2 > known.len() {
             let since = *state.doubted.get_or_insert(now);

@@ -307,11 +307,15 @@ fn a_deleted_object_does_not_come_back_and_an_equal_version_is_no_change() {
 }
 
 #[test]
-fn a_list_that_lacks_all_objects_is_believed_after_a_while() {
+fn an_empty_list_is_believed_after_a_while() {
     let mut watched = Watched::new(&[Kind::Route]);
     watched.list(Kind::Route, vec![route("a", "web"), route("b", "web")]);
     watched.list(Kind::Route, vec![route("b", "web")]);
     assert_eq!(watched.names(Kind::Route), ["b"]);
+    // Others took its place.
+    watched.list(Kind::Route, vec![route("c", "web")]);
+    assert_eq!(watched.names(Kind::Route), ["c"]);
+    watched.list(Kind::Route, vec![route("b", "web")]);
     watched.list(Kind::Route, Vec::new());
     assert_eq!(watched.names(Kind::Route), ["b"]);
     assert_eq!(std::mem::take(&mut watched.requests.relist), BTreeSet::from([scope(Kind::Route)]));
