@@ -62,8 +62,8 @@ macro_rules! define {
                 }
             }
 
-            /// The manifest of the newest version, accepted or rejected: the object as a server stores it. `None` for kinds
-            /// without written status.
+            /// The manifest of the newest version, accepted or rejected: the object as a server stores it. An accepted object of
+            /// a kind without written status has none.
             pub fn newest_manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {
                 let rejected = match kind {
                     $(Kind::$kind => self.$collection.versions_of(key)?.rejected.as_ref(),)*

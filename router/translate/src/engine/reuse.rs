@@ -1,7 +1,7 @@
 //! Reuses the previous `Arc` when a rebuilt value is equal: connections, plans and kernel entries depend on the
 //! identity of hosts and routes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use router_model::names::RouteId;
@@ -16,8 +16,6 @@ pub struct Reuse<'o> {
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
     rules: HashMap<*const Rule, Replaced<Rule>>,
     lists: HashMap<*const Arc<Rule>, Replaced<[Arc<Rule>]>>,
-    /// The rules of the earlier version of the host: most rules of a large host are the same.
-    kept: HashSet<*const Rule>,
 }
 
 /// The new value, and the value used in its place.
@@ -27,14 +25,12 @@ impl<'o> Reuse<'o> {
     /// Reuses the routes of the previous version.
     pub fn new(before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
         let (routes, rules, lists) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Reuse { before, routes, rules, lists, kept: HashSet::new() }
+        Reuse { before, routes, rules, lists }
     }
 
     /// The virtual host with earlier routes where they are equal, or the earlier host if that is equal.
     pub fn host(&mut self, mut host: VirtualHost, before: Option<&Arc<VirtualHost>>) -> Arc<VirtualHost> {
         if !self.before.is_empty() {
-            self.kept.clear();
-            self.kept.extend(before.into_iter().flat_map(|host| rules_of(host)).map(Arc::as_ptr));
             host.passthrough.iter_mut().for_each(|route| self.route(route));
             host.rules.iter_mut().for_each(|rules| self.host_rules(rules));
         }
@@ -67,7 +63,8 @@ impl<'o> Reuse<'o> {
     }
 
     fn rule(&mut self, rule: &Arc<Rule>) -> Arc<Rule> {
-        if self.kept.contains(&Arc::as_ptr(rule)) {
+        // Most rules of a large host are the same as before.
+        if self.before.get(&rule.route.id).is_some_and(|known| Arc::ptr_eq(known, &rule.route)) {
             return Arc::clone(rule);
         }
         if let Some((_, reused)) = self.rules.get(&Arc::as_ptr(rule)) {

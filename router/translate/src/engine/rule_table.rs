@@ -103,16 +103,11 @@ type Versions<'h> = (Option<&'h Arc<ResolvedRoute>>, Option<&'h Arc<ResolvedRout
 
 /// Adds what differs between two versions of a host. Most routes of a large host are the same.
 fn add_uses(old: Option<&VirtualHost>, new: Option<&VirtualHost>, uses: &mut Vec<(RouteId, Use)>) {
-    let (Some(old), Some(new)) = (old, new) else {
-        let gone = old.into_iter().flat_map(ids_of);
-        uses.extend(gone.map(|(id, _)| (id.clone(), Use { hosts: -1, route: None })));
-        let come = new.into_iter().flat_map(ids_of);
-        uses.extend(come.map(|(id, route)| (id.clone(), Use { hosts: 1, route: Some(Arc::clone(route)) })));
-        return;
-    };
-    let mut routes: HashMap<&RouteId, Versions<'_>> =
-        routes_of(old).map(|route| (&route.id, (Some(route), None))).collect();
-    for route in routes_of(new) {
+    let mut routes: HashMap<&RouteId, Versions<'_>> = HashMap::new();
+    for route in old.into_iter().flat_map(routes_of) {
+        routes.entry(&route.id).or_default().0 = Some(route);
+    }
+    for route in new.into_iter().flat_map(routes_of) {
         routes.entry(&route.id).or_default().1 = Some(route);
     }
     let is_same = |versions: &Versions<'_>| matches!(versions, (Some(old), Some(new)) if Arc::ptr_eq(old, new));
@@ -121,14 +116,6 @@ fn add_uses(old: Option<&VirtualHost>, new: Option<&VirtualHost>, uses: &mut Vec
         let hosts = isize::from(new.is_some()) - isize::from(old.is_some());
         (id.clone(), Use { hosts, route: new.cloned() })
     }));
-}
-
-/// The routes of a host, each once.
-fn ids_of(host: &VirtualHost) -> Vec<(&RouteId, &Arc<ResolvedRoute>)> {
-    let mut routes: Vec<_> = routes_of(host).map(|route| (&route.id, route)).collect();
-    routes.sort_by_key(|(id, _)| *id);
-    routes.dedup_by_key(|(id, _)| *id);
-    routes
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
-use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
@@ -27,7 +26,7 @@ pub fn warnings(resources: &Resources) -> Vec<Warning> {
     for route in routes(resources) {
         for (i, reference) in route.parents.iter().enumerate() {
             let Some(parent) = parent_of(route, reference) else { continue };
-            if *reference.object.group == *GROUP && find(resources, &parent).is_none() {
+            if *reference.object.group == *GROUP && resources.gateway_route(&parent).is_none() {
                 let key = route.meta.key.clone();
                 warnings.push(Warning {
                     object: ObjectRef { kind: route.kind, key },
@@ -38,14 +37,4 @@ pub fn warnings(resources: &Resources) -> Vec<Warning> {
         }
     }
     warnings
-}
-
-fn find(resources: &Resources, route: &ObjectRef) -> Option<()> {
-    let objects = match route.kind {
-        Kind::HttpRoute => &resources.http_routes,
-        Kind::GrpcRoute => &resources.grpc_routes,
-        Kind::TlsRoute => &resources.tls_routes,
-        _ => return None,
-    };
-    objects.get(&route.key).map(|_| ())
 }

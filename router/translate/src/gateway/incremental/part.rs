@@ -110,7 +110,12 @@ impl Part {
             }
         }
         let own = self.objects.iter().filter(|object| object.kind != Kind::RouteSlot);
-        routes.append(&mut indexes.links.context(resources, own));
+        let mut context = indexes.links.context(resources, own);
+        if trees.is_limited() {
+            // Which routes fit depends on all of a tree.
+            context = indexes.links.components(resources, context);
+        }
+        routes.append(&mut context);
         let restricted = indexes.restricted(base, resources, routes);
         let selection = Selection {
             hosts: &scope,

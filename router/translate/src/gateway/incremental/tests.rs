@@ -181,24 +181,32 @@ fn a_change_recomputes_only_its_dependents() {
     }
 }
 
-#[test]
-fn a_limit_of_matches_does_not_depend_on_history() {
-    let matches = |n: usize, at: &str| -> Vec<Value> {
-        (0..n).map(|i| json!({ "path": { "value": format!("/{at}{i}") } })).collect()
-    };
-    let route = |name: &str, age, parent: Value, matches: &[Value], backend: Value| {
-        let rule = json!({ "matches": matches, "backendRefs": [backend] });
-        named("HTTPRoute", "red", name, age, json!({ "parentRefs": [parent], "rules": [rule] }))
-    };
-    let slot = json!({ "group": "gateway.sluice.dev", "kind": "RouteSlot", "name": "s" });
-    let top = route("top", 0, json!({ "name": "g0" }), &matches(64, "p"), slot);
-    let child = |i: usize, n| {
-        let (name, parent) = (format!("c{i:02}"), json!({ "kind": "HTTPRoute", "name": "top" }));
-        route(&name, i as u32, parent, &matches(n, &name), json!({ "name": "web", "port": 8080 }))
-    };
+/// A route of a tree whose matches are limited, with its hostname, if it has one of its own.
+fn limited(name: &str, age: u32, parent: &Value, matches: usize, host: Option<&str>, backend: &Value) -> Value {
+    let matches: Vec<_> = (0..matches).map(|i| json!({ "path": { "value": format!("/{name}{i}") } })).collect();
+    let rule = json!({ "matches": matches, "backendRefs": [backend] });
+    let mut spec = json!({ "parentRefs": [parent], "rules": [rule] });
+    if let Some(host) = host {
+        spec["hostnames"] = json!([host]);
+    }
+    named("HTTPRoute", "red", name, age, spec)
+}
+
+/// A RouteSlot, the reference to it, and a backend.
+fn slot_and_backends() -> (Value, Value, Value) {
     let spec = json!({ "allowedRoutes": { "namespaces": { "from": "Same" } } });
     let mut slot = named("RouteSlot", "red", "s", 0, spec);
     slot["apiVersion"] = json!("gateway.sluice.dev/v1alpha1");
+    let to_slot = json!({ "group": "gateway.sluice.dev", "kind": "RouteSlot", "name": "s" });
+    (slot, to_slot, json!({ "name": "web", "port": 8080 }))
+}
+
+#[test]
+fn a_limit_of_matches_does_not_depend_on_history() {
+    let (slot, to_slot, web) = slot_and_backends();
+    let top = limited("top", 0, &json!({ "name": "g0" }), 64, None, &to_slot);
+    let below = json!({ "kind": "HTTPRoute", "name": "top" });
+    let child = |i: u32, matches| limited(&format!("c{i:02}"), i, &below, matches, None, &web);
     // 16 times 1,024 matches, and those of one child more than fit.
     let (mut full, children) = (base(), (0..16).map(|i| child(i, 16)).chain([child(16, 1)]));
     [slot, top].into_iter().chain(children).for_each(|object| full.insert(&good(object)));
@@ -213,5 +221,30 @@ fn a_limit_of_matches_does_not_depend_on_history() {
             step(&mut run, resources, &routers(true), (0, 0), &settings).expect("no difference");
             assert_eq!(run.outcome.statuses[&last].rows[0].admitted, is_accepted);
         }
+    }
+}
+
+/// A route is decided again without a change of its tree, and the matches of another branch count all the same.
+#[test]
+fn a_limit_of_matches_does_not_depend_on_who_owns_a_host() {
+    let (slot, to_slot, web) = slot_and_backends();
+    let parent = |name: &str| json!({ "kind": "HTTPRoute", "name": name });
+    let mut objects = vec![slot, limited("top", 0, &json!({ "name": "g0" }), 64, None, &to_slot)];
+    // Two branches with 64 matches and 8 or 7 times 1,024 below; 1,024 more do not fit.
+    for (branch, children) in [("left", 8), ("right", 7)] {
+        objects.push(limited(branch, 1, &parent("top"), 1, None, &to_slot));
+        for i in 0..children {
+            let host = if (branch, i) == ("right", 0) { "b.test" } else { "a.test" };
+            objects.push(limited(&format!("{branch}{i}"), 2, &parent(branch), 16, Some(host), &web));
+        }
+    }
+    objects.push(limited("last", 3, &parent("right"), 16, Some("b.test"), &web));
+    let (mut resources, settings) = (base(), Settings::default());
+    objects.into_iter().for_each(|object| resources.insert(&good(object)));
+    let last = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("red", "last") };
+    let mut run = Run::new(&settings);
+    for lost in [(0, 0), (2, 1), (0, 0), (2, 0), (1, 0)] {
+        step(&mut run, &resources, &routers(true), lost, &settings).expect("no difference");
+        assert!(!run.outcome.statuses[&last].rows[0].admitted, "{lost:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
+use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference};
 use router_api::kubernetes::endpoints::ServicePort;
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, EndpointProtocol};
 use router_api::resources::Resources;
@@ -17,6 +17,7 @@ use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::backend_tls::BackendTlsPolicies;
 use crate::gateway::conditions::ReferenceErrors;
 use crate::gateway::grants::{Grants, Referrer};
+use crate::gateway::inclusion::slots::is_slot;
 use crate::status::condition::Condition;
 
 /// Resolves references.
@@ -160,11 +161,9 @@ impl<'r> Resolver<'r> {
 
     /// Condition `ResolvedRefs` of a route, for all references of its own rules except slots.
     pub fn condition(&self, route: &GatewayRoute, payload: BackendPayload, mut errors: ReferenceErrors) -> Condition {
-        let is_slot =
-            |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();
         for (i, rule) in route.rules.iter().enumerate() {
             let mut note = |(reason, message): ReferenceError| errors.add(reason, format!("rule {i}: {message}"));
-            for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
+            for backend in rule.backends.iter().filter(|backend| !is_slot(backend)) {
                 if let Err(error) = self.check(route, &backend.object, backend.port, payload) {
                     note(error);
                 }
