@@ -114,7 +114,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
-    let api_server = source.client();
+    let api_server = source.server();
     let translation = Translation::start(source, engine, settings, move |new| {
         // Traffic does not wait for statuses.
         tables.send_replace(Arc::clone(&new.table));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kube::Client;
 use kube::api::Api;
 use tokio::sync::watch;
 
+use crate::kubernetes::client::ApiServer;
 use crate::leader::{self, Candidate};
 use crate::published::Published;
 use crate::status::StatusInput;
@@ -15,7 +15,7 @@ use crate::status::events::{Events, publish};
 /// Writes statuses and Events while this process holds the Lease, until the sender of inputs is dropped. None is written
 /// of a snapshot of an earlier agent.
 pub async fn write(
-    client: Client,
+    server: ApiServer,
     lease: String,
     inputs: watch::Receiver<Arc<StatusInput>>,
     mut published: watch::Receiver<Arc<Published>>,
@@ -24,6 +24,7 @@ pub async fn write(
         return;
     }
     let (leads, leading) = watch::channel(false);
+    let client = server.client.clone();
     let leases = Api::namespaced(client.clone(), client.default_namespace());
     let identity = leader::identity();
     let candidate = Candidate::new(leases, &lease, identity.clone());
@@ -31,7 +32,7 @@ pub async fn write(
     let mut translations = inputs.clone();
     let write = async move {
         tokio::select! {
-            () = ApiStatusWriter::new(client.clone(), &lease, events).run(inputs, leading) => {}
+            () = ApiStatusWriter::new(server, &lease, events).run(inputs, leading) => {}
             () = publish(client, identity, notices) => {}
             // What is queued is the next leader's.
             () = async { while translations.changed().await.is_ok() {} } => {}

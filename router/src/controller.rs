@@ -20,6 +20,12 @@ pub enum ControllerError {
     /// The API server.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// A folder has no Lease, and its objects no written status.
+    #[error("a controller needs an API server")]
+    Folder,
+    /// The writer of statuses, or what it writes.
+    #[error("statuses are no longer written: a thread has ended")]
+    Ended,
     /// The operating system.
     #[error(transparent)]
     System(#[from] std::io::Error),
@@ -28,7 +34,7 @@ pub enum ControllerError {
 /// Options of a controller.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where objects come from; a folder has no Lease, and its objects no written status.
+    /// Where objects come from: an API server.
     pub source: SourceOptions,
     /// Name of the Lease of which the holder writes.
     pub lease: String,
@@ -55,8 +61,8 @@ pub async fn run(options: Options) -> Result<(), ControllerError> {
     let first = Arc::new(Published::new(&mut engine, &first, 1));
     let (statuses, inputs) = watch::channel(Arc::clone(&first.status));
     let (published, published_watch) = watch::channel(first);
-    let writing =
-        source.client().map(|client| tokio::spawn(cluster_statuses::write(client, lease, inputs, published_watch)));
+    let server = source.server().ok_or(ControllerError::Folder)?;
+    let mut writing = tokio::spawn(cluster_statuses::write(server, lease, inputs, published_watch));
     let translation = Translation::start(source, engine, settings, move |new| {
         statuses.send_replace(Arc::clone(&new.status));
         published.send_replace(new);
@@ -66,7 +72,9 @@ pub async fn run(options: Options) -> Result<(), ControllerError> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        // It has nothing else to do, and may be restarted.
+        _ = &mut writing => return Err(ControllerError::Ended),
     }
-    translation.end(writing).await;
+    translation.end(Some(writing)).await;
     Ok(())
 }

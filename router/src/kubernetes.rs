@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::core::Status;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -31,4 +32,10 @@ pub fn version_of(text: Option<&str>) -> u64 {
 /// `metadata.resourceVersion` of an object, as of [`version_of`].
 pub fn version_in(object: &Value) -> u64 {
     version_of(object.pointer("/metadata/resourceVersion").and_then(Value::as_str))
+}
+
+/// `details.retryAfterSeconds` of a status.
+pub fn retry_after(status: &Status) -> Option<Duration> {
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

@@ -64,7 +64,10 @@ impl Candidate {
                 return;
             }
             leads.send_replace(false);
-            tracing::warn!(lease = self.name, "the Lease was lost: another process writes statuses");
+            tracing::warn!(
+                lease = self.name,
+                "the Lease was lost, or could not be renewed: this process writes no statuses"
+            );
         }
     }
 

@@ -16,13 +16,12 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kube::Client;
 use router_api::defaults::Defaults;
 use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
 use tokio::sync::watch::Receiver;
 
-use crate::kubernetes::client::{ClientError, client};
+use crate::kubernetes::client::{ApiServer, ClientError, client};
 use cluster::{Cluster, ClusterOptions};
 pub use diagnostic::{Diagnostic, Severity};
 pub use directory::{Directory, FolderError, folder_of};
@@ -104,11 +103,11 @@ impl Source {
         })
     }
 
-    /// The client of the API server, if it is the source.
-    pub fn client(&self) -> Option<Client> {
+    /// The API server, if it is the source.
+    pub fn server(&self) -> Option<ApiServer> {
         match self {
             Source::Folder(_) => None,
-            Source::Cluster(cluster) => Some(cluster.client()),
+            Source::Cluster(cluster) => Some(cluster.server()),
         }
     }
 

@@ -28,6 +28,7 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// An API server.
+#[derive(Clone)]
 pub struct ApiServer {
     /// Its client.
     pub client: Client,

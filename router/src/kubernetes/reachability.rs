@@ -27,6 +27,11 @@ impl Reachability {
         self.0.send_if_modified(|before| std::mem::replace(before, answered) != answered);
     }
 
+    /// Whether it did.
+    pub fn answers(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits before a request that had no answer is repeated: for this delay, or until shortly after another one had.
     pub async fn wait(&self, delay: Duration) {
         let again = async {

@@ -23,7 +23,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kube::Client;
 use reader::ClusterReader;
 use router_api::defaults::Defaults;
 use snapshot::Place;
@@ -50,7 +49,7 @@ pub struct ClusterOptions {
 
 /// A cluster that was read once. Its thread ends with the last receiver of its snapshots.
 pub struct Cluster {
-    client: Client,
+    server: ApiServer,
     snapshots: channel::Receiver<SourceSnapshot>,
     ended: oneshot::Receiver<()>,
 }
@@ -68,19 +67,19 @@ impl Cluster {
         let namespaces = options.namespaces.clone();
         let place = options.snapshot.clone();
         let place = place.map(|path| Place { path, server: server.url.clone(), namespaces: namespaces.join(",") });
-        let client = server.client.clone();
+        let reading = server.clone();
         thread::Builder::new().name("kubernetes".to_owned()).spawn(move || {
-            runtime.block_on(read(server, namespaces, defaults, place, opened));
+            runtime.block_on(read(reading, namespaces, defaults, place, opened));
             drop(ending);
         })?;
         // The sender is dropped only if the thread panicked.
         let snapshots = opening.await.map_err(io::Error::other)?;
-        Ok(Cluster { client, snapshots, ended })
+        Ok(Cluster { server, snapshots, ended })
     }
 
-    /// The client of the API server.
-    pub fn client(&self) -> Client {
-        self.client.clone()
+    /// The API server.
+    pub fn server(&self) -> ApiServer {
+        self.server.clone()
     }
 
     /// The snapshots: the present one at once, and a new one after each change.

@@ -14,7 +14,6 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
 use router_model::object::ObjectRef;
 use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
@@ -22,6 +21,7 @@ use tokio::time::sleep_until;
 
 use super::events::{Events, Notice, reference, transitions};
 use super::{StatusInput, changed_since, newly_rejected};
+use crate::kubernetes::client::ApiServer;
 use fights::{Fights, Intent, Verdict};
 use queue::Queue;
 use write::{StatusChange, StatusWrite, Written, last_writer, stored};
@@ -31,7 +31,7 @@ const REJECTED_RETRY: Duration = Duration::from_secs(300);
 
 /// Writes the statuses of a cluster's objects.
 pub struct ApiStatusWriter {
-    client: Client,
+    server: ApiServer,
     events: Events,
     /// What Events are about that are of no single object.
     lease: ObjectReference,
@@ -50,16 +50,16 @@ enum Ended {
 
 impl ApiStatusWriter {
     /// A writer. Events that are of no single object are about this Lease.
-    pub fn new(client: Client, lease: &str, events: Events) -> Self {
+    pub fn new(server: ApiServer, lease: &str, events: Events) -> Self {
         let lease = ObjectReference {
             api_version: Some("coordination.k8s.io/v1".to_owned()),
             kind: Some("Lease".to_owned()),
-            namespace: Some(client.default_namespace().to_owned()),
+            namespace: Some(server.client.default_namespace().to_owned()),
             name: Some(lease.to_owned()),
             ..ObjectReference::default()
         };
         ApiStatusWriter {
-            client,
+            server,
             events,
             lease,
             last: None,
@@ -135,7 +135,7 @@ impl ApiStatusWriter {
             return;
         };
         let intent = change.intent(&input, &object);
-        let client = self.client.clone();
+        let client = self.server.client.clone();
         match self.fights.judge(&object, change.version(), &intent, now) {
             Verdict::Write => {
                 self.queue.begin(object.clone(), now);
@@ -186,7 +186,11 @@ impl ApiStatusWriter {
                 for (reason, note) in transitions(change.stored.get("status"), &change.status) {
                     self.notify(reference(&change.stored), &reason, "WriteStatus", note);
                 }
-                self.fights.wrote(object, version, intent);
+                match version {
+                    Some(version) => self.fights.wrote(object, version, intent),
+                    // Nobody can tell who makes a later difference.
+                    None => self.fights.forget(&object),
+                }
                 return;
             }
             Written::Unneeded => return self.queue.done(&object),
@@ -196,15 +200,23 @@ impl ApiStatusWriter {
                 return;
             }
             Written::Throttled(after) => {
-                let pause = self.queue.throttle(object, after, now);
-                tracing::debug!(?pause, "the API server asks for fewer requests: no status is written meanwhile");
+                if let Some(pause) = self.queue.throttle(object, after, now) {
+                    tracing::debug!(?pause, "the API server asks for fewer requests: no status is written meanwhile");
+                }
+                return;
+            }
+            // No other write would have an answer either.
+            Written::Failed(problem) if !self.server.reachability.answers() => {
+                if self.queue.throttle(object, None, now).is_some() {
+                    tracing::warn!(problem, "the API server does not answer: no status is written until it does");
+                }
                 return;
             }
             Written::Rejected(problem) => (Some(REJECTED_RETRY), problem),
             Written::Failed(problem) => (None, problem),
         };
         let (retry, failures) = self.queue.fail(object.clone(), delay, now);
-        if failures == 0 || delay.is_some() {
+        if failures == 0 {
             tracing::warn!(%object, problem, ?retry, "a status was not written");
         }
     }

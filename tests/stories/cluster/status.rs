@@ -82,9 +82,11 @@ fn one_agent_writes_and_another_follows_it() -> Result<()> {
     });
     let holder = |lease: &Value| lease["spec"]["holderIdentity"].as_str().map(str::to_owned);
     let first_holder = holder(&site.mocked()?.get(&lease)?).context("somebody leads")?;
+    let begin = Instant::now();
     drop(first.kill()?);
     let second = site.serve_with(&["--lease", "sluice-shared"])?;
     wait_until_it_leads(&second)?;
+    ensure!(begin.elapsed() < Duration::from_secs(40), "another leads after {:?}", begin.elapsed());
     ensure!(holder(&site.mocked()?.get(&lease)?).is_some_and(|holder| holder != first_holder));
     assert_eq!(site.wait_for_status_writes(1)?, 1);
     site.route("b", "web")?;
@@ -125,10 +127,12 @@ fn an_api_server_that_asks_for_fewer_requests_gets_one_after_each_pause() -> Res
         ensure!(met <= most, "{met} requests in {:?}", begin.elapsed());
         Ok(())
     };
-    hold(Duration::from_secs(3 * PAUSE - 1), is_patient)?;
+    hold(Duration::from_secs(PAUSE) / 2, is_patient)?;
+    let burst = busy.met();
+    hold(Duration::from_secs(2 * PAUSE), is_patient)?;
     busy.release();
     let refused = busy.met();
-    ensure!(refused >= 3, "{refused} requests");
+    ensure!(refused > burst, "nothing is written after the pause that follows {burst} requests");
     wait_until("every Route is admitted", PATIENCE, || admitted(&site, &names) == names.len())?;
     hold(CALM, || {
         let writes = site.status_writes()?;
@@ -163,4 +167,27 @@ fn a_slow_write_and_a_kind_that_fails_delay_no_other() -> Result<()> {
     });
     let has_status = || server.get(&controller).is_ok_and(|controller| controller["status"]["conditions"].is_array());
     wait_until("the failed one is written", PATIENCE, has_status).map(drop)
+}
+
+/// Writes whose connection ends wait together, with one line in the log, until the API server answers.
+#[test]
+fn an_outage_pauses_all_writes_and_is_logged_once() -> Result<()> {
+    const ROUTES: usize = 20;
+    let site = Site::mock()?;
+    site.service("web", ONE)?;
+    (0..ROUTES).try_for_each(|i| site.route(&format!("r{i}"), "web"))?;
+    let server = site.mocked()?;
+    let held = server.fault(When::verbs(&[Verb::Patch]).of("routes"), Then::Hold);
+    let sluice = site.serve()?;
+    wait_until("writes are on their way", PATIENCE, || held.met() > 1)?;
+    server.stop()?;
+    wait_until("the outage is noticed", PATIENCE, || sluice.has_line("the API server does not answer"))?;
+    // Longer than a pause: it is tried again.
+    hold(Duration::from_secs(3), || Ok(()))?;
+    held.release();
+    server.resume()?;
+    (0..ROUTES).try_for_each(|i| site.wait_for_admitted(&format!("r{i}"), "True").map(drop))?;
+    let count = |text: &str| sluice.output().iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count("the API server does not answer"), count("a status was not written")), (1, 0));
+    Ok(())
 }

@@ -26,7 +26,7 @@ pub async fn fetch(client: Client, wanted: BTreeSet<ObjectRef>, updates: mpsc::S
             match read(&client, &object).await {
                 Ok(objects) => break objects,
                 // Without the right to read them, the watch has said so.
-                Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 404) => break Vec::new(),
+                Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => break Vec::new(),
                 Err(error) => tracing::debug!(%object, error = with_causes(&error), "cannot be read; repeated"),
             }
             tokio::select! {

@@ -79,8 +79,8 @@ pub struct ClusterObjects {
     referenced: Referenced,
     /// What is wrong with objects.
     flawed: BTreeMap<ObjectRef, Vec<Diagnostic>>,
-    /// The same, in order.
-    diagnostics: Arc<[Diagnostic]>,
+    /// The same, in order; `None` when it has changed.
+    diagnostics: Option<Arc<[Diagnostic]>>,
     /// Lists that are not believed yet, as messages.
     doubts: BTreeMap<Scope, String>,
     /// Writes what is held to the snapshot, if there is to be one.
@@ -100,7 +100,7 @@ impl ClusterObjects {
             most_deleted: MIN_DELETED,
             referenced: Referenced::default(),
             flawed: BTreeMap::new(),
-            diagnostics: Arc::default(),
+            diagnostics: None,
             doubts: BTreeMap::new(),
             writer,
         }
@@ -180,8 +180,15 @@ impl ClusterObjects {
     }
 
     /// The objects in force, and what is wrong with objects.
-    pub fn snapshot(&self) -> SourceSnapshot {
-        let (resources, diagnostics) = (Arc::new(self.resources.clone()), Arc::clone(&self.diagnostics));
+    pub fn snapshot(&mut self) -> SourceSnapshot {
+        let flawed = &self.flawed;
+        let sorted = || {
+            let mut all: Vec<Diagnostic> = flawed.values().flatten().cloned().collect();
+            all.sort();
+            all.into()
+        };
+        let diagnostics = Arc::clone(self.diagnostics.get_or_insert_with(sorted));
+        let resources = Arc::new(self.resources.clone());
         let doubts = self.doubts.values().cloned().collect();
         SourceSnapshot { resources, diagnostics, doubts, as_of: None }
     }
@@ -193,7 +200,8 @@ impl ClusterObjects {
             return self.set_fetched(ObjectRef { kind: scope.kind, key }, *value, requests);
         }
         let Some(state) = self.scopes.get_mut(&scope) else { return false };
-        if !matches!(event, WatchEvent::Failed(_)) {
+        // A list that begins may fail like the one before.
+        if !matches!(event, WatchEvent::Failed(_) | WatchEvent::Listing | WatchEvent::Restored) {
             state.failure = None;
         }
         match event {
@@ -248,10 +256,14 @@ impl ClusterObjects {
             if now.duration_since(since) < DOUBT {
                 tracing::warn!(%scope, missing = gone.len(), known = known.len(),
                     "a list of the API server lacks most objects; it is read again in {} s", DOUBT.as_secs());
-                requests.relist.insert(scope.clone());
                 let doubt =
                     format!("{scope}: a list lacks {} of {} objects; they go on serving", gone.len(), known.len());
-                return self.doubts.insert(scope.clone(), doubt).is_none();
+                let is_first = self.doubts.insert(scope.clone(), doubt).is_none();
+                // The list that it begins decides.
+                if is_first {
+                    requests.relist.insert(scope.clone());
+                }
+                return is_first;
             }
             tracing::warn!(%scope, removed = gone.len(), "the API server's list still lacks most objects: they are removed");
         }
@@ -354,9 +366,7 @@ impl ClusterObjects {
             false => self.flawed.insert(object.clone(), diagnostics),
         };
         if before.as_ref() != self.flawed.get(object) {
-            let mut all: Vec<Diagnostic> = self.flawed.values().flatten().cloned().collect();
-            all.sort();
-            self.diagnostics = all.into();
+            self.diagnostics = None;
         }
     }
 

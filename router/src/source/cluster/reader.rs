@@ -162,7 +162,7 @@ impl ClusterReader {
     }
 
     /// The objects in force, and what is wrong with objects.
-    pub fn snapshot(&self) -> SourceSnapshot {
+    pub fn snapshot(&mut self) -> SourceSnapshot {
         self.objects.snapshot()
     }
 
@@ -199,8 +199,13 @@ impl ClusterReader {
             self.objects.abandon(&scope, &mut requests);
         }
         let Requests { referenced, watch, unwatch: _, relist } = requests;
+        let is_asked = !watch.is_empty();
         self.waiting.extend(watch);
         self.follow_by_name();
+        if let Some(object) = self.waiting.first().filter(|_| is_asked) {
+            let others = self.waiting.len() - 1;
+            tracing::warn!(%object, others, "not read: at most {MAX_BY_NAME} ConfigMaps and CA Secrets are watched");
+        }
         if self.follows_referenced && !referenced.is_empty() {
             tokio::spawn(fetch(self.server.client.clone(), referenced, self.sender.clone()));
         }
@@ -220,10 +225,6 @@ impl ClusterReader {
         for _ in by_name..MAX_BY_NAME {
             let Some(object) = self.waiting.pop_first() else { return };
             self.follow(Scope::of(&object));
-        }
-        if let Some(object) = self.waiting.first() {
-            let others = self.waiting.len() - 1;
-            tracing::warn!(%object, others, "not read: at most {MAX_BY_NAME} ConfigMaps and CA Secrets are watched");
         }
     }
 

@@ -51,7 +51,7 @@ pub enum WatchEvent {
 /// Why a watch cannot proceed at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchFailure {
-    /// 403: missing rights; 401: credentials that are not accepted.
+    /// 403: missing rights.
     Denied(String),
     /// Everything else.
     Unreachable(String),

@@ -26,7 +26,7 @@ use super::update::{Update, WatchEvent, WatchFailure};
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
 use crate::kubernetes::reachability::Reachability;
-use crate::kubernetes::{in_time, version_in, version_of};
+use crate::kubernetes::{in_time, retry_after, version_in, version_of};
 use crate::random;
 
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
@@ -84,6 +84,8 @@ impl Watch {
         let versions = self.scope.kind.api_versions();
         let (mut version, mut streaming, mut lists) = (0, true, 0);
         let mut definitions = self.definitions.subscribe();
+        // From the beginning, so that nothing that happens between two watchers is missed.
+        let mut restored = self.revision.restored();
         loop {
             let Some(api_version) = versions.get(version) else {
                 if self.report(WatchEvent::NotInstalled).await.is_err() {
@@ -100,7 +102,7 @@ impl Watch {
                 continue;
             };
             let begin = Instant::now();
-            match self.follow(&resource_of(self.scope.kind, api_version), streaming).await {
+            match self.follow(&resource_of(self.scope.kind, api_version), streaming, &mut restored).await {
                 End::Closed => return,
                 // A list that does not lead to a watch must not follow on another at once.
                 End::Anew if begin.elapsed() < HEALTHY => {
@@ -130,7 +132,7 @@ impl Watch {
     }
 
     /// Lists and watches in one version of the kind.
-    async fn follow(&self, resource: &ApiResource, streaming: bool) -> End {
+    async fn follow(&self, resource: &ApiResource, streaming: bool, restored: &mut watch::Receiver<()>) -> End {
         let api: Api<ApiObject> = match &self.scope.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
@@ -148,13 +150,13 @@ impl Watch {
         if matches!(self.scope.kind, Kind::Namespace | Kind::CustomResourceDefinition) {
             let metadata: Api<PartialObjectMeta<ApiObject>> = Api::all_with(self.client.clone(), resource);
             let whole = (self.scope.kind == Kind::CustomResourceDefinition).then_some(api);
-            self.relay(watcher::watcher(metadata, config), streaming, |object| {
+            self.relay(watcher::watcher(metadata, config), streaming, restored, |object| {
                 self.of_metadata(object, resource, whole.clone())
             })
             .await
         } else {
             let whole = |object: ApiObject| async { Ok((object.key(), object.into_value(resource))) };
-            self.relay(watcher::watcher(api, config), streaming, whole).await
+            self.relay(watcher::watcher(api, config), streaming, restored, whole).await
         }
     }
 
@@ -186,6 +188,7 @@ impl Watch {
         &self,
         stream: impl futures_util::Stream<Item = watcher::Result<Event<K>>> + Send,
         streaming: bool,
+        restored: &mut watch::Receiver<()>,
         read: impl Fn(K) -> F,
     ) -> End
     where
@@ -193,7 +196,7 @@ impl Watch {
         F: Future<Output = Result<(ObjectKey, Value), kube::Error>>,
     {
         let mut stream = pin!(stream);
-        let (mut failures, mut is_listing, mut restored) = (0, true, self.revision.restored());
+        let (mut failures, mut is_listing) = (0, true);
         loop {
             let silence = if is_listing { LIST_SILENCE } else { WATCH_SILENCE };
             let next = tokio::select! {
@@ -238,7 +241,8 @@ impl Watch {
                     failures += 1;
                     self.revision.doubt();
                     let is_silent = status.is_none();
-                    let delay = retry_after(status).unwrap_or_else(|| delay(failures));
+                    let asked = status.and_then(retry_after).map(|asked| asked.min(LONGEST_RETRY));
+                    let delay = asked.unwrap_or_else(|| delay(failures));
                     let failed = WatchFailure::Unreachable(text_of(&error));
                     if self.report(WatchEvent::Failed(failed)).await.is_err() {
                         return End::Closed;
@@ -288,12 +292,6 @@ fn text_of(error: &watcher::Error) -> String {
         Some(status) => format!("{} {}: {}", status.code, status.reason, status.message),
         None => with_causes(error),
     }
-}
-
-/// `details.retryAfterSeconds` of a status.
-fn retry_after(status: Option<&Status>) -> Option<Duration> {
-    let seconds = status?.details.as_ref()?.retry_after_seconds;
-    (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST_RETRY))
 }
 
 fn delay(failures: u32) -> Duration {

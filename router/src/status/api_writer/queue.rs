@@ -151,15 +151,15 @@ impl Queue {
         (delay, failures)
     }
 
-    /// Notes that the API server asks for fewer requests: writes nothing for a while, and then one at a time until one
-    /// succeeds. Returns the length of the pause.
-    pub fn throttle(&mut self, object: ObjectRef, after: Option<Duration>, now: Instant) -> Duration {
+    /// Notes that the API server asks for fewer requests, or answers none: writes nothing for a while, and then one at a
+    /// time until one succeeds. Returns the length of the pause if it is the first one.
+    pub fn throttle(&mut self, object: ObjectRef, after: Option<Duration>, now: Instant) -> Option<Duration> {
         let pause = after.unwrap_or_default().clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-        self.is_throttled = true;
+        let is_first = !std::mem::replace(&mut self.is_throttled, true);
         self.pause(now + pause);
         self.end(&object);
         self.enqueue(object);
-        pause
+        is_first.then_some(pause)
     }
 
     /// Writes nothing before a time.
@@ -261,21 +261,21 @@ mod tests {
         let (mut queue, now) = queue(20);
         let first = begun(&mut queue, now);
         assert_eq!(first.len(), MAX_OF_KIND);
-        for object in first {
-            assert_eq!(queue.throttle(object, Some(Duration::from_secs(2)), now), Duration::from_secs(2));
-        }
+        let pause = Duration::from_secs(2);
+        let pauses: Vec<_> = first.into_iter().map(|object| queue.throttle(object, Some(pause), now)).collect();
+        assert_eq!(pauses, [Some(pause), None, None, None]);
         let end = now + Duration::from_secs(2);
         assert_eq!((begun(&mut queue, now), queue.wakes_at(now)), (vec![], Some(end)));
         let probe = begun(&mut queue, end);
         assert_eq!(probe.len(), 1);
-        assert_eq!(queue.throttle(probe[0].clone(), None, end), SHORTEST_PAUSE);
+        assert_eq!(queue.throttle(probe[0].clone(), None, end), None);
         let later = end + SHORTEST_PAUSE;
         let probe = begun(&mut queue, later);
         assert_eq!(probe.len(), 1);
         queue.done(&probe[0]);
         assert_eq!(begun(&mut queue, later).len(), MAX_OF_KIND);
         let long = queue.throttle(object(Kind::Route, "5"), Some(Duration::from_secs(3600)), later);
-        assert_eq!(long, LONGEST_PAUSE);
+        assert_eq!(long, Some(LONGEST_PAUSE));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use kube::core::Status;
 use router_api::resources::Resources;
 use router_model::object::ObjectRef;
 use router_translate::status::merge::same_but_times;
@@ -18,7 +17,7 @@ use tokio::sync::watch;
 use super::fights::Intent;
 use crate::causes::with_causes;
 use crate::kubernetes::api_object::{ApiObject, resource_of};
-use crate::kubernetes::{in_time, version_in};
+use crate::kubernetes::{in_time, retry_after, version_in};
 use crate::status::StatusInput;
 use crate::status::merge_patch::merge_patch;
 
@@ -41,8 +40,9 @@ pub struct StatusWrite {
 
 /// What came of a write.
 pub enum Written {
-    /// It was written, which made this resource version.
-    Done(Box<StatusChange>, u64),
+    /// It was written, which made this resource version; `None` if something else was stored: a definition prunes members,
+    /// or a webhook changes them.
+    Done(Box<StatusChange>, Option<u64>),
     /// There was nothing to write any more.
     Unneeded,
     /// The object does not exist any more.
@@ -138,12 +138,13 @@ impl StatusWrite {
     }
 }
 
-/// Sends a change. Returns the resource version that it makes.
-async fn send(client: &Client, object: &ObjectRef, change: &StatusChange) -> kube::Result<u64> {
+/// Sends a change. Returns the resource version that it makes, if the status is stored as it was sent.
+async fn send(client: &Client, object: &ObjectRef, change: &StatusChange) -> kube::Result<Option<u64>> {
     let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let api = api(client, object, &change.api_version);
     let sent = in_time(api.patch_status(&object.key.name, &parameters, &Patch::Merge(&change.patch))).await?;
-    Ok(version_in(&sent.value))
+    let is_as_sent = sent.value.get("status").is_some_and(|status| same_but_times(status, &change.status));
+    Ok(is_as_sent.then(|| version_in(&sent.value)))
 }
 
 fn is_conflict<T>(answer: &kube::Result<T>) -> bool {
@@ -161,12 +162,6 @@ fn failed(error: &kube::Error) -> Written {
         400 | 403 | 422 => Written::Rejected(status.message.clone()),
         _ => Written::Failed(status.message.clone()),
     }
-}
-
-/// `details.retryAfterSeconds` of a status. kube does not pass the header field `Retry-After` on.
-fn retry_after(status: &Status) -> Option<Duration> {
-    let seconds = status.details.as_ref()?.retry_after_seconds;
-    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 /// Reads who wrote an object's status last: the field manager, by `metadata.managedFields`.

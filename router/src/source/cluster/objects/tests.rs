@@ -150,13 +150,13 @@ fn a_list_that_lacks_most_objects_is_believed_after_a_while() {
     watched.list(Kind::Route, all[..100].to_vec());
     assert_eq!(watched.names(Kind::Route).len(), 300);
     assert_eq!(std::mem::take(&mut watched.requests.relist), BTreeSet::from([scope(Kind::Route)]));
-    let doubts = |watched: &Watched| watched.objects.snapshot().doubts.to_vec();
-    assert_eq!(doubts(&watched), ["Route: a list lacks 200 of 300 objects; they go on serving"]);
+    let doubts = |watched: &mut Watched| watched.objects.snapshot().doubts.to_vec();
+    assert_eq!(doubts(&mut watched), ["Route: a list lacks 200 of 300 objects; they go on serving"]);
     watched.apply(Kind::Route, WatchEvent::NotInstalled);
     assert_eq!(watched.names(Kind::Route).len(), 300);
     watched.now += DOUBT;
     watched.list(Kind::Route, all[..100].to_vec());
-    assert_eq!((watched.names(Kind::Route).len(), doubts(&watched)), (100, vec![]));
+    assert_eq!((watched.names(Kind::Route).len(), doubts(&mut watched)), (100, vec![]));
     // Deletions that a watch reports are facts.
     all[..100].iter().for_each(|route| {
         let name = route.pointer("/metadata/name").and_then(Value::as_str).unwrap();
