@@ -8,14 +8,14 @@ use anyhow::{Result, bail, ensure};
 use router_common::maps::names;
 use serde_json::json;
 use tests::cluster::Api;
-use tests::cluster::site::{Server, Site};
+use tests::cluster::site::{ROUTES, Server, Site};
 use tests::pinned::Hosts;
 use tests::sluice::DataPath;
 use tests::wait::PATIENCE;
 
 use crate::agents::{Agent, written, written_since};
 use crate::load;
-use crate::objects::{ROUTES, route};
+use crate::objects::route;
 use crate::row;
 
 /// Number of changes of which the median is taken.

@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tests::cluster::ControlPlane;
-use tests::cluster::site::{ONE, Server, Site, route_object};
+use tests::cluster::site::{ONE, ROUTES, Server, Site, route_object};
 use tests::folder;
 use tests::stream::joined;
 
@@ -14,8 +14,6 @@ use crate::agents::Agent;
 
 /// Number of Services to which Routes lead, if not each has its own.
 pub const SERVICES: usize = 100;
-/// Collection of the Routes.
-pub const ROUTES: &str = "/apis/route.openshift.io/v1/namespaces/test/routes";
 /// Collection of the EndpointSlices.
 pub const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/test/endpointslices";
 

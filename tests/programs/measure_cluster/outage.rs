@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use tests::cluster::ControlPlane;
-use tests::cluster::site::{Server, Site, TWO};
-use tests::wait::{PATIENCE, wait_for, wait_until};
+use tests::cluster::site::{Site, TWO};
+use tests::wait::{PATIENCE, wait_until};
 
 use crate::agents::{Agent, written, written_since};
 use crate::change::change_host;
@@ -30,32 +29,34 @@ pub fn measure(site: &mut Site, outage: Duration) -> Result<()> {
     agent.settle()?;
     let before = written(site)?.len();
     let load = Load::start(site, ASKED);
-    plane(site)?.kill_api_server()?;
-    eprintln!("the API server is killed, for {} s", outage.as_secs());
+    let length = length(outage);
+    site.plane()?.kill_api_server()?;
+    eprintln!("the API server is killed, for {length}");
     thread::sleep(outage / 2);
     let killed = Instant::now();
     load.paused(|| kill_agent(&agent))?;
-    wait_for("another agent serves", PATIENCE, || load::serves(&site.netns, router(site), &host(ASKED.start)).ok())?;
+    let (netns, router) = (site.netns.clone(), SocketAddr::new(site.address(), 8080));
+    let serves = |host: &str| load::serves(&netns, router, host).unwrap_or_default();
+    wait_until("another agent serves", PATIENCE, || serves(&host(ASKED.start)))?;
     let served = killed.elapsed();
     thread::sleep(outage / 2);
 
-    plane(site)?.start_api_server(&[])?;
+    site.plane()?.start_api_server(&[])?;
     let returned = Instant::now();
     let new = "after-the-outage.apps.test";
-    let (service, address) = (service(CHANGED % SERVICES), router(site));
+    let service = service(CHANGED % SERVICES);
     let endpoints = slice(site, &service, TWO);
-    let api = plane(site)?.api();
+    let api = site.plane()?.api();
     change_host(api, &route(CHANGED), new)?;
     api.patch(&format!("{SLICES}/{service}-1"), &endpoints)?;
-    wait_until("the change is served", PATIENCE, || load::serves(&site.netns, address, new).unwrap_or_default())?;
+    wait_until("the change is served", PATIENCE, || serves(new))?;
     site.wait_for(new, "two")?;
     let in_step = returned.elapsed();
     let result = load.end()?;
     let writes = written_since(site, before, 1)?;
 
-    let minutes = outage.as_secs_f64() / 60.0;
     let measured = format!("{} of {}, the slowest after {}", result.failed, result.requests, row::text(result.slowest));
-    let what = format!("API server killed for {minutes:.0} min under load, an agent killed in it: failed requests");
+    let what = format!("API server killed for {length} under load, an agent killed in it: failed requests");
     row::print(&what, &measured, "0", result.failed == 0);
     if let Some(failure) = result.failure {
         eprintln!("the first failed request: {failure}");
@@ -72,15 +73,10 @@ pub fn measure(site: &mut Site, outage: Duration) -> Result<()> {
     Ok(())
 }
 
-fn router(site: &Site) -> SocketAddr {
-    SocketAddr::new(site.address(), 8080)
-}
-
-fn plane(site: &mut Site) -> Result<&mut ControlPlane> {
-    match &mut site.server {
-        Server::Real(plane) => Ok(plane),
-        Server::Mock(_) => bail!("the API server is the mock"),
-    }
+/// Minutes, or seconds if they are no whole minutes.
+fn length(outage: Duration) -> String {
+    let seconds = outage.as_secs();
+    if seconds >= 60 && seconds.is_multiple_of(60) { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
 }
 
 /// Kills the agent that a keeper runs.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, id};
 
 use anyhow::Result;
+use rustix::process::Signal;
 
 use super::control_plane::ControlPlane;
 use super::definitions::Definitions;
@@ -63,6 +64,12 @@ impl Drop for Demonstration {
         // It removes what it has in the kernel.
         if let Err(error) = self.router.terminate(PATIENCE) {
             eprintln!("sluice has not ended by itself: {error:#}");
+            let _ = self.router.signal(Signal::KILL).and_then(|()| self.router.ended(PATIENCE));
+        }
+        if pins(id()).exists()
+            && let Err(error) = fs::remove_dir_all(pins(id()))
+        {
+            eprintln!("the pins of sluice stay: {error}");
         }
     }
 }
@@ -77,9 +84,9 @@ fn instance(process: u32) -> String {
     format!("cluster-{process}")
 }
 
-/// A command that ends in order when this process ends.
+/// A command that is killed when this process ends.
 fn lasting(netns: &Netns, program: impl AsRef<OsStr>) -> Result<Command> {
     let mut command = netns.command("setpriv")?;
-    command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     Ok(command)
 }

@@ -26,6 +26,9 @@ pub const ONE: u16 = 9001;
 /// See [`ONE`].
 pub const TWO: u16 = 9002;
 
+/// Collection of the Routes.
+pub const ROUTES: &str = "/apis/route.openshift.io/v1/namespaces/test/routes";
+
 /// Time in which a needless write would have been sent.
 pub const CALM: Duration = Duration::from_millis(500);
 
@@ -293,9 +296,7 @@ impl Site {
     pub fn stored_route(&self, name: &str) -> Result<Value> {
         match &self.server {
             Server::Mock(server) => server.get(&route_object(name, "")),
-            Server::Real(plane) => {
-                plane.api().get(&format!("/apis/route.openshift.io/v1/namespaces/test/routes/{name}"))
-            }
+            Server::Real(plane) => plane.api().get(&format!("{ROUTES}/{name}")),
         }
     }
 

@@ -51,9 +51,13 @@ fn try_all(held: &Held, invitation: &str) -> Result<()> {
         tried += 1;
     }
     ensure!(tried == 4, "{tried} commands in {invitation}");
-    let log = || fs::read_to_string(held.0.path().join("sluice.log"));
-    wait_until("Sluice writes statuses", PATIENCE, || log().is_ok_and(|log| log.contains("holds the Lease")))?;
-    let log = log()?;
+    let path = r#"-o=jsonpath={.items[*].status.ingress[*].conditions[?(@.type=="Admitted")].status}"#;
+    let is_admitted = || {
+        let output = held.run(&["kubectl", "get", "routes", "-A", path]);
+        output.is_ok_and(|output| output.stdout.starts_with(b"True"))
+    };
+    wait_until("Sluice writes statuses", PATIENCE, is_admitted)?;
+    let log = fs::read_to_string(held.0.path().join("sluice.log"))?;
     // Its account has every right that it needs.
     ensure!(!log.contains(" ERROR ") && !log.contains("denies"), "{log}");
     Ok(())

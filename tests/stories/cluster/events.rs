@@ -1,19 +1,19 @@
 //! Events in an API server, and fights for a status.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
+use http::StatusCode;
 use serde_json::{Value, json};
 use tests::cluster::mock::{Interrupt, Then, Verb, When};
 use tests::wait::{PATIENCE, hold, wait_until};
 
-use super::site::{CALM, ONE, Server, Site, route_object, wait_until_it_leads};
+use super::site::{CALM, ONE, Site, route_object, wait_until_it_leads};
 
 /// The Events of a namespace with this reason.
 fn events(site: &Site, namespace: &str, reason: &str) -> Result<Vec<Value>> {
     let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-    let list = match &site.server {
-        Server::Mock(server) => server.client(&site.netns)?.get(&path)?,
-        Server::Real(plane) => plane.api().get(&path)?,
-    };
+    let list = site.api()?.get(&path)?;
     let mut events = list["items"].as_array().cloned().unwrap_or_default();
     events.retain(|event| event["reason"] == reason);
     Ok(events)
@@ -88,14 +88,23 @@ fn invalid_objects_with_and_without_a_status_have_an_event() -> Result<()> {
 fn events_that_fail_or_are_slow_delay_no_status() -> Result<()> {
     let site = Site::mock_with_route()?;
     let server = site.mocked()?;
-    let held = server.fault(When::verbs(&[Verb::Create]).of("events"), Then::Hold);
+    let sent = When::verbs(&[Verb::Create]).of("events");
+    let failed = server.fault(sent.clone().times(1), Then::fail(StatusCode::INTERNAL_SERVER_ERROR));
+    let held = server.fault(sent, Then::Hold);
     let _sluice = site.serve()?;
     site.wait_for_admitted("a", "True")?;
-    for name in ["c", "d", "e"] {
+    let lose = |name: &str| -> Result<()> {
         site.apply(&tests::folder::route(name, "a.apps.test", "web", "").replace("2026-01-01", "2026-02-01"))?;
-        site.wait_for_admitted(name, "False")?;
-    }
-    wait_until("an Event is sent", PATIENCE, || held.met() > 0)?;
+        site.wait_for_admitted(name, "False").map(drop)
+    };
+    lose("c")?;
+    wait_until("an Event fails", PATIENCE, || failed.met() == 1)?;
+    let begin = Instant::now();
+    lose("d")?;
+    wait_until("an Event is held", PATIENCE, || held.met() == 1)?;
+    lose("e")?;
+    // The time after which the agent gives a request up.
+    ensure!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     assert_eq!(site.status_writes()?, 4);
     held.release();
     Ok(())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -121,9 +121,12 @@ fn golden_folders_have_the_same_statuses_from_the_mock() -> Result<()> {
         ensure!(statuses > 0, "{}: no statuses", folder.display());
         compared += 1;
     }
-    ensure!(compared >= 15, "only {compared} folders could be compared");
+    ensure!(compared >= FOLDERS, "only {compared} folders could be compared");
     Ok(())
 }
+
+/// Minimum number of folders whose objects an API server can have.
+const FOLDERS: usize = 15;
 
 /// Objects of the golden folders that a real API server rejects, with a part of the reason.
 const REJECTED: [(&str, &str, &str); 10] = [
@@ -180,14 +183,13 @@ impl Stage {
         Ok(Stage { plane, made: BTreeSet::new() })
     }
 
-    /// `kubectl` on objects; returns what it prints, and its errors.
-    fn kubectl(&self, arguments: &[&str], objects: &[Value]) -> Result<(String, String)> {
+    /// `kubectl` on objects; it fails if one of them is rejected.
+    fn kubectl(&self, arguments: &[&str], objects: &[Value]) -> Result<Output> {
         let folder = TempDir::new()?;
         let file = folder.path().join("objects.json");
         fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())?;
         let mut kubectl = kubectl::command(self.plane.netns(), self.plane.kubeconfig())?;
-        let output = kubectl.args(arguments).arg("-f").arg(file).output()?;
-        Ok((String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
+        Ok(kubectl.args(arguments).arg("-f").arg(file).output()?)
     }
 
     /// Creates namespaces, or gives them other labels.
@@ -207,14 +209,14 @@ impl Stage {
         Ok(())
     }
 
-    /// Compares the statuses of a folder's objects, and deletes the objects; returns the names of those that were rejected,
-    /// and why.
-    fn try_folder(&mut self, objects: &[Value]) -> Result<(Vec<String>, String)> {
+    /// Compares the statuses of a folder's objects, and deletes the objects; returns the number of statuses, the names of
+    /// objects that were rejected, and why.
+    fn try_folder(&mut self, objects: &[Value]) -> Result<(usize, Vec<String>, String)> {
         let namespaces = namespaces(objects);
         self.prepare(&namespaces)?;
-        let (_, errors) = self.kubectl(&["apply", "--server-side"], objects)?;
-        let (stored, _) = self.kubectl(&["get", "--ignore-not-found", "-o", "json"], objects)?;
-        let stored: Value = serde_json::from_str(&stored).with_context(|| errors.clone())?;
+        let errors = String::from_utf8(self.kubectl(&["apply", "--server-side"], objects)?.stderr)?;
+        let stored = self.kubectl(&["get", "--ignore-not-found", "-o", "json"], objects)?.stdout;
+        let stored: Value = serde_json::from_slice(&stored).with_context(|| errors.clone())?;
         let items = stored["items"].as_array().cloned().unwrap_or_else(|| vec![stored]);
         let folder = TempDir::new()?;
         for (i, object) in items.iter().enumerate() {
@@ -224,18 +226,19 @@ impl Stage {
             let namespace = self.plane.api().get(&format!("/api/v1/namespaces/{name}"))?;
             fs::write(folder.path().join(format!("n{i}.json")), namespace.to_string())?;
         }
-        compare(Some(self.plane.netns()), self.plane.kubeconfig(), &folder)?;
+        let statuses = compare(Some(self.plane.netns()), self.plane.kubeconfig(), &folder)?;
         let others: Vec<Value> = items.iter().filter(|object| object["kind"] != "Namespace").cloned().collect();
-        self.kubectl(&["delete", "--wait=false"], &others)?;
+        let deleted = self.kubectl(&["delete", "--wait=false"], &others)?;
+        ensure!(deleted.status.success(), "{}", String::from_utf8_lossy(&deleted.stderr));
         let names: BTreeSet<String> = items.iter().map(name_of).collect();
-        Ok((objects.iter().map(name_of).filter(|name| !names.contains(name)).collect(), errors))
+        Ok((statuses, objects.iter().map(name_of).filter(|name| !names.contains(name)).collect(), errors))
     }
 }
 
 #[test]
 fn golden_folders_have_the_same_statuses_from_the_real_api_server() -> Result<()> {
     let mut stage = Stage::start()?;
-    let mut unexpected = Vec::new();
+    let (mut compared, mut met, mut unexpected) = (0, 0, Vec::new());
     for folder in folders()? {
         let Some(mut objects) = objects(&folder)? else { continue };
         // What an API server sets itself.
@@ -246,14 +249,19 @@ fn golden_folders_have_the_same_statuses_from_the_real_api_server() -> Result<()
             }
         }
         let name = folder.strip_prefix(workspace().join("router/tests/manifests"))?.display().to_string();
-        let (rejected, errors) = stage.try_folder(&objects).with_context(|| name.clone())?;
+        let (statuses, rejected, errors) = stage.try_folder(&objects).with_context(|| name.clone())?;
+        ensure!(statuses > 0, "{name}: no statuses");
+        compared += 1;
         let expected: Vec<_> = REJECTED.iter().filter(|(folder, ..)| *folder == name).collect();
         let is_as_expected = rejected.len() == expected.len()
             && expected.iter().all(|(_, object, why)| rejected.iter().any(|it| it == object) && errors.contains(why));
+        met += expected.len();
         if !is_as_expected {
             unexpected.push(format!("{name}: {rejected:?} are rejected, and not as expected: {expected:?}\n{errors}"));
         }
     }
     ensure!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+    ensure!(compared >= FOLDERS, "only {compared} folders could be compared");
+    ensure!(met == REJECTED.len(), "{met} of {} objects to be rejected are in the folders", REJECTED.len());
     Ok(())
 }

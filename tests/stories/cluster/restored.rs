@@ -10,9 +10,8 @@ use tests::cluster::{ControlPlane, Definitions};
 use tests::command;
 use tests::wait::{PATIENCE, hold, wait_until};
 
-use super::site::{ONE, Site, TWO, route_object};
+use super::site::{ONE, ROUTES, Site, TWO, route_object};
 
-const ROUTES: &str = "/apis/route.openshift.io/v1/namespaces/test/routes";
 /// Time for which a list that lacks most objects is not believed, at least.
 const DOUBT: Duration = Duration::from_secs(25);
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use http::StatusCode;
 use tempfile::TempDir;
-use tests::cluster::mock::{Interrupt, Then, When, write_token};
+use tests::cluster::mock::{Interrupt, Then, Verb, When, write_token};
 use tests::sluice::Sluice;
 use tests::wait::{PATIENCE, hold, wait_until};
 
@@ -46,18 +46,24 @@ fn named(sluice: &Sluice) -> usize {
 }
 
 #[test]
-fn a_start_without_any_right_serves_the_snapshot() -> Result<()> {
+fn a_start_without_any_right_names_each_once_and_serves_the_snapshot() -> Result<()> {
     let site = Site::mock_with_route()?;
     let state = site.serve()?.kill()?;
-    site.mocked()?.fault(When::default(), Then::fail(StatusCode::FORBIDDEN));
+    let server = site.mocked()?;
+    server.fault(When::default(), Then::fail(StatusCode::FORBIDDEN));
+    let asked = || server.log().count_of(Verb::StreamingList, "routes");
+    let before = asked();
     let sluice = site.serve_after(Some(state), &[])?;
     assert_eq!(site.get("a.apps.test")?, (200, "one".to_owned()));
-    assert_eq!(named(&sluice), 1, "{:#?}", sluice.output());
-    Ok(())
+    wait_until("the Routes are asked for again", PATIENCE, || asked() - before >= 2)?;
+    hold(SOON, || {
+        ensure!(named(&sluice) == 1, "{:#?}", sluice.output());
+        Ok(())
+    })
 }
 
 #[test]
-fn a_right_that_is_taken_away_is_named_once_and_the_last_objects_serve() -> Result<()> {
+fn a_right_that_is_taken_away_is_named_and_the_last_objects_serve() -> Result<()> {
     let mut site = Site::real()?;
     site.service("web", ONE)?;
     site.route("a", "web")?;

@@ -14,6 +14,8 @@ const ROUTES: usize = 2_000;
 const CHANGES: usize = 21;
 /// Maximum median time from a change to its effect.
 const SOON: Duration = Duration::from_secs(2);
+/// Maximum time of a start.
+const START: Duration = Duration::from_secs(20);
 
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
@@ -37,6 +39,7 @@ fn many_routes_are_served_soon_and_a_change_costs_what_it_touches() -> Result<()
     let begin = Instant::now();
     let sluice = site.serve()?;
     let started = begin.elapsed();
+    ensure!(started < START, "{started:?} to serve {routes} Routes");
     site.wait_for("r0.apps.test", "one")?;
 
     // One endpoint changes: until a request goes there.
