@@ -18,6 +18,7 @@ mod common;
 
 pub mod decide;
 pub mod fragment_fallback;
+pub mod gate;
 pub mod hostname;
 pub mod http;
 pub mod ip_extensions;

@@ -8,6 +8,7 @@ mod decisions;
 mod endpoints;
 mod first_flight;
 mod flows;
+mod gate;
 mod key;
 pub mod names;
 mod routes;
@@ -16,12 +17,13 @@ pub use decisions::{ConnVerdict, Decided, DecisionEvent};
 pub use endpoints::*;
 pub use first_flight::*;
 pub use flows::*;
+pub use gate::*;
 pub use key::*;
 pub use routes::*;
 
 /// Version of this module's layouts. Pins are under `…/v<ABI>/`: programs and agents of different versions never share
 /// maps.
-pub const ABI: u32 = 6;
+pub const ABI: u32 = 7;
 
 /// `skb->mark` of packets that the programs send: the egress program lets them pass. Reserved for this.
 pub const OURS: u32 = 0x51ce_0001;
@@ -52,6 +54,15 @@ pub const MAX_TAKEN: usize = 1 << 16;
 pub const MAX_CLASHES: usize = 1 << 10;
 /// Most endpoints, and most slots of all pools together. Not preallocated.
 pub const MAX_ENDPOINTS: usize = 1 << 18;
+/// Most policies of the gate: one of each listening address, and one of each address.
+pub const MAX_GATE_POLICIES: usize = 2 * MAX_LISTENERS;
+/// Most networks of the gate's lists together: a million, twice, as a list is written beside the one that it replaces. Not
+/// preallocated.
+pub const MAX_GATE_NETS: usize = 1 << 21;
+/// Sets of token buckets: 262,144 sources that are limited at a time; a power of two.
+pub const GATE_SOURCE_SETS: usize = 1 << 15;
+/// Sets of recent SYNs: 131,072; a power of two.
+pub const GATE_SYN_SETS: usize = 1 << 14;
 /// Recent verdicts recorded per CPU; a power of two.
 pub const MAX_VERDICTS: usize = 1 << 12;
 /// Size of the `events` ring in bytes; a power of two and a multiple of the page size.

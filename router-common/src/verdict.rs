@@ -115,6 +115,21 @@ reasons! {
 
     /// The route's allow-list has no entry for the client's address.
     SourceNotAllowed = 64, Drop, "source-not-allowed";
+
+    /// XDP: no host accepts the packet (`gate::arrival::Arrival::is_malformed`).
+    Malformed = 65, Drop, "malformed";
+    /// XDP: the listener's policy rejects fragments.
+    Fragmented = 66, Drop, "fragmented";
+    /// XDP: the listener's policy rejects IPv4 options and IPv6 extension headers.
+    IpOptions = 67, Drop, "ip-options";
+    /// XDP: the source is of a denied network.
+    SourceDenied = 68, Drop, "source-denied";
+    /// XDP: the source is of no network that may connect.
+    SourceNotListed = 69, Drop, "source-not-listed";
+    /// XDP: SYNs of the source beyond its rate.
+    SourceRate = 70, Drop, "source-syn-rate";
+    /// XDP: SYNs of all sources beyond the listener's rate.
+    ListenerRate = 71, Drop, "listener-syn-rate";
 }
 
 /// Size of per-reason counter arrays, above every code. Code 0 counts events dropped because the ring was full.

@@ -33,3 +33,22 @@ pub unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
     }
     before as u32
 }
+
+/// Replaces a word by `new` if it is `old`, atomically, with a full barrier; returns what it was.
+///
+/// # Safety
+/// `word` points to eight bytes in a map's value, aligned to eight.
+#[inline(always)]
+pub unsafe fn exchange(word: *mut u64, old: u64, new: u64) -> u64 {
+    let mut was = old;
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!(
+            "r0 = cmpxchg_64(r1 + 0, r0, r2)",
+            inout("r0") was,
+            in("r1") word,
+            in("r2") new,
+        );
+    }
+    was
+}

@@ -7,6 +7,8 @@
 //! a carried connection that is not a plain segment is turned into one, or carried in fragments (`irregular_segments`).
 //! All other packets, and those in doubt, go up the stack unchanged.
 //!
+//! `sluice_gate` (XDP, while a listener has a policy) rejects packets before the others see them: see `xdp`.
+//!
 //! `sluice_egress` (TC egress, same interfaces) reads the SYN-ACKs of listeners, and drops the stack's packets of
 //! carried connections.
 //!
@@ -44,6 +46,7 @@ mod tables;
 mod telemetry;
 mod tuple_collisions;
 mod verifier;
+mod xdp;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::classifier;

@@ -4,6 +4,7 @@ mod definitions;
 mod flights;
 mod flows;
 mod fragments;
+mod gate;
 
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::btf_maps::lpm_trie::Key;
@@ -24,6 +25,7 @@ pub use definitions::{edge_reencrypt, events, flow_ends, http_be, reason_stats, 
 pub use flights::*;
 pub use flows::*;
 pub use fragments::*;
+pub use gate::*;
 
 /// The listener at this address and port, if there is one.
 #[inline(always)]

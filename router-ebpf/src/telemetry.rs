@@ -87,8 +87,9 @@ fn wakeup<T, const BYTES: usize>(ring: &'static RingBuf<T, BYTES>) -> u64 {
     if fills_one { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
 }
 
+/// Counts a decision by its reason.
 #[inline(always)]
-fn count_reason(code: u32) {
+pub fn count_reason(code: u32) {
     if let Some(counter) = reason_stats.get_ptr_mut(code) {
         // SAFETY: this CPU's own slot, and programs of one CPU do not interrupt one another.
         unsafe { *counter += 1 };

@@ -69,5 +69,15 @@ pub const TAKEN: &str = "taken";
 /// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries uses them, and another program's
 /// SYN with them was dropped.
 pub const CLASHES: &str = "clashes";
+/// [`super::ListenerKey`] → [`super::GatePolicy`]: what the XDP gate decides by; port 0: the address's.
+pub const GATE_POLICIES: &str = "gate_policies";
+/// LPM of [`super::GateNet`] → `u32` 1: networks of the gate's lists.
+pub const GATE_NETS: &str = "gate_nets";
+/// Index → [`super::GateSet`]: token buckets of sources.
+pub const GATE_SOURCES: &str = "gate_sources";
+/// Index → [`super::GateSet`]: SYNs that were let pass.
+pub const GATE_SYNS: &str = "gate_syns";
+/// `u32` policy → `u64` time at which the listener's token bucket is full, in 1/16 ns of monotonic time.
+pub const GATE_RATES: &str = "gate_rates";
 /// `u32` 0 → [`super::MapsMeta`].
 pub const META: &str = "sluice_meta";

@@ -6,8 +6,8 @@ use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCp
 use aya_ebpf::macros::btf_map;
 use router_common::maps::{
     AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
-    FlowEnd, FlowKey, FragmentKey, Fragmented, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead,
-    ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES,
+    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateNet, GatePolicy, GateSet, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead,
+    ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_NETS, MAX_GATE_POLICIES, MAX_HANDSHAKES,
     MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, MapsMeta, Repeated,
     RouteName, RouteStats, ShortFlight, SlotKey,
 };
@@ -88,3 +88,14 @@ pub static next_hops: PerCpuArray<NextHop, MAX_HOPS> = PerCpuArray::new();
 
 #[btf_map]
 pub static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
+
+#[btf_map]
+pub static gate_policies: HashMap<ListenerKey, GatePolicy, MAX_GATE_POLICIES> = HashMap::new();
+#[btf_map]
+pub static gate_nets: LpmTrie<GateNet, u32, MAX_GATE_NETS> = LpmTrie::new();
+#[btf_map]
+pub static gate_sources: Array<GateSet, GATE_SOURCE_SETS> = Array::new();
+#[btf_map]
+pub static gate_syns: Array<GateSet, GATE_SYN_SETS> = Array::new();
+#[btf_map]
+pub static gate_rates: HashMap<u32, u64, MAX_GATE_POLICIES> = HashMap::new();

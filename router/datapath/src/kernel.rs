@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::{fs, io};
 
 use aya::maps::{Map, MapData, MapError, RingBuf};
-use aya::programs::ProgramError;
 use aya::programs::tc::SchedClassifier;
+use aya::programs::{Program, ProgramError, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use router_common::maps::names;
 
@@ -31,6 +31,8 @@ pub use stack::LIMIT as STACK_LIMIT;
 pub const INGRESS: &str = "sluice_ingress";
 /// Name of the egress program.
 pub const EGRESS: &str = "sluice_egress";
+/// Name of the XDP program.
+pub const GATE: &str = "sluice_gate";
 
 /// The mode that the agent asks the data path for; it changes from top to bottom only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,15 +85,15 @@ pub struct KernelPrograms {
 }
 
 /// Loads a program. The kernel aborts the verification if a signal arrives during it.
-fn load(program: &mut SchedClassifier) -> Result<(), ProgramError> {
+fn load(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
     const TRIES: usize = 5;
     for _ in 1..TRIES {
-        match program.load() {
+        match load() {
             Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,
         }
     }
-    program.load()
+    load()
 }
 
 impl KernelPrograms {
@@ -141,8 +143,13 @@ impl KernelPrograms {
         object.configure(loader);
         let mut object = loader.verifier_log_level(VerifierLogLevel::STATS).load(bytes).map_err(permission)?;
         for (_, program) in object.programs_mut() {
-            let program: &mut SchedClassifier = program.try_into()?;
-            load(program).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
+            match program {
+                Program::Xdp(gate) => load(|| gate.load())?,
+                program => {
+                    let program: &mut SchedClassifier = program.try_into()?;
+                    load(|| program.load()).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
+                }
+            }
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
         Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false })
@@ -197,6 +204,15 @@ impl KernelPrograms {
     /// [`KernelError::Program`] if the object has none.
     pub fn ingress(&mut self) -> Result<&mut SchedClassifier, KernelError> {
         let program = self.object.program_mut(INGRESS).ok_or(KernelError::NoObject)?;
+        Ok(program.try_into()?)
+    }
+
+    /// The XDP program, for inspection and test runs.
+    ///
+    /// # Errors
+    /// [`KernelError::Program`] if the object has none.
+    pub fn gate(&mut self) -> Result<&mut Xdp, KernelError> {
+        let program = self.object.program_mut(GATE).ok_or(KernelError::NoObject)?;
         Ok(program.try_into()?)
     }
 

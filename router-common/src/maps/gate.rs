@@ -1,0 +1,65 @@
+//! What the XDP gate decides by: policies of listeners, networks of their lists, and token buckets.
+
+/// The policy of a listener, at its [`super::ListenerKey`]. An entry with port 0 has the policy for packets to the address
+/// whose port cannot be read: later fragments, malformed headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GatePolicy {
+    /// Time between two SYNs of the listener, in units of 1/16 ns; 0: no limit.
+    pub listener_interval: u64,
+    /// Number of SYNs of the listener that may follow one another at once, at least 1.
+    pub listener_burst: u32,
+    /// Id of the policy, the scope of token buckets; never 0.
+    pub id: u32,
+    /// List of networks that are denied; 0: none.
+    pub deny: u32,
+    /// List of networks of which a source must be; 0: every source may connect.
+    pub allow: u32,
+    /// Time between two SYNs of one source, in units of 256 ns, at most 2³²; 0: no limit.
+    pub source_interval: u32,
+    /// Number of SYNs of one source that may follow one another at once, at least 1.
+    pub source_burst: u32,
+    /// `GATE_*` bits.
+    pub flags: u32,
+    /// Bits of an IPv4 address that make a source, at most 32.
+    pub v4_bits: u8,
+    /// Bits of an IPv6 address that make a source, at most 128.
+    pub v6_bits: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+/// Nothing is dropped; what would be is counted.
+pub const GATE_OBSERVE: u32 = 1;
+/// Fragments are dropped.
+pub const GATE_NO_FRAGMENTS: u32 = 2;
+/// Packets with IPv4 options or IPv6 extension headers are dropped.
+pub const GATE_NO_OPTIONS: u32 = 4;
+
+/// Data of an LPM key: a network of a list. The prefix length before it is 32 bits for the list plus up to 128 bits of the
+/// address (IPv4 `/n` is `96 + n`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateNet {
+    /// Id of the list, big-endian, because LPM tries compare from the first byte.
+    pub list: [u8; 4],
+    /// Network address.
+    pub address: [u8; 16],
+}
+
+/// Bits of a [`GateNet`] that belong to the list.
+pub const GATE_LIST_BITS: u32 = 32;
+
+/// Words of a set of token buckets: one cache line.
+pub const SET_WORDS: usize = 8;
+
+/// A set of words: token buckets of sources ([`crate::gate::source_bucket`]), or recent SYNs ([`crate::gate::recent`]).
+pub type GateSet = [u64; SET_WORDS];
+
+const _: () = {
+    assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
+    assert!(size_of::<GateNet>() == 4 + 16);
+    assert!(size_of::<GateSet>() == 64);
+};

@@ -1,0 +1,39 @@
+//! Access to the gate's maps.
+
+use aya_ebpf::btf_maps::lpm_trie::Key;
+use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, GateSet, ListenerKey};
+
+use super::definitions::{gate_nets, gate_policies, gate_rates, gate_sources, gate_syns};
+
+/// The policy for packets to this address and port, if there is one.
+#[inline(always)]
+pub fn gate_policy(address: &[u8; 16], port: u16) -> Option<GatePolicy> {
+    let key = ListenerKey { address: *address, port, pad: 0 };
+    // SAFETY: only the agent writes policies, and replaces whole values; the value is copied at once.
+    unsafe { gate_policies.get(&key) }.copied()
+}
+
+/// Whether a list has the source.
+#[inline(always)]
+pub fn gate_net_is_listed(list: u32, source: &[u8; 16]) -> bool {
+    let net = GateNet { list: list.to_be_bytes(), address: *source };
+    gate_nets.get(&Key::new(GATE_LIST_BITS + 128, net)).is_some()
+}
+
+/// A set of sources' token buckets.
+#[inline(always)]
+pub fn gate_source_set(index: u32) -> Option<*mut GateSet> {
+    gate_sources.get_ptr_mut(index)
+}
+
+/// A set of recent SYNs.
+#[inline(always)]
+pub fn gate_syn_set(index: u32) -> Option<*mut GateSet> {
+    gate_syns.get_ptr_mut(index)
+}
+
+/// The token bucket of a policy's listener.
+#[inline(always)]
+pub fn gate_rate(policy: u32) -> Option<*mut u64> {
+    gate_rates.get_ptr_mut(&policy)
+}

@@ -1,0 +1,36 @@
+//! The gate: an XDP program that rejects packets to listeners before the kernel makes socket buffers of them.
+//!
+//! `router_common::gate` decides. A packet to no listener with a policy passes after its headers were read and one entry
+//! was looked up. Rejected packets are dropped without an answer, and counted by reason.
+
+mod packet;
+mod state;
+
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::macros::xdp;
+use aya_ebpf::programs::XdpContext;
+use router_common::gate::{arrival, rejection};
+use router_common::maps::GATE_OBSERVE;
+
+use crate::maps;
+use crate::telemetry::count_reason;
+
+use packet::XdpPacket;
+use state::KernelGate;
+
+/// XDP.
+#[xdp(frags)]
+pub fn sluice_gate(ctx: XdpContext) -> u32 {
+    let Some(arrival) = arrival::read(&XdpPacket::new(&ctx)) else { return XDP_PASS };
+    let Some(policy) = maps::gate_policy(&arrival.flow.destination, arrival.flow.destination_port) else {
+        return XDP_PASS;
+    };
+    let Some(mut state) = KernelGate::new() else { return XDP_PASS };
+    match rejection(&arrival, &policy, &mut state) {
+        None => XDP_PASS,
+        Some(reason) => {
+            count_reason(reason as u32);
+            if policy.flags & GATE_OBSERVE != 0 { XDP_PASS } else { XDP_DROP }
+        }
+    }
+}

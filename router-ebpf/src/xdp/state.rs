@@ -1,0 +1,110 @@
+//! The gate's lists and token buckets in the kernel's maps.
+
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use router_common::gate::set::Set;
+use router_common::gate::source_bucket::{Limit, Token};
+use router_common::gate::{GateState, Word, arrival::Arrival, recent, source_bucket, source_key, take_token};
+use router_common::keyed_hash::hash;
+use router_common::maps::{GATE_SOURCE_SETS, GATE_SYN_SETS, GatePolicy, GateSet};
+
+use crate::atomic::exchange;
+use crate::maps;
+use crate::verifier::opaque;
+
+/// Multiplier that spreads sequence numbers over a hash (2⁶⁴ divided by the golden ratio).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the gate decides one packet by.
+pub struct KernelGate {
+    secret: [u64; 2],
+    now: u64,
+}
+
+impl KernelGate {
+    /// `None` while the agent has not written its settings.
+    #[inline(always)]
+    pub fn new() -> Option<Self> {
+        let secret = maps::settings()?.secret;
+        // SAFETY: the helper has no precondition.
+        Some(KernelGate { secret, now: unsafe { bpf_ktime_get_ns() } })
+    }
+
+    #[inline(always)]
+    fn syn(&self, arrival: &Arrival) -> Option<(KernelSet, u64)> {
+        let hash = hash(self.secret, &arrival.flow) ^ (arrival.seq as u64).wrapping_mul(SPREAD);
+        Some((KernelSet(maps::gate_syn_set(hash as u32 & (GATE_SYN_SETS as u32 - 1))?), hash))
+    }
+}
+
+impl GateState for KernelGate {
+    #[inline(always)]
+    fn is_listed(&self, list: u32, source: &[u8; 16]) -> bool {
+        maps::gate_net_is_listed(list, source)
+    }
+
+    #[inline(always)]
+    fn is_retransmitted(&mut self, arrival: &Arrival) -> bool {
+        self.syn(arrival).is_some_and(|(set, hash)| recent::is_retransmitted(&set, hash, self.now))
+    }
+
+    #[inline(always)]
+    fn take_of_source(&mut self, policy: &GatePolicy, source: &[u8; 16]) -> bool {
+        let hash = hash(self.secret, &source_key(policy, source));
+        let Some(set) = maps::gate_source_set(hash as u32 & (GATE_SOURCE_SETS as u32 - 1)) else { return true };
+        let limit = Limit { interval: policy.source_interval as u64, burst: policy.source_burst as u64 };
+        !matches!(source_bucket::take(&KernelSet(set), hash, self.now, limit), Token::None)
+    }
+
+    #[inline(always)]
+    fn take_of_listener(&mut self, policy: &GatePolicy) -> bool {
+        let Some(bucket) = maps::gate_rate(policy.id) else { return true };
+        take_token(&KernelWord(bucket), self.now << 4, policy.listener_interval, policy.listener_burst as u64)
+    }
+
+    #[inline(always)]
+    fn record(&mut self, arrival: &Arrival) {
+        if let Some((set, hash)) = self.syn(arrival) {
+            recent::record(&set, hash, self.now);
+        }
+    }
+}
+
+/// A word of a map's value.
+struct KernelWord(*mut u64);
+
+impl Word for KernelWord {
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        // SAFETY: `maps` gives pointers to live values; the kernel keeps them until the program ends.
+        unsafe { self.0.read_volatile() }
+    }
+
+    #[inline(always)]
+    fn exchange(&self, old: u64, new: u64) -> u64 {
+        // SAFETY: as above; the word is aligned.
+        unsafe { exchange(self.0, old, new) }
+    }
+}
+
+/// A set of words in a map's value.
+struct KernelSet(*mut GateSet);
+
+impl KernelSet {
+    #[inline(always)]
+    fn word(&self, index: u32) -> KernelWord {
+        // SAFETY: a set has eight words, and `index` is masked below that.
+        KernelWord(unsafe { self.0.cast::<u64>().add((opaque(index) & 7) as usize) })
+    }
+}
+
+impl Set for KernelSet {
+    #[inline(always)]
+    fn load(&self, index: u32) -> u64 {
+        self.word(index).load()
+    }
+
+    #[inline(always)]
+    fn exchange(&self, index: u32, old: u64, new: u64) -> bool {
+        self.word(index).exchange(old, new) == old
+    }
+}

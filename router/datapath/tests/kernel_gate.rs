@@ -1,0 +1,191 @@
+//! The XDP program's decisions, through `BPF_PROG_TEST_RUN`. Needs root.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
+
+#[allow(dead_code, reason = "other tests need the rest")]
+mod packets;
+
+use std::net::IpAddr;
+
+use aya::maps::lpm_trie::Key;
+use aya::maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray};
+use aya::programs::{TestRun, TestRunOptions};
+use router_common::maps::{
+    Config, GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy, ListenerKey, names,
+};
+use router_common::verdict::Reason;
+use router_datapath::address::sixteen;
+use router_datapath::kernel::{BpfObject, KernelPrograms};
+use router_sys::abi::Raw;
+
+use packets::{Client, fragments, own_network, with};
+
+/// `XDP_DROP`, `XDP_PASS` (linux/bpf.h).
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+
+const PORT: u16 = 443;
+
+struct Rig {
+    kernel: KernelPrograms,
+    policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
+    nets: LpmTrie<MapData, Raw<GateNet>, u32>,
+    rates: HashMap<MapData, u32, u64>,
+    reasons: PerCpuArray<MapData, u64>,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        own_network();
+        let mut kernel = KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the programs (are you root?)");
+        let mut config: Array<MapData, Raw<Config>> = Array::try_from(kernel.take(names::CONFIG).unwrap()).unwrap();
+        config.set(0, Raw(Config { secret: [1, 2], ..Config::default() }), 0).unwrap();
+        Rig {
+            policies: HashMap::try_from(kernel.take(names::GATE_POLICIES).unwrap()).unwrap(),
+            nets: LpmTrie::try_from(kernel.take(names::GATE_NETS).unwrap()).unwrap(),
+            rates: HashMap::try_from(kernel.take(names::GATE_RATES).unwrap()).unwrap(),
+            reasons: PerCpuArray::try_from(kernel.take(names::REASON_STATS).unwrap()).unwrap(),
+            kernel,
+        }
+    }
+
+    /// Sets the policy of the listener, and of its address.
+    fn policy(&mut self, client: &Client, policy: GatePolicy) {
+        let address = client.flow().destination;
+        for port in [0, PORT] {
+            self.policies.insert(Raw(ListenerKey { address, port, pad: 0 }), Raw(policy), 0).unwrap();
+        }
+        self.rates.insert(policy.id, 0, 0).unwrap();
+    }
+
+    fn list(&mut self, list: u32, address: IpAddr, bits: u32) {
+        let net = GateNet { list: list.to_be_bytes(), address: sixteen(address) };
+        let bits = GATE_LIST_BITS + bits + if address.is_ipv4() { 96 } else { 0 };
+        self.nets.insert(&Key::new(bits, Raw(net)), 1, 0).unwrap();
+    }
+
+    fn run(&mut self, packet: &[u8]) -> u32 {
+        let mut out = vec![0; packet.len() + 256];
+        let options = TestRunOptions { data_in: Some(packet), data_out: Some(&mut out), ..TestRunOptions::new() };
+        let result = self.kernel.gate().unwrap().test_run(options).unwrap();
+        out.truncate(result.data_size_out as usize);
+        assert_eq!(out, packet, "the gate changes no packet");
+        result.return_value
+    }
+
+    fn count(&self, reason: Reason) -> u64 {
+        self.reasons.get(&(reason as u32), 0).unwrap().iter().sum()
+    }
+
+    /// Checks that a packet is dropped for a reason.
+    #[track_caller]
+    fn drops(&mut self, packet: &[u8], reason: Reason) {
+        let before = self.count(reason);
+        assert_eq!((self.run(packet), self.count(reason)), (DROP, before + 1), "{reason:?}: {packet:x?}");
+    }
+}
+
+fn client(v6: bool, port: u16) -> Client {
+    Client::new(if v6 { "2001:db8::7" } else { "192.0.2.7" }.parse().unwrap(), port, PORT)
+}
+
+fn plain() -> GatePolicy {
+    GatePolicy { id: 1, v4_bits: 32, v6_bits: 64, source_burst: 1, listener_burst: 1, ..GatePolicy::default() }
+}
+
+#[test]
+fn the_verifier_takes_it() {
+    let mut rig = Rig::new();
+    for program in rig.kernel.programs().unwrap() {
+        println!("{program:?}");
+    }
+}
+
+#[test]
+fn a_listener_without_a_policy_and_other_ports_are_left_alone() {
+    let mut rig = Rig::new();
+    for v6 in [false, true] {
+        let mut client = client(v6, 2000);
+        let mut broken = client.syn();
+        broken[47] = 0;
+        assert_eq!(rig.run(&broken), PASS);
+        rig.policy(&client, plain());
+        let other = Client::new(if v6 { "2001:db8::7" } else { "192.0.2.7" }.parse().unwrap(), 2000, 444).syn();
+        assert_eq!(rig.run(&other), PASS);
+        assert_eq!(rig.run(&client.syn()), PASS);
+    }
+}
+
+#[test]
+fn lists_decide_by_the_source() {
+    let mut rig = Rig::new();
+    for v6 in [false, true] {
+        let mut client = client(v6, 2000);
+        let (net, bits): (IpAddr, u32) =
+            if v6 { ("2001:db8::".parse().unwrap(), 32) } else { ("192.0.2.0".parse().unwrap(), 24) };
+        let syn = client.syn();
+        rig.policy(&client, GatePolicy { deny: 5, ..plain() });
+        assert_eq!(rig.run(&syn), PASS);
+        rig.list(5, net, bits);
+        rig.drops(&syn, Reason::SourceDenied);
+        rig.drops(&client.data(b"x"), Reason::SourceDenied);
+        rig.policy(&client, GatePolicy { allow: 6, ..plain() });
+        rig.drops(&syn, Reason::SourceNotListed);
+        rig.list(6, net, bits);
+        assert_eq!(rig.run(&syn), PASS);
+        // Observed.
+        rig.policy(&client, GatePolicy { deny: 5, flags: GATE_OBSERVE, ..plain() });
+        let before = rig.count(Reason::SourceDenied);
+        assert_eq!((rig.run(&syn), rig.count(Reason::SourceDenied)), (PASS, before + 1));
+    }
+}
+
+#[test]
+fn syns_are_limited_by_source_and_listener() {
+    let mut rig = Rig::new();
+    // One in a quarter of an hour, five at once.
+    let hour = 3_600_000_000_000_u64 >> 8;
+    for v6 in [false, true] {
+        let first = client(v6, 0);
+        rig.policy(
+            &first,
+            GatePolicy { source_interval: u32::try_from(hour / 4).unwrap(), source_burst: 5, ..plain() },
+        );
+        for port in 1..=20 {
+            let syn = client(v6, port).syn();
+            if port <= 5 {
+                assert_eq!(rig.run(&syn), PASS, "{port}")
+            } else {
+                rig.drops(&syn, Reason::SourceRate)
+            }
+            assert_eq!(rig.run(&client(v6, port).data(b"x")), PASS, "other segments pass");
+        }
+        let interval = 3_600_000_000_000_u64 << 4;
+        rig.policy(&first, GatePolicy { id: 2, listener_interval: interval, listener_burst: 3, ..plain() });
+        for port in 1..=20 {
+            let syn = client(v6, port).syn();
+            if port <= 3 { assert_eq!(rig.run(&syn), PASS) } else { rig.drops(&syn, Reason::ListenerRate) }
+        }
+    }
+}
+
+#[test]
+fn fragments_and_options_pass_unless_the_policy_rejects_them() {
+    let mut rig = Rig::new();
+    for v6 in [false, true] {
+        let mut client = client(v6, 2000);
+        let packet = client.data(&[7; 1000]);
+        let parts = fragments(&packet, 7, 400);
+        let (next, between): (u8, &[u8]) = if v6 { (0, &[6, 0, 1, 4, 0, 0, 0, 0]) } else { (0, &[1, 1, 1, 0]) };
+        let odd = with(&packet, next, between);
+        rig.policy(&client, plain());
+        for packet in parts.iter().chain([&odd]) {
+            assert_eq!(rig.run(packet), PASS);
+        }
+        rig.policy(&client, GatePolicy { flags: GATE_NO_FRAGMENTS, ..plain() });
+        parts.iter().for_each(|part| rig.drops(part, Reason::Fragmented));
+        assert_eq!(rig.run(&odd), PASS);
+        rig.policy(&client, GatePolicy { flags: GATE_NO_OPTIONS, ..plain() });
+        rig.drops(&odd, Reason::IpOptions);
+    }
+}
