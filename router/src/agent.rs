@@ -111,6 +111,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         ports: options.snat_ports,
         peers: options.peer_redirect,
         firewall: options.host_firewall,
+        gate: options.xdp,
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;

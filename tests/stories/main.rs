@@ -14,6 +14,7 @@ mod documented;
 mod explain;
 mod findings;
 mod flows;
+mod gate;
 mod gateway;
 mod harness;
 mod host_rules;

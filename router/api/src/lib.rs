@@ -6,6 +6,7 @@
 pub mod contour;
 pub mod defaults;
 pub mod fields;
+pub mod gate;
 pub mod gateway_api;
 pub mod go_duration;
 pub(crate) mod header_names;

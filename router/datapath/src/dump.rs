@@ -3,6 +3,7 @@
 mod common;
 mod connections;
 mod dials;
+mod gate;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub use common::DumpError;
 pub use connections::connections;
 
 /// All maps that can be dumped, with a description of their content.
-pub const MAPS: [(&str, &str); 29] = [
+pub const MAPS: [(&str, &str); 34] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -58,6 +59,11 @@ pub const MAPS: [(&str, &str); 29] = [
     (names::CLASHES, "carried connections whose addresses and ports others requested"),
     (names::CONFIG, "settings of the programs"),
     (names::DIAL_STATS, "counters of dials and connections"),
+    (names::GATE_POLICIES, "policies of the XDP gate by listening address"),
+    (names::GATE_NETS, "networks of the gate's lists"),
+    (names::GATE_SOURCES, "token buckets of sources that are limited"),
+    (names::GATE_SYNS, "SYNs that the gate let pass"),
+    (names::GATE_RATES, "token buckets of listeners"),
     (names::META, "layout version, writer and table revision"),
 ];
 
@@ -121,6 +127,10 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
             )?
         }
         names::TAKEN | names::CLASHES => hash(map, |key: &FlowKey, _: &u32| flow(key))?,
+        names::GATE_POLICIES => hash(map, gate::policy)?,
+        names::GATE_NETS => gate::nets(map)?,
+        names::GATE_SOURCES | names::GATE_SYNS => gate::sets(map)?,
+        names::GATE_RATES => hash(map, |id: &u32, full: &u64| gate::bucket(*id, *full))?,
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {

@@ -1,6 +1,7 @@
 //! Loading the kernel programs, pinning their maps or adopting pinned ones, and attaching the programs to interfaces.
 mod error;
 mod features;
+mod gate;
 mod links;
 #[cfg(feature = "kernel-log")]
 mod log;
@@ -17,12 +18,15 @@ use aya::programs::{Program, ProgramError, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use router_common::maps::names;
 
+use super::gate::GateMaps;
 use super::interfaces::Interfaces;
 use super::maps::KernelMaps;
 use super::pin_folder::PinFolder;
+use gate::GateLinks;
 use links::{AttachedProgram, Links, TcDirection};
 
 pub use error::KernelError;
+pub use gate::{AttachedMode, GateMode};
 pub use object::{BpfObject, LOG_TARGET, LogLevel};
 pub use pins::clean_up;
 pub use stack::LIMIT as STACK_LIMIT;
@@ -82,6 +86,7 @@ pub struct KernelPrograms {
     attached: BTreeMap<(String, u32), Vec<AttachedProgram>>,
     failed: BTreeMap<(String, u32), String>,
     swept: bool,
+    gate: GateLinks,
 }
 
 /// Loads a program. The kernel aborts the verification if a signal arrives during it.
@@ -152,7 +157,8 @@ impl KernelPrograms {
             }
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
-        Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false })
+        let gate = GateLinks::new(pins.as_ref(), GateMode::default());
+        Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false, gate })
     }
 
     /// The maps that the agent writes.
@@ -191,7 +197,7 @@ impl KernelPrograms {
     /// place.
     pub fn remove_pins(&mut self) {
         let attached = std::mem::take(&mut self.attached).into_values().flatten();
-        let detached = detach(attached);
+        let detached = detach(attached).and(self.gate.detach_all());
         let removed = self.pins.take().map_or(Ok(()), |folder| pins::unpin(&folder));
         if let Err(error) = detached.and(removed) {
             tracing::warn!(%error, "cannot remove the pins");
@@ -282,6 +288,35 @@ impl KernelPrograms {
             news.push(format!("cannot remove pins of interfaces that are gone: {error}"));
         }
         news
+    }
+
+    /// Attaches the XDP program to the interfaces if packets are to be decided, else detaches it. Returns the changes as texts.
+    pub fn follow_gate(&mut self, interfaces: &Interfaces, is_wanted: bool) -> Vec<String> {
+        let Some(Ok(program)) = self.object.program_mut(GATE).map(<&mut Xdp>::try_from) else { return Vec::new() };
+        self.gate.follow(program, interfaces, is_wanted)
+    }
+
+    /// Sets how the XDP program is attached, before it is.
+    pub fn set_gate_mode(&mut self, mode: GateMode) {
+        self.gate = GateLinks::new(self.pins.as_ref(), mode);
+    }
+
+    /// Interfaces that have the XDP program, and how.
+    pub fn gate_attached(&self) -> Vec<(String, AttachedMode)> {
+        self.gate.attached()
+    }
+
+    /// Interfaces that cannot have it, and why.
+    pub fn gate_failed(&self) -> Vec<(String, String)> {
+        self.gate.failed()
+    }
+
+    /// The gate's maps.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`]; also on a second call.
+    pub fn take_gate_maps(&mut self) -> Result<GateMaps, KernelError> {
+        Ok(GateMaps::take(&mut self.object)?)
     }
 
     /// Attaches by filters of clsact qdiscs, as on kernels before 6.6, even if this kernel has TCX links.

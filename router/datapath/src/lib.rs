@@ -26,6 +26,7 @@ pub mod events;
 pub mod flow_gc;
 pub mod flow_log;
 pub mod flows;
+pub mod gate;
 pub mod host;
 pub mod image;
 pub mod instances;

@@ -167,7 +167,8 @@ pub fn forget_gone(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) {
     }
 }
 
-fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
+/// The addresses of this host that packets to a listener have.
+pub(crate) fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
     if !address.ip().is_unspecified() {
         return vec![address.ip()];
     }

@@ -242,15 +242,15 @@ impl Maps for KernelMaps {
     }
 }
 
-fn written(result: Result<(), MapError>) -> io::Result<()> {
+pub(crate) fn written(result: Result<(), MapError>) -> io::Result<()> {
     result.map_err(into_io)
 }
 
 /// `BPF_NOEXIST` (linux/bpf.h): an existing entry stays.
-const NO_REPLACE: u64 = 1;
+pub(crate) const NO_REPLACE: u64 = 1;
 
 /// An existing entry counts as success.
-fn kept(result: Result<(), MapError>) -> io::Result<()> {
+pub(crate) fn kept(result: Result<(), MapError>) -> io::Result<()> {
     match written(result) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
@@ -258,7 +258,7 @@ fn kept(result: Result<(), MapError>) -> io::Result<()> {
 }
 
 /// A missing entry counts as success.
-fn removed(result: Result<(), MapError>) -> io::Result<()> {
+pub(crate) fn removed(result: Result<(), MapError>) -> io::Result<()> {
     match result {
         Err(MapError::KeyNotFound) => Ok(()),
         Err(MapError::SyscallError(error)) if error.io_error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -46,6 +46,11 @@ impl PinFolder {
         self.0.join("links")
     }
 
+    /// The folder of the links that attach the XDP program.
+    pub fn gate_links(&self) -> PathBuf {
+        self.0.join("gate")
+    }
+
     /// The pin of a map.
     pub fn map(&self, name: &str) -> PathBuf {
         self.0.join(name)

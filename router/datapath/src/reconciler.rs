@@ -1,5 +1,6 @@
 //! The thread that keeps the kernel maps equal to the routing table.
 
+pub mod gate;
 pub mod inputs;
 pub mod programmed;
 mod state;
@@ -23,6 +24,7 @@ use super::netlink::News;
 use super::ports;
 use super::redirect_peer::Peers;
 use super::taken_flows::TakenFlows;
+use gate::GateReconciler;
 use inputs::DataPathInputs;
 use programmed::Programmed;
 use state::ReconcilerState;
@@ -67,8 +69,10 @@ pub async fn run(
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
     let taken = TakenFlows::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
     let ports = ports::choose(inputs.ports, &inputs.pins)?;
+    let gate = GateReconciler::new(&mut kernel, inputs.gate)?;
     let state = ReconcilerState::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
-    let mut task = ReconcilerTask { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
+    let mut task =
+        ReconcilerTask { state: state.map_err(MapError::IoError)?, gate, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut mode).await;
         events::report_swept(&task.state.reporter).await;
@@ -107,6 +111,7 @@ enum Ended {
 struct ReconcilerTask {
     kernel: KernelPrograms,
     state: ReconcilerState,
+    gate: GateReconciler,
     sweeper: Sweeper,
     inputs: DataPathInputs,
     programmed: watch::Sender<Arc<Programmed>>,
@@ -118,6 +123,7 @@ impl ReconcilerTask {
         let drain = |mode: &watch::Receiver<Mode>| *mode.borrow() >= Mode::Drain;
         let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
         self.state.claim(highest, !drain(mode)).map_err(MapError::IoError)?;
+        self.gate.adopt().map_err(MapError::IoError)?;
         Ok(self.follow(mode, drain).await)
     }
 
@@ -236,9 +242,10 @@ impl ReconcilerTask {
             }
             let begin = Instant::now();
             let result = self.state.write(&table, &listeners);
+            let gate = self.gate.follow(&mut self.kernel, (&table, &listeners), self.state.interfaces());
             reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
-            again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
+            again = (result.failed > 0 || gate.error.is_some()).then(|| Instant::now() + self.state.retry());
             if std::mem::take(&mut judge) {
                 self.state.look_at_carried();
                 judge_at = Some(Instant::now() + LAST_HELLO);
@@ -247,7 +254,8 @@ impl ReconcilerTask {
             let (attached_by, left_alone) = (self.kernel.attached_by(), self.state.left_alone(&self.kernel));
             let before = Arc::clone(&self.programmed.borrow());
             let (connections, drained) = (before.connections, before.drained);
-            let programmed = Programmed { interfaces, attached_by, left_alone, peers, connections, drained, ..result };
+            let programmed =
+                Programmed { interfaces, attached_by, left_alone, peers, gate, connections, drained, ..result };
             self.programmed.send_replace(Arc::new(programmed));
         }
     }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use router_access_log::RouteCounters;
 use router_datapath::PinFolder;
 use router_datapath::dump::connections;
+use router_datapath::reconciler::gate::GateReport;
 use router_datapath::reconciler::programmed::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::certificate::Certificate;
@@ -94,6 +95,15 @@ pub struct Views {
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }
 
+/// The XDP gate; null without a policy.
+fn gate(gate: &GateReport) -> Value {
+    if gate.listeners == 0 && gate.error.is_none() {
+        return Value::Null;
+    }
+    let attached: Vec<String> = gate.attached.iter().map(|(name, mode)| format!("{name} ({mode})")).collect();
+    json!({"listeners": gate.listeners, "networks": gate.networks, "attached": attached, "error": gate.error})
+}
+
 impl Views {
     /// The response for a path.
     pub fn show(&self, path: &str) -> Option<Value> {
@@ -124,7 +134,7 @@ impl Views {
                 json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.entries,
                     "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.left_out,
                     "attachedBy": programmed.attached_by, "interfaces": programmed.interfaces, "peerRedirect": programmed.peers, "endpoints": programmed.endpoints,
-                    "connections": programmed.connections, "superseded": programmed.superseded})
+                    "gate": gate(&programmed.gate), "connections": programmed.connections, "superseded": programmed.superseded})
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use router_access_log::AccessLogForm;
 use router_datapath::DataPathMode;
-use router_datapath::kernel::BpfObject;
+use router_datapath::kernel::{BpfObject, GateMode};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -31,6 +31,8 @@ pub struct Options {
     pub data_path: DataPathMode,
     /// Whether the kernel uses `bpf_redirect_peer`.
     pub peer_redirect: PeerRedirect,
+    /// Whether and how the XDP gate is attached.
+    pub xdp: GateMode,
     /// Whether connections in the kernel respect the host's firewall.
     pub host_firewall: HostFirewall,
     /// Which of the kernel objects to load.

@@ -153,6 +153,7 @@ impl What {
                     ("INTERFACES", "/dataPath/interfaces"),
                     ("ATTACHED BY", "/dataPath/attachedBy"),
                     ("PEER REDIRECT", "/dataPath/peerRedirect"),
+                    ("GATE", "/dataPath/gate/attached"),
                 ],
             ),
         }

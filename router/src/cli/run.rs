@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use router_access_log::AccessLogForm;
 use router_datapath::DataPathMode;
-use router_datapath::kernel::{BpfObject, KernelError, LOG_TARGET, LogLevel};
+use router_datapath::kernel::{BpfObject, GateMode, KernelError, LOG_TARGET, LogLevel};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
@@ -75,6 +75,10 @@ pub struct RunArgs {
     /// disciplines, filters, TCX programs, nftables).
     #[arg(long, value_enum, default_value_t)]
     peer_redirect: PeerRedirect,
+    /// Where the gate rejects packets, if an IngressController has `gate.sluice.dev` annotations: `auto` does so in the driver
+    /// (native XDP), and in the stack where the driver cannot and on veth pairs.
+    #[arg(long, value_enum, default_value_t)]
+    xdp: GateMode,
     /// Whether to respect this host's netfilter rules (nftables, iptables), which connections in the kernel bypass:
     /// `respect` relays connections that a rule may drop, reject, translate or change; `bypass` ignores the rules.
     #[arg(long, value_enum, default_value_t)]
@@ -174,6 +178,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         instance: args.instance,
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
+        xdp: args.xdp,
         host_firewall: args.host_firewall,
         object: if args.kernel_log { logging() } else { BpfObject::Plain },
         listen,

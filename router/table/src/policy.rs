@@ -5,6 +5,7 @@ pub mod access_log;
 pub mod error_page;
 pub mod format;
 pub mod forwarded;
+pub mod gate;
 pub mod header_actions;
 pub mod header_value;
 pub mod log_format;
@@ -22,6 +23,7 @@ use rustls::RootCertStore;
 use crate::path_form::PathForm;
 use crate::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
 use crate::policy::error_page::ErrorPage;
+use crate::policy::gate::GatePolicy;
 use crate::policy::header_actions::HeaderActions;
 use crate::policy::log_format::LogFormat;
 use crate::policy::rewrite::RewriteTarget;
@@ -66,6 +68,8 @@ pub struct RouterPolicy {
     pub path_form: PathForm,
     /// `endpointPublishingStrategy.….protocol: PROXY`: clients' connections begin with a PROXY protocol header.
     pub accept_proxy: bool,
+    /// Annotations `gate.sluice.dev/…`: what the XDP gate rejects; `None`: nothing.
+    pub gate: Option<Arc<GatePolicy>>,
 }
 
 /// Timeouts of a router, with OpenShift's defaults (`tuningOptions`).

@@ -94,7 +94,7 @@ impl Stage {
             let route = folder::route("other", host, "other", folder::PASSTHROUGH);
             std::fs::write(manifests.path().join("other.yaml"), folder::service("other", endpoint) + &route)?;
         }
-        write(manifests.path(), HOST, setup.annotations, &setup.endpoints)?;
+        write(manifests.path(), HOST, setup.annotations, &setup.endpoints, "")?;
         let stage = Stage::start(machines, address, setup.family, manifests, &options)?;
         Ok(Stage { annotations: setup.annotations, ..stage })
     }
@@ -108,7 +108,7 @@ impl Stage {
         let address = SocketAddr::new(family.loopback(), ROUTER_PORT);
         let endpoint = SocketAddr::new(family.loopback(), BACKEND_PORT);
         let manifests = TempDir::new()?;
-        write(manifests.path(), HOST, "", &[endpoint])?;
+        write(manifests.path(), HOST, "", &[endpoint], "")?;
         let machines = [netns.clone(), netns.clone(), netns];
         let mut options = Options::loopback(data_path);
         options.arguments.extend(DRAIN.map(str::to_owned));
@@ -150,7 +150,16 @@ impl Stage {
     /// # Errors
     /// When the manifest cannot be written.
     pub fn change(&self, host: &str, endpoints: &[SocketAddr]) -> Result<()> {
-        write(self.manifests.path(), host, self.annotations, endpoints)
+        write(self.manifests.path(), host, self.annotations, endpoints, "")
+    }
+
+    /// Gives the router annotations, in YAML's flow style; does not wait. The route has the usual endpoint.
+    ///
+    /// # Errors
+    /// When the manifest cannot be written.
+    pub fn annotate_router(&self, annotations: &str) -> Result<()> {
+        let endpoint = SocketAddr::new(self.family.address(BACK, 2), BACKEND_PORT);
+        write(self.manifests.path(), HOST, self.annotations, &[endpoint], annotations)
     }
 
     /// Makes an endpoint on the link to the backend unresponsive: its address belongs to no machine.
@@ -194,12 +203,13 @@ impl Stage {
 }
 
 /// A passthrough route of `host` to endpoints, in a router for it.
-fn write(folder: &Path, host: &str, annotations: &str, endpoints: &[SocketAddr]) -> Result<()> {
+fn write(folder: &Path, host: &str, annotations: &str, endpoints: &[SocketAddr], of_router: &str) -> Result<()> {
     // Health checks would cause connections that the stories do not expect.
     let unchecked = "router.openshift.io/haproxy.health.check.interval: 1h";
     let separator = if annotations.is_empty() { "" } else { ", " };
     let annotated = format!("metadata: {{annotations: {{{unchecked}{separator}{annotations}}}, ");
     let route = folder::route("raw", host, "raw", folder::PASSTHROUGH).replace("metadata: {", &annotated);
-    let text = folder::router() + &folder::service_of("raw", endpoints) + &route;
+    let router = folder::router().replacen("metadata: {", &format!("metadata: {{annotations: {{{of_router}}}, "), 1);
+    let text = router + &folder::service_of("raw", endpoints) + &route;
     folder::replace(&folder.join("all.yaml"), &text)
 }

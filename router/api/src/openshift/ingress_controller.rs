@@ -14,10 +14,12 @@ use router_model::field::{FieldPath, Findings};
 use router_model::object::{Manifest, Meta};
 use router_model::selector::LabelSelector;
 use router_table::path_form::PathSettings;
+use router_table::policy::gate::GatePolicy;
 use router_table::policy::tls_profile::TlsProfile;
 use serde_json::Value;
 
 use crate::fields::{Fields, NO_EFFECT};
+use crate::gate::gate_policy;
 use crate::meta::Annotations;
 use crate::openshift::ingress_controller::http::HttpPolicy;
 use crate::openshift::ingress_controller::logging::AccessLogSettings;
@@ -58,6 +60,8 @@ pub struct IngressController {
     pub logging: AccessLogSettings,
     /// Path normalisation, from annotations.
     pub paths: PathSettings,
+    /// The XDP gate, from annotations.
+    pub gate: Option<Arc<GatePolicy>>,
     /// Fields with unsupported values, in order; each has a warning.
     pub without_effect: Vec<FieldPath>,
     /// The whole object.
@@ -146,6 +150,7 @@ pub(crate) fn parse(
     let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
     let logging = logging::parse(spec.mapping("logging", findings), findings);
     let paths = path_settings(annotations, findings).unwrap_or_default();
+    let gate = gate_policy(annotations, findings).map(Arc::new);
     spec.ignore(DEPLOYMENT);
     let has_overrides = spec.value(OVERRIDES).and_then(Value::as_object).is_some_and(|members| !members.is_empty());
     let mut controller = IngressController {
@@ -163,6 +168,7 @@ pub(crate) fn parse(
         tuning,
         logging,
         paths,
+        gate,
         without_effect: Vec::new(),
         manifest: Manifest::none(),
     };

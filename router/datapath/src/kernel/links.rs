@@ -292,7 +292,7 @@ pub fn any(folder: &PinFolder) -> bool {
     entries(&folder.links()).is_ok_and(|entries| !entries.is_empty())
 }
 
-fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -300,7 +300,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-fn removed(pin: &Path) -> io::Result<()> {
+pub(super) fn removed(pin: &Path) -> io::Result<()> {
     match fs::remove_file(pin) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

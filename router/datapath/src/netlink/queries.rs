@@ -187,6 +187,10 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     if veth && let (Some(other), Some(namespace)) = (other, namespace) {
         found.pairs.insert(index, Pair { index: other, namespace });
     }
+    // Of a veth pair, the link is the other end.
+    if !veth && namespace.is_none() && other.is_some_and(|other| other != index && other != 0) {
+        found.above.insert(index);
+    }
     // The program expects an Ethernet header, which packets of the loopback device have, too.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
     // Packets of a bridge's port or a bond's member arrive again on the bridge or the bond, which decides where they

@@ -8,6 +8,7 @@ use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 use tokio::sync::watch;
 
+use crate::kernel::GateMode;
 use crate::netfilter::HostFirewall;
 use crate::pin_folder::PinFolder;
 use crate::ports::PortRange;
@@ -30,6 +31,8 @@ pub struct DataPathInputs {
     pub peers: PeerRedirect,
     /// Whether the host's firewall rules apply.
     pub firewall: HostFirewall,
+    /// Whether and how the XDP gate is attached.
+    pub gate: GateMode,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,
 }

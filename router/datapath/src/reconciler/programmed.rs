@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::flow_log::RelayedCounts;
 use crate::image::MapImage;
+use crate::reconciler::gate::GateReport;
 
 /// State of the kernel data path: what was written, and what failed.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,8 @@ pub struct Programmed {
     pub left_alone: Vec<(String, String)>,
     /// Attached interfaces that permit `bpf_redirect_peer`.
     pub peers: Vec<String>,
+    /// The XDP gate.
+    pub gate: GateReport,
     /// Connections that the kernel carries, as of the last sweep.
     pub connections: usize,
     /// With [`Mode::Drain`](crate::kernel::Mode::Drain): the kernel carries no connection any more.

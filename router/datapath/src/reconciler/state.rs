@@ -244,6 +244,11 @@ impl ReconcilerState {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
     }
 
+    /// Interfaces and addresses as they were last read.
+    pub fn interfaces(&self) -> &Interfaces {
+        &self.interfaces
+    }
+
     /// Interfaces without the programs, and why.
     pub fn left_alone(&self, kernel: &KernelPrograms) -> Vec<(String, String)> {
         let left = self.interfaces.left_alone.iter().map(|(name, why)| (name.clone(), why.text().to_owned()));

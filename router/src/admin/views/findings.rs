@@ -9,6 +9,7 @@ use std::path::Path;
 use router_access_log::Flag;
 use router_common::verdict::Reason;
 use router_datapath::image::{MapImage, RelayReason};
+use router_datapath::reconciler::gate::GateReport;
 use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::{PinFolder, instances};
 use router_table::table::RoutingTable;
@@ -33,7 +34,11 @@ struct Finding {
 /// All findings, those on listeners and endpoints first.
 pub fn findings(programmed: &Programmed, pins: &PinFolder) -> Vec<Value> {
     let relayed = programmed.look(relayed);
-    let host = interfaces(&programmed.left_alone).into_iter().chain(settings(Path::new(SETTINGS))).chain(others(pins));
+    let host = interfaces(&programmed.left_alone)
+        .into_iter()
+        .chain(gate(&programmed.gate))
+        .chain(settings(Path::new(SETTINGS)))
+        .chain(others(pins));
     relayed.into_iter().chain(host).map(|finding| finding.shown()).collect()
 }
 
@@ -110,6 +115,24 @@ fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
         Finding { what: "interface", names, reason: None, why: why.to_owned(), remedy }
     };
     by_reason.into_iter().map(finding).collect()
+}
+
+/// Interfaces that lack the XDP gate though there are policies.
+fn gate(gate: &GateReport) -> Vec<Finding> {
+    let off = gate.is_off.then(|| {
+        let why = "`--xdp off`: the annotations gate.sluice.dev of IngressControllers have no effect".to_owned();
+        ("all".to_owned(), why, "run without `--xdp off`, or remove the annotations")
+    });
+    let failed =
+        gate.failed.iter().map(|(name, why)| (name.clone(), format!("the gate is not attached: {why}"), "see why"));
+    let finding = |(name, why, remedy): (_, _, &str)| Finding {
+        what: "interface",
+        names: vec![name],
+        reason: None,
+        why,
+        remedy: remedy.to_owned(),
+    };
+    off.into_iter().chain(failed).map(finding).collect()
 }
 
 /// Sysctls of this host that affect the kernel data path.

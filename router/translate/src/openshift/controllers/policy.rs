@@ -64,6 +64,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
         },
         path_form: controller.paths.usual(),
         accept_proxy: controller.publishing.proxy_protocol,
+        gate: controller.gate.clone(),
     };
     (policy, faults)
 }

@@ -43,7 +43,7 @@ pub fn parse(annotations: &Annotations, findings: &mut Findings) -> Option<Allow
 }
 
 /// An address or a network. IPv4-mapped IPv6 becomes IPv4: clients' addresses are compared in that form.
-fn net(item: &str) -> Option<IpNet> {
+pub fn net(item: &str) -> Option<IpNet> {
     let net = match item.parse::<IpNet>() {
         Ok(net) => net.trunc(),
         Err(_) => IpNet::from(item.parse::<IpAddr>().ok()?),

@@ -1,0 +1,52 @@
+//! Entries of the XDP gate's maps.
+
+use aya::maps::lpm_trie::LpmTrie;
+use aya::maps::{Array, Map, MapError};
+use router_common::maps::{
+    GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy, GateSet, ListenerKey,
+};
+use router_sys::abi::Raw;
+use serde_json::{Value, json};
+
+use crate::address::{address, network};
+use crate::clock;
+
+/// A row of `gate_policies`. Intervals are in nanoseconds.
+pub fn policy(key: &ListenerKey, value: &GatePolicy) -> Value {
+    json!({"address": address(&key.address).to_string(), "port": key.port, "policy": value.id,
+        "observe": value.flags & GATE_OBSERVE != 0, "dropFragments": value.flags & GATE_NO_FRAGMENTS != 0,
+        "dropOptions": value.flags & GATE_NO_OPTIONS != 0, "deny": value.deny, "allow": value.allow,
+        "sourceIntervalNs": u64::from(value.source_interval) << 8, "sourceBurst": value.source_burst,
+        "listenerIntervalNs": value.listener_interval >> 4, "listenerBurst": value.listener_burst,
+        "sourceBits": format!("{},{}", value.v4_bits, value.v6_bits)})
+}
+
+/// The rows of `gate_nets`.
+pub fn nets(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: LpmTrie<_, Raw<GateNet>, u32> = LpmTrie::try_from(map)?;
+    map.keys()
+        .map(|key| {
+            let key = key?;
+            let Raw(net) = key.data();
+            let bits = key.prefix_len().saturating_sub(GATE_LIST_BITS);
+            Ok(json!({"list": u32::from_be_bytes(net.list), "source": network(&net.address, bits)}))
+        })
+        .collect()
+}
+
+/// The words of `gate_sources` or `gate_syns` that are in use. They have hashes of addresses, not the addresses.
+pub fn sets(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: Array<_, Raw<GateSet>> = Array::try_from(map)?;
+    let mut rows = Vec::new();
+    for set in 0..map.len() {
+        let Raw(words) = map.get(&set, 0)?;
+        let used = words.iter().enumerate().filter(|(_, word)| **word != 0);
+        rows.extend(used.map(|(index, word)| json!({"set": set, "index": index, "word": format!("{word:016x}")})));
+    }
+    Ok(rows)
+}
+
+/// A row of `gate_rates`.
+pub fn bucket(policy: u32, full: u64) -> Value {
+    json!({"policy": policy, "fullNs": full >> 4, "isFull": full >> 4 <= clock::monotonic_ns()})
+}

@@ -1,0 +1,101 @@
+//! The gate's maps in the kernel.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+
+use aya::Ebpf;
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{HashMap, MapData, MapError};
+use ipnet::IpNet;
+use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, ListenerKey, mapped, names};
+use router_sys::abi::Raw;
+
+use super::{GateImage, GateWrites};
+use crate::address::{address, network};
+use crate::image::listener_key;
+use crate::maps::{NO_REPLACE, into_io, kept, removed, written};
+
+/// The gate's maps.
+pub struct GateMaps {
+    policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
+    nets: LpmTrie<MapData, Raw<GateNet>, u32>,
+    rates: HashMap<MapData, u32, u64>,
+}
+
+impl GateMaps {
+    /// Takes the maps out of a loaded object.
+    ///
+    /// # Errors
+    /// If a map is missing or has another layout.
+    pub fn take(object: &mut Ebpf) -> Result<Self, MapError> {
+        let mut map = |name: &str| object.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
+        Ok(GateMaps {
+            policies: HashMap::try_from(map(names::GATE_POLICIES)?)?,
+            nets: LpmTrie::try_from(map(names::GATE_NETS)?)?,
+            rates: HashMap::try_from(map(names::GATE_RATES)?)?,
+        })
+    }
+
+    /// Content of the maps.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn read(&self) -> io::Result<GateImage> {
+        self.read_image().map_err(into_io)
+    }
+
+    fn read_image(&self) -> Result<GateImage, MapError> {
+        let mut image = GateImage::default();
+        for entry in self.policies.iter() {
+            let (Raw(key), Raw(policy)) = entry?;
+            image.policies.insert((address(&key.address), key.port), policy);
+        }
+        let mut lists: BTreeMap<u32, Vec<IpNet>> = BTreeMap::new();
+        for key in self.nets.keys() {
+            let key = key?;
+            let Raw(net) = key.data();
+            let bits = key.prefix_len().saturating_sub(GATE_LIST_BITS);
+            // Only networks are written.
+            if let Ok(found) = network(&net.address, bits).parse() {
+                lists.entry(u32::from_be_bytes(net.list)).or_default().push(found);
+            }
+        }
+        for (id, mut list) in lists {
+            list.sort();
+            image.lists.insert(id, list.into());
+        }
+        Ok(image)
+    }
+}
+
+fn key(list: u32, net: &IpNet) -> Key<Raw<GateNet>> {
+    let (address, bits) = match net.trunc() {
+        IpNet::V4(net) => (mapped(net.addr().octets()), 96 + u32::from(net.prefix_len())),
+        IpNet::V6(net) => (net.addr().octets(), u32::from(net.prefix_len())),
+    };
+    Key::new(GATE_LIST_BITS + bits, Raw(GateNet { list: list.to_be_bytes(), address }))
+}
+
+impl GateWrites for GateMaps {
+    fn add(&mut self, list: u32, nets: &[IpNet]) -> io::Result<()> {
+        nets.iter().try_for_each(|net| written(self.nets.insert(&key(list, net), 1, 0)))
+    }
+
+    fn remove(&mut self, list: u32, nets: &[IpNet]) -> io::Result<()> {
+        nets.iter().try_for_each(|net| removed(self.nets.remove(&key(list, net))))
+    }
+
+    fn put(&mut self, (address, port): (IpAddr, u16), policy: &GatePolicy) -> io::Result<()> {
+        kept(self.rates.insert(policy.id, 0, NO_REPLACE))?;
+        written(self.policies.insert(Raw(listener_key(address, port)), Raw(*policy), 0))
+    }
+
+    fn withdraw(&mut self, (address, port): (IpAddr, u16)) -> io::Result<()> {
+        removed(self.policies.remove(&Raw(listener_key(address, port))))
+    }
+
+    fn remove_bucket(&mut self, policy: u32) -> io::Result<()> {
+        removed(self.rates.remove(&policy))
+    }
+}

@@ -1,0 +1,177 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use router_api::defaults::Defaults;
+use router_api::parse::{ParseOutcome, parse};
+use router_api::resources::Resources;
+use router_model::certificate::MaterialCache;
+use router_model::object::Origin;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The table of an IngressController with these annotations.
+fn table(annotations: Value, publishing: Value) -> RoutingTable {
+    let controller = json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
+        "metadata": {"name": "default", "namespace": "openshift-ingress-operator", "annotations": annotations},
+        "spec": {"domain": "apps.test", "endpointPublishingStrategy": publishing}});
+    let mut resources = Resources::default();
+    let origin = Origin { file: "test.yaml".into(), line: 1, column: 1 };
+    match parse(controller, origin, &Defaults::default(), &mut MaterialCache::new()).outcome {
+        ParseOutcome::Good(object) => resources.insert(&object),
+        other => panic!("{other:?}"),
+    }
+    translate(&resources, &Settings::default()).table
+}
+
+fn host_network() -> Value {
+    json!({"type": "HostNetwork"})
+}
+
+fn listeners(table: &RoutingTable) -> Vec<ListenerState> {
+    let router = &table.routers[0];
+    let listener = |protocol, address: &str| ListenerState {
+        router: router.name.clone(),
+        router_id: router.id,
+        protocol,
+        address: address.parse().unwrap(),
+        state: BindState::Bound,
+    };
+    vec![listener(Protocol::Http, "0.0.0.0:80"), listener(Protocol::Https, "192.0.2.1:443")]
+}
+
+fn lowered(table: &RoutingTable, before: &GateImage) -> GateImage {
+    lower(table, &listeners(table), &["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()], before)
+}
+
+fn listener(address: &str, port: u16) -> (IpAddr, u16) {
+    (address.parse().unwrap(), port)
+}
+
+#[test]
+fn a_controllers_policy_is_that_of_each_of_its_addresses() {
+    assert_eq!(lowered(&table(json!({}), host_network()), &GateImage::default()), GateImage::default());
+    let annotations = json!({
+        "gate.sluice.dev/deny": "10.0.0.0/8",
+        "gate.sluice.dev/syn-rate-per-source": "20/s burst 40",
+        "gate.sluice.dev/syn-rate": "1000000/s",
+        "gate.sluice.dev/fragments": "drop",
+    });
+    let image = lowered(&table(annotations, host_network()), &GateImage::default());
+    let keys: Vec<_> = image.policies.keys().copied().collect();
+    let at = |port| ["192.0.2.1", "192.0.2.2"].map(|address| listener(address, port));
+    assert_eq!(keys, [at(0)[0], at(80)[0], listener("192.0.2.1", 443), at(0)[1], at(80)[1]]);
+    let http = &image.policies[&listener("192.0.2.2", 80)];
+    let https = &image.policies[&listener("192.0.2.1", 443)];
+    assert_eq!((http.source_interval, http.source_burst), (50_000_000 >> 8, 40));
+    assert_eq!((http.listener_interval, http.listener_burst), (1000 << 4, 1_000_000));
+    assert_eq!((http.deny, http.allow, http.flags), (1, 0, GATE_NO_FRAGMENTS));
+    assert_ne!(http.id, https.id, "each listener has its own token buckets");
+    assert_eq!(http.deny, https.deny);
+    let of_address = &image.policies[&listener("192.0.2.1", 0)];
+    assert_eq!((of_address.deny, of_address.flags), (0, 0), "only malformed packets are decided without their port");
+    assert_eq!(image.lists, BTreeMap::from([(1, Arc::from(["10.0.0.0/8".parse().unwrap()]))]));
+}
+
+#[test]
+fn behind_a_balancer_nothing_depends_on_the_source() {
+    let annotations = json!({
+        "gate.sluice.dev/deny": "10.0.0.0/8",
+        "gate.sluice.dev/allow": "10.0.0.0/8",
+        "gate.sluice.dev/syn-rate-per-source": "20/s",
+        "gate.sluice.dev/syn-rate": "1000/s",
+    });
+    let publishing = json!({"type": "HostNetwork", "hostNetwork": {"protocol": "PROXY"}});
+    let image = lowered(&table(annotations, publishing), &GateImage::default());
+    let policy = &image.policies[&listener("192.0.2.1", 443)];
+    assert_eq!((policy.deny, policy.allow, policy.source_interval), (0, 0, 0));
+    assert_ne!(policy.listener_interval, 0);
+    assert!(image.lists.is_empty());
+}
+
+#[test]
+fn who_only_observes_drops_nothing() {
+    let image = lowered(&table(json!({"gate.sluice.dev/mode": "observe"}), host_network()), &GateImage::default());
+    assert!(image.policies.values().all(|policy| policy.flags == GATE_OBSERVE), "{image:?}");
+}
+
+/// Maps of a test: writes to a list fail from `room` networks on.
+#[derive(Default)]
+struct Maps {
+    nets: BTreeMap<u32, Vec<IpNet>>,
+    policies: BTreeMap<(IpAddr, u16), GatePolicy>,
+    room: usize,
+    log: Vec<String>,
+}
+
+impl GateWrites for Maps {
+    fn add(&mut self, list: u32, nets: &[IpNet]) -> io::Result<()> {
+        self.log.push(format!("add {list}"));
+        for net in nets {
+            if self.nets.values().map(Vec::len).sum::<usize>() >= self.room {
+                return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+            }
+            self.nets.entry(list).or_default().push(*net);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, list: u32, _: &[IpNet]) -> io::Result<()> {
+        self.log.push(format!("remove {list}"));
+        self.nets.remove(&list);
+        Ok(())
+    }
+
+    fn put(&mut self, listener: (IpAddr, u16), policy: &GatePolicy) -> io::Result<()> {
+        for list in [policy.deny, policy.allow] {
+            assert!(list == 0 || self.nets.contains_key(&list), "the policy names a list that is not there");
+        }
+        self.log.push(format!("put {}", listener.1));
+        self.policies.insert(listener, *policy);
+        Ok(())
+    }
+
+    fn withdraw(&mut self, listener: (IpAddr, u16)) -> io::Result<()> {
+        self.log.push(format!("withdraw {}", listener.1));
+        self.policies.remove(&listener);
+        Ok(())
+    }
+
+    fn remove_bucket(&mut self, policy: u32) -> io::Result<()> {
+        self.log.push(format!("bucket {policy}"));
+        Ok(())
+    }
+}
+
+#[test]
+fn the_old_list_holds_until_the_new_one_is_complete() {
+    let denying = |nets: &str| table(json!({"gate.sluice.dev/deny": nets}), host_network());
+    let mut maps = Maps { room: 3, ..Maps::default() };
+    let mut now = GateImage::default();
+    let first = lowered(&denying("10.0.0.0/8"), &now);
+    reconcile(&mut maps, &mut now, &first).unwrap();
+    assert_eq!(now, first);
+    assert_eq!(lowered(&denying("10.0.0.0/8"), &now), first, "an equal list has the same id");
+
+    // Three networks beside one do not fit in three.
+    let larger = denying("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16");
+    let wanted = lowered(&larger, &now);
+    assert_eq!(reconcile(&mut maps, &mut now, &wanted).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    assert_eq!((&now, &maps.policies), (&first, &first.policies));
+    assert_eq!(maps.nets.keys().collect::<Vec<_>>(), [&1], "nothing of half a list is left");
+
+    maps.room = 4;
+    maps.log.clear();
+    reconcile(&mut maps, &mut now, &wanted).unwrap();
+    assert_eq!(now, wanted);
+    assert_eq!(maps.log, ["add 2", "put 80", "put 443", "put 80", "remove 1"]);
+
+    let before = now.clone();
+    maps.log.clear();
+    reconcile(&mut maps, &mut now, &GateImage::default()).unwrap();
+    remove_buckets(&mut maps, &before, &now).unwrap();
+    assert_eq!(now, GateImage::default());
+    assert!(maps.log.contains(&"remove 2".to_owned()) && maps.log.iter().any(|line| line.starts_with("bucket ")));
+}

@@ -1,0 +1,236 @@
+//! Attaching the XDP program to interfaces, by pinned links: it outlives the agent, and the next agent replaces it in place.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::xdp::{Xdp, XdpLink, XdpMode};
+use aya::programs::{ProgramError, XdpError};
+
+use super::links::{entries, removed};
+use crate::interfaces::Interfaces;
+use crate::pin_folder::PinFolder;
+
+/// The loopback interface of every network namespace.
+const LOOPBACK: u32 = 1;
+
+/// `sluice run --xdp`: whether and how the gate is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum GateMode {
+    /// In the driver where it can; by the kernel where it cannot, and on veth pairs, whose other ends would lose
+    /// segmentation offload.
+    #[default]
+    Auto,
+    /// In the driver; interfaces whose driver cannot have no gate.
+    Native,
+    /// By the kernel, when it has made a socket buffer.
+    Generic,
+    /// Not at all.
+    Off,
+}
+
+/// How the program is attached to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachedMode {
+    /// In the driver.
+    Native,
+    /// By the kernel.
+    Generic,
+}
+
+impl AttachedMode {
+    const ALL: [AttachedMode; 2] = [AttachedMode::Native, AttachedMode::Generic];
+
+    /// The mode's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AttachedMode::Native => "native",
+            AttachedMode::Generic => "generic",
+        }
+    }
+
+    fn of_aya(self) -> XdpMode {
+        match self {
+            AttachedMode::Native => XdpMode::Driver,
+            AttachedMode::Generic => XdpMode::Skb,
+        }
+    }
+}
+
+/// An attached program.
+#[derive(Debug)]
+struct GateLink {
+    name: String,
+    mode: AttachedMode,
+    /// Without a pin, dropping it detaches the program.
+    _link: FdLink,
+    pin: Option<PathBuf>,
+}
+
+/// The attachments of the XDP program.
+#[derive(Debug)]
+pub struct GateLinks {
+    folder: Option<PathBuf>,
+    mode: GateMode,
+    attached: BTreeMap<u32, GateLink>,
+    failed: BTreeMap<u32, (String, String)>,
+    is_swept: bool,
+}
+
+impl GateLinks {
+    /// Links pinned in the folder; without one, links that end with their program.
+    pub fn new(folder: Option<&PinFolder>, mode: GateMode) -> Self {
+        let folder = folder.map(PinFolder::gate_links);
+        GateLinks { folder, mode, attached: BTreeMap::new(), failed: BTreeMap::new(), is_swept: false }
+    }
+
+    /// Interfaces that have the program, and how; by name.
+    pub fn attached(&self) -> Vec<(String, AttachedMode)> {
+        let mut attached: Vec<_> = self.attached.values().map(|link| (link.name.clone(), link.mode)).collect();
+        attached.sort_by(|one, other| one.0.cmp(&other.0));
+        attached
+    }
+
+    /// Interfaces that cannot have it, and why.
+    pub fn failed(&self) -> Vec<(String, String)> {
+        self.failed.values().cloned().collect()
+    }
+
+    /// Attaches to new interfaces if packets are to be decided, else detaches from all. Returns the changes as texts.
+    pub fn follow(&mut self, program: &mut Xdp, interfaces: &Interfaces, is_wanted: bool) -> Vec<String> {
+        let mut news = Vec::new();
+        let is_wanted = is_wanted && self.mode != GateMode::Off;
+        let wanted: BTreeMap<u32, &String> = if is_wanted {
+            // Packets of this host to itself are nobody else's.
+            let is_first = |index| index != LOOPBACK && !interfaces.above.contains(&index);
+            let arrive = interfaces.attachable.iter().filter(|(_, index)| is_first(**index));
+            arrive.map(|(name, index)| (*index, name)).collect()
+        } else {
+            BTreeMap::new()
+        };
+        self.failed.retain(|index, _| wanted.contains_key(index));
+        for (_, link) in self.attached.extract_if(.., |index, _| !wanted.contains_key(index)) {
+            news.push(format!("the gate is detached from {}", link.name));
+            if let Some(Err(error)) = link.pin.as_deref().map(removed) {
+                news.push(format!("the pin of the gate on {} cannot be removed: {error}", link.name));
+            }
+        }
+        for (index, name) in wanted {
+            if let Some(link) = self.attached.get_mut(&index) {
+                link.name.clone_from(name);
+            } else if !self.failed.contains_key(&index) {
+                match self.attach(program, index, name, interfaces.pairs.contains_key(&index)) {
+                    Ok(link) => {
+                        news.push(format!("the gate is attached to {name} ({})", link.mode.name()));
+                        self.attached.insert(index, link);
+                    }
+                    Err(why) => {
+                        news.push(format!("the gate cannot be attached to {name}: {why}"));
+                        self.failed.insert(index, (name.clone(), why));
+                    }
+                }
+            }
+        }
+        if !std::mem::replace(&mut self.is_swept, true)
+            && let Err(error) = self.sweep()
+        {
+            news.push(format!("pins of the gate on interfaces that are gone cannot be removed: {error}"));
+        }
+        news
+    }
+
+    /// Detaches the program everywhere.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn detach_all(&mut self) -> io::Result<()> {
+        let links = std::mem::take(&mut self.attached).into_values();
+        links.filter_map(|link| link.pin.as_deref().map(removed)).fold(Ok(()), Result::and)
+    }
+
+    fn attach(&self, program: &mut Xdp, index: u32, name: &str, is_pair: bool) -> Result<GateLink, String> {
+        if let Some(link) = self.adopt(program, index, name) {
+            return Ok(link);
+        }
+        let modes: &[AttachedMode] = match self.mode {
+            GateMode::Auto if !is_pair => &AttachedMode::ALL,
+            GateMode::Native => &[AttachedMode::Native],
+            GateMode::Auto | GateMode::Generic | GateMode::Off => &[AttachedMode::Generic],
+        };
+        let mut why = String::new();
+        for mode in modes {
+            match self.attach_as(program, index, *mode) {
+                Ok((link, pin)) => return Ok(GateLink { name: name.to_owned(), mode: *mode, _link: link, pin }),
+                Err(error) => {
+                    let separator = if why.is_empty() { "" } else { "; " };
+                    why = format!("{why}{separator}{}: {}", mode.name(), reason(&error));
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Puts the program in the place of an earlier agent's.
+    fn adopt(&self, program: &mut Xdp, index: u32, name: &str) -> Option<GateLink> {
+        for mode in AttachedMode::ALL {
+            let pin = self.folder.as_ref()?.join(pin_name(index, mode));
+            let Ok(old) = PinnedLink::from_pin(&pin) else { continue };
+            if let Some(link) = replace(program, old) {
+                return Some(GateLink { name: name.to_owned(), mode, _link: link, pin: Some(pin) });
+            }
+            // The pin is of a removed interface with the same index, or of another network namespace.
+            removed(&pin).ok()?;
+        }
+        None
+    }
+
+    fn attach_as(
+        &self,
+        program: &mut Xdp,
+        index: u32,
+        mode: AttachedMode,
+    ) -> Result<(FdLink, Option<PathBuf>), ProgramError> {
+        let id = program.attach_to_if_index(index, mode.of_aya())?;
+        let link = FdLink::try_from(program.take_link(id)?).map_err(io::Error::other)?;
+        let Some(folder) = &self.folder else { return Ok((link, None)) };
+        fs::create_dir_all(folder)?;
+        let pin = folder.join(pin_name(index, mode));
+        let link = link.pin(&pin).map_err(|error| io::Error::other(format!("{}: {error}", pin.display())))?;
+        Ok((link.into(), Some(pin)))
+    }
+
+    /// Removes pins that are of no attached interface.
+    fn sweep(&self) -> io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let live: Vec<&Path> = self.attached.values().filter_map(|link| link.pin.as_deref()).collect();
+        entries(folder)?.iter().filter(|entry| !live.contains(&entry.as_path())).try_for_each(|entry| removed(entry))
+    }
+}
+
+fn replace(program: &mut Xdp, old: PinnedLink) -> Option<FdLink> {
+    let old = XdpLink::try_from(FdLink::from(old)).ok()?;
+    let id = program.attach_to_link(old).ok()?;
+    FdLink::try_from(program.take_link(id).ok()?).ok()
+}
+
+/// By index: an interface may be renamed, and its link stays.
+fn pin_name(index: u32, mode: AttachedMode) -> String {
+    format!("{index}-{}", mode.name())
+}
+
+/// The kernel's reason in words that say what to do, where the number alone does not.
+fn reason(error: &ProgramError) -> String {
+    let number = match error {
+        ProgramError::SyscallError(error) => error.io_error.raw_os_error(),
+        ProgramError::XdpError(XdpError::NetlinkError(error)) => error.raw_os_error(),
+        _ => None,
+    };
+    match number {
+        Some(libc::EBUSY | libc::EEXIST) => {
+            "another program has the interface's XDP hook; detach it, or move it to another interface".to_owned()
+        }
+        Some(libc::EOPNOTSUPP) => "the driver has no native XDP".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,83 @@
+//! The XDP gate as the reconciler runs it: its maps follow the table, and it is attached while a listener has a policy.
+
+use std::io;
+use std::net::IpAddr;
+
+use router_listener::ListenerState;
+use router_table::table::RoutingTable;
+
+use crate::gate::{GateImage, GateMaps, lower, reconcile, remove_buckets};
+use crate::interfaces::Interfaces;
+use crate::kernel::{GateMode, KernelError, KernelPrograms};
+
+/// State of the gate, as the agent's views show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateReport {
+    /// Listening addresses with a policy.
+    pub listeners: usize,
+    /// Networks of all lists.
+    pub networks: usize,
+    /// Interfaces that have the program, and how: `native` or `generic`.
+    pub attached: Vec<(String, &'static str)>,
+    /// Interfaces that cannot have it, and why.
+    pub failed: Vec<(String, String)>,
+    /// There are policies, and `--xdp off`.
+    pub is_off: bool,
+    /// The first write that failed; it is repeated.
+    pub error: Option<String>,
+}
+
+/// The gate's maps, and what they hold.
+pub struct GateReconciler {
+    maps: GateMaps,
+    now: GateImage,
+    mode: GateMode,
+}
+
+impl GateReconciler {
+    /// Takes the maps, and how the program is attached.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`].
+    pub fn new(kernel: &mut KernelPrograms, mode: GateMode) -> Result<Self, KernelError> {
+        kernel.set_gate_mode(mode);
+        Ok(GateReconciler { maps: kernel.take_gate_maps()?, now: GateImage::default(), mode })
+    }
+
+    /// Reads what an earlier agent left.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn adopt(&mut self) -> io::Result<()> {
+        self.now = self.maps.read()?;
+        Ok(())
+    }
+
+    /// Writes what differs, and attaches the program if there is a policy.
+    pub fn follow(
+        &mut self,
+        kernel: &mut KernelPrograms,
+        (table, listeners): (&RoutingTable, &[ListenerState]),
+        interfaces: &Interfaces,
+    ) -> GateReport {
+        let local: Vec<IpAddr> = interfaces.addresses.iter().copied().collect();
+        let wanted = lower(table, listeners, &local, &self.now);
+        let mut error = None;
+        if wanted != self.now {
+            let before = self.now.clone();
+            let written = reconcile(&mut self.maps, &mut self.now, &wanted);
+            let written = written.and_then(|()| remove_buckets(&mut self.maps, &before, &self.now));
+            error = written.err().map(|error| error.to_string());
+            if let Some(error) = &error {
+                tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
+            }
+        }
+        for news in kernel.follow_gate(interfaces, !self.now.policies.is_empty()) {
+            tracing::info!(target: "datapath", "{news}");
+        }
+        let attached = kernel.gate_attached().into_iter().map(|(name, mode)| (name, mode.name())).collect();
+        let listeners = self.now.policies.keys().filter(|(_, port)| *port != 0).count();
+        let is_off = self.mode == GateMode::Off && listeners > 0;
+        GateReport { listeners, networks: self.now.networks(), attached, failed: kernel.gate_failed(), is_off, error }
+    }
+}

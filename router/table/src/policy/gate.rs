@@ -1,0 +1,54 @@
+//! The policy of the XDP gate: which packets to a router's listeners are rejected before the kernel spends anything on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+/// The policy for a router's listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatePolicy {
+    /// Sources that are denied; empty: none.
+    pub deny: Arc<[IpNet]>,
+    /// Sources that may connect; `None`: all.
+    pub allow: Option<Arc<[IpNet]>>,
+    /// Limit of SYNs of each source, on each listener.
+    pub source_rate: Option<SynRate>,
+    /// Limit of SYNs of all sources, on each listener.
+    pub listener_rate: Option<SynRate>,
+    /// Bits of an IPv4 address that make a source.
+    pub v4_bits: u8,
+    /// Bits of an IPv6 address that make a source.
+    pub v6_bits: u8,
+    /// Fragments are rejected.
+    pub rejects_fragments: bool,
+    /// Packets with IPv4 options or IPv6 extension headers are rejected.
+    pub rejects_options: bool,
+    /// Nothing is rejected; what would be is counted.
+    pub observes: bool,
+}
+
+impl Default for GatePolicy {
+    fn default() -> Self {
+        GatePolicy {
+            deny: Arc::default(),
+            allow: None,
+            source_rate: None,
+            listener_rate: None,
+            v4_bits: 32,
+            v6_bits: 64,
+            rejects_fragments: false,
+            rejects_options: false,
+            observes: false,
+        }
+    }
+}
+
+/// A limit of SYNs: a token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynRate {
+    /// Time between two.
+    pub interval: Duration,
+    /// How many may follow one another at once, at least 1.
+    pub burst: u32,
+}

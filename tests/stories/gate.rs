@@ -1,0 +1,171 @@
+//! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed.
+
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tests::command;
+use tests::frames::Frames;
+use tests::sluice::DataPath;
+use tests::steering::{FRONT, Family, ROUTER_PORT, Setup, Stage};
+use tests::wait::{PATIENCE, wait_until};
+
+/// Long enough for a client to connect on an idle or a busy machine; one that may not has a time-out.
+const SOON: Duration = Duration::from_secs(1);
+
+fn stage(family: Family, mode: &str) -> Result<Stage> {
+    let arguments = ["--xdp", mode].map(str::to_owned).to_vec();
+    Stage::new(DataPath::Kernel, Setup { arguments, ..Setup::new(family) })
+}
+
+/// Gives the router a policy, and waits until it is in force; with "" until there is none.
+fn guard(stage: &Stage, annotations: &str, is_there: impl Fn(&Value) -> bool) -> Result<()> {
+    stage.annotate_router(annotations)?;
+    let in_force = || stage.sluice.get("status").is_ok_and(|status| is_there(&status["dataPath"]["gate"]));
+    let what = format!("the policy {annotations:?} is in force");
+    wait_until(&what, PATIENCE, in_force).map(drop).with_context(|| format!("{:#?}", stage.sluice.get("status")))
+}
+
+fn is_attached(mode: &'static str) -> impl Fn(&Value) -> bool {
+    move |gate| gate["attached"] == json!([format!("back ({mode})"), format!("front ({mode})")])
+}
+
+/// Whether a client can connect within a second.
+fn can_connect(stage: &Stage) -> Result<bool> {
+    let address = stage.address;
+    stage.client.run(|| Ok(TcpStream::connect_timeout(&address, SOON).is_ok()))
+}
+
+/// Number of packets that were rejected for a reason.
+fn rejected(stage: &Stage, reason: &str) -> Result<u64> {
+    let rows = stage.sluice.dump("reason_stats")?;
+    let row = rows.as_array().context("rows")?.iter().find(|row| row["reason"] == reason);
+    Ok(row.and_then(|row| row["connections"].as_u64()).unwrap_or_default())
+}
+
+/// The network of the link to the client.
+fn clients(family: Family) -> String {
+    family.network(FRONT, 0)
+}
+
+#[test]
+fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
+    for (family, mode) in [(Family::V4, "generic"), (Family::V6, "native")] {
+        let stage = stage(family, mode)?;
+        ensure!(stage.sluice.get("status")?["dataPath"]["gate"].is_null(), "without a policy there is no gate");
+        let open = stage.connect()?;
+        let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(family));
+        guard(&stage, &deny, is_attached(mode))?;
+        ensure!(!can_connect(&stage)?);
+        ensure!(rejected(&stage, "source-denied")? > 0);
+        let nets = stage.sluice.dump("gate_nets")?;
+        ensure!(nets[0]["source"] == json!(clients(family)) && nets[0]["list"] == json!(1), "{nets}");
+        // Connections of before are not spared.
+        let before = rejected(&stage, "source-denied")?;
+        let _ = stage.client.run(|| Ok(std::io::Write::write_all(&mut &open.client, b"x")?));
+        wait_until("its packets are dropped", PATIENCE, || {
+            rejected(&stage, "source-denied").is_ok_and(|now| now > before)
+        })?;
+        guard(&stage, "", Value::is_null)?;
+        stage.connect()?.exchange(1, 10_000, 10_000)?;
+        let policies = stage.sluice.dump("gate_policies")?;
+        ensure!(policies == json!([]) && stage.sluice.dump("gate_nets")? == json!([]), "{policies}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_policy_on_trial_drops_nothing() -> Result<()> {
+    let stage = stage(Family::V4, "generic")?;
+    let deny = format!("gate.sluice.dev/deny: \"{}\", gate.sluice.dev/mode: observe", clients(Family::V4));
+    guard(&stage, &deny, is_attached("generic"))?;
+    stage.connect()?.exchange(1, 10_000, 10_000)?;
+    ensure!(rejected(&stage, "source-denied")? > 0);
+    Ok(())
+}
+
+#[test]
+fn a_policy_that_is_switched_off_is_a_finding() -> Result<()> {
+    let stage = stage(Family::V4, "off")?;
+    guard(&stage, "gate.sluice.dev/deny: 0.0.0.0/0", |gate| gate["attached"] == json!([]))?;
+    stage.connect()?.exchange(1, 1000, 1000)?;
+    let status = stage.sluice.get("status")?;
+    let findings = status["findings"].as_array().context("findings")?;
+    ensure!(
+        findings.iter().any(|finding| finding["why"].as_str().is_some_and(|why| why.contains("--xdp off"))),
+        "{status}"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_gate_outlives_its_agent_and_the_next_one_goes_on() -> Result<()> {
+    let stage = stage(Family::V4, "native")?;
+    let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(Family::V4));
+    guard(&stage, &deny, is_attached("native"))?;
+    stage.sluice.signal(Signal::KILL)?;
+    let before = rejected(&stage, "source-denied")?;
+    ensure!(!can_connect(&stage)?);
+    ensure!(rejected(&stage, "source-denied")? > before);
+    Ok(())
+}
+
+/// A SYN from a port of the client, as a frame to the router.
+fn syn(stage: &Stage, source: [u8; 4], port: u16, seq: u32) -> Result<Vec<u8>> {
+    let mac = |netns: &tests::netns::Netns, interface: &str| -> Result<Vec<u8>> {
+        let output = command::output(netns.command("ip")?.args(["-j", "link", "show", interface]))?;
+        let links: Value = serde_json::from_slice(&output.stdout)?;
+        let text = links[0]["address"].as_str().context("an address")?;
+        text.split(':').map(|part| Ok(u8::from_str_radix(part, 16)?)).collect()
+    };
+    let mut frame = [mac(&stage.router, "front")?, mac(&stage.client, "eth0")?].concat();
+    frame.extend([0x08, 0, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend(source);
+    frame.extend([10, 81, FRONT, 1]);
+    frame.extend(port.to_be_bytes());
+    frame.extend(ROUTER_PORT.to_be_bytes());
+    frame.extend(seq.to_be_bytes());
+    frame.extend([0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+    Ok(frame)
+}
+
+#[test]
+fn eight_senders_at_once_get_as_many_syns_through_as_the_policy_allows() -> Result<()> {
+    const EACH: u64 = 2000;
+    for mode in ["generic", "native"] {
+        let stage = stage(Family::V4, mode)?;
+        let rates = "gate.sluice.dev/syn-rate-per-source: 100/h burst 100, gate.sluice.dev/source-prefix: \"30,64\"";
+        // An hour in which a full bucket of 100 fills.
+        guard(&stage, rates, is_attached(mode))?;
+        let template = syn(&stage, [10, 81, FRONT, 2], 0, 0)?;
+        thread::scope(|scope| {
+            let senders: Vec<_> = (0..8_u16)
+                .map(|sender| {
+                    let (template, stage) = (&template, &stage);
+                    scope.spawn(move || -> Result<()> {
+                        let frames = Frames::open(&stage.client, "eth0")?;
+                        let mut frame = template.clone();
+                        for count in 0..EACH {
+                            let port = 1024 + sender * EACH as u16 + count as u16;
+                            frame[34..36].copy_from_slice(&port.to_be_bytes());
+                            frames.send(&frame)?;
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            senders.into_iter().try_for_each(|sender| tests::stream::joined(sender))
+        })?;
+        let sent = 8 * EACH;
+        let all_seen = || rejected(&stage, "source-syn-rate").is_ok_and(|dropped| dropped >= sent - 100);
+        wait_until("every SYN was decided", PATIENCE, all_seen)?;
+        let dropped = rejected(&stage, "source-syn-rate")?;
+        ensure!(dropped == sent - 100, "{mode}: {} of {sent} passed", sent - dropped);
+        let sources = stage.sluice.dump("gate_sources")?;
+        ensure!(sources.as_array().is_some_and(|rows| rows.len() == 1), "{sources}");
+    }
+    Ok(())
+}
