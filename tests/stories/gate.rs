@@ -79,11 +79,15 @@ fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
 
 #[test]
 fn a_policy_on_trial_drops_nothing() -> Result<()> {
-    let stage = stage(Family::V4, "generic")?;
-    let deny = format!("gate.sluice.dev/deny: \"{}\", gate.sluice.dev/mode: observe", clients(Family::V4));
-    guard(&stage, &deny, is_attached("generic"))?;
-    stage.connect()?.exchange(1, 10_000, 10_000)?;
-    ensure!(rejected(&stage, "source-denied")? > 0);
+    for mode in ["native", "generic"] {
+        let arguments = ["--xdp", mode, "--kernel-log"].map(str::to_owned).to_vec();
+        let stage = Stage::new(DataPath::Kernel, Setup { arguments, log: Some("sluice::kernel=trace,info"), ..Setup::new(Family::V4) })?;
+        let deny = format!("gate.sluice.dev/deny: \"{}\", gate.sluice.dev/mode: observe", clients(Family::V4));
+        guard(&stage, &deny, is_attached(mode))?;
+        let pair = stage.connect().with_context(|| format!("{mode} {:#?} {:#?}", stage.sluice.dump("handshakes"), stage.sluice.output()))?;
+        pair.exchange(1, 10_000, 10_000)?;
+        ensure!(rejected(&stage, "source-denied")? > 0);
+    }
     Ok(())
 }
 
