@@ -79,6 +79,9 @@ fn ingress(mut skb: Skb) -> i32 {
         return TC_ACT_OK;
     }
     let mut read = skb::segment(&skb);
+    if read.is_none() && skb.restore_mac_header() {
+        read = skb::segment(&skb);
+    }
     if read.is_none() {
         match irregular_segments::packet(&skb) {
             irregular_segments::LEFT => return icmp::packet(&mut skb),

@@ -5,12 +5,12 @@ use core::mem::{MaybeUninit, offset_of};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
     __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_CURRENT_NETNS, BPF_F_INGRESS, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN,
-    TC_ACT_SHOT, bpf_sock_tuple, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1,
+    TC_ACT_SHOT, bpf_hdr_start_off::BPF_HDR_START_MAC, bpf_sock_tuple, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1,
     bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2,
 };
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
-    bpf_sk_release, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
+    bpf_sk_release, bpf_skb_change_head, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_load_bytes_relative,
     bpf_skb_store_bytes, bpf_skc_lookup_tcp,
 };
 use aya_ebpf::programs::TcContext;
@@ -186,6 +186,31 @@ impl Skb {
     pub fn is_of_others(&self) -> bool {
         // SAFETY: see `interface`.
         unsafe { (*self.0.skb.skb).pkt_type != PACKET_HOST }
+    }
+
+    /// Puts the Ethernet header back in front of a packet that lacks it; `false` if it does not lack it, or cannot have it.
+    ///
+    /// Generic XDP copies most packets, and the copy loses the length of the header (Linux since 6.9, `skb_pp_cow_data`):
+    /// packets of such an interface come here without it. Whatever is left so is not read as TCP.
+    #[inline(always)]
+    pub fn restore_mac_header(&self) -> bool {
+        // SAFETY: see `interface`.
+        let protocol = unsafe { (*self.0.skb.skb).protocol } as u16;
+        if self.load::<2>(12).is_some_and(|found| u16::from_ne_bytes(found) == protocol) {
+            return false;
+        }
+        let mut header = MaybeUninit::<[u8; ETHERNET as usize]>::uninit();
+        let (skb, to) = (self.0.skb.skb, header.as_mut_ptr().cast());
+        // SAFETY: the helper writes exactly that many bytes to an array of them, or fails.
+        let read = unsafe { bpf_skb_load_bytes_relative(skb.cast(), 0, to, ETHERNET, BPF_HDR_START_MAC) };
+        if read != 0 {
+            return false;
+        }
+        // SAFETY: the helper succeeded, so all bytes are written.
+        let header = unsafe { header.assume_init() };
+        let found = u16::from_ne_bytes([header[12], header[13]]);
+        // SAFETY: see `fix_ip_checksum`.
+        found == protocol && unsafe { bpf_skb_change_head(skb, ETHERNET, 0) } == 0 && self.put_ethernet(0, &header)
     }
 
     /// The packet's mark.
