@@ -1,6 +1,7 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed.
 
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tests::command;
 use tests::frames::Frames;
-use tests::sluice::DataPath;
-use tests::steering::{FRONT, Family, ROUTER_PORT, Setup, Stage};
+use tests::sluice::{DataPath, binary};
+use tests::steering::{FRONT, Family, HOST, ROUTER_PORT, Setup, Stage};
 use tests::wait::{PATIENCE, wait_until};
 
 /// Long enough for a client to connect on an idle or a busy machine; one that may not has a time-out.
@@ -46,6 +47,14 @@ fn rejected(stage: &Stage, reason: &str) -> Result<u64> {
     Ok(row.and_then(|row| row["connections"].as_u64()).unwrap_or_default())
 }
 
+/// What `sluice explain` says of the stage's host for a client.
+fn explain(stage: &Stage, client: IpAddr) -> Result<String> {
+    let mut command = Command::new(binary()?);
+    command.args(["explain", &format!("{HOST}:{ROUTER_PORT}"), "--from", &client.to_string()]);
+    let output = command.arg("--state").arg(stage.sluice.state()).output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 /// The network of the link to the client.
 fn clients(family: Family) -> String {
     family.network(FRONT, 0)
@@ -61,6 +70,12 @@ fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
         guard(&stage, &deny, is_attached(mode))?;
         ensure!(!can_connect(&stage)?);
         ensure!(rejected(&stage, "source-denied")? > 0);
+        let client = family.address(FRONT, 2);
+        let explained = explain(&stage, client)?;
+        ensure!(
+            explained.contains(&format!("not served: no answer: the XDP gate drops packets of {client}")),
+            "{explained}"
+        );
         let nets = stage.sluice.dump("gate_nets")?;
         ensure!(nets[0]["source"] == json!(clients(family)) && nets[0]["list"] == json!(1), "{nets}");
         // Connections of before are not spared.

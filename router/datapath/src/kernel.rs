@@ -146,10 +146,12 @@ impl KernelPrograms {
     ) -> Result<Self, KernelError> {
         let bytes = object.bytes()?;
         object.configure(loader);
+        let mut without_gate = None;
         let mut object = loader.verifier_log_level(VerifierLogLevel::STATS).load(bytes).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             match program {
-                Program::Xdp(gate) => load(|| gate.load())?,
+                // Without it, everything else works.
+                Program::Xdp(gate) => without_gate = load(|| gate.load()).err().map(|error| error.to_string()),
                 program => {
                     let program: &mut SchedClassifier = program.try_into()?;
                     load(|| program.load()).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
@@ -157,7 +159,7 @@ impl KernelPrograms {
             }
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
-        let gate = GateLinks::new(pins.as_ref(), GateMode::default());
+        let gate = GateLinks::new(pins.as_ref(), GateMode::default(), without_gate);
         Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false, gate })
     }
 
@@ -298,7 +300,7 @@ impl KernelPrograms {
 
     /// Sets how the XDP program is attached, before it is.
     pub fn set_gate_mode(&mut self, mode: GateMode) {
-        self.gate = GateLinks::new(self.pins.as_ref(), mode);
+        self.gate.set_mode(mode);
     }
 
     /// Interfaces that have the XDP program, and how.

@@ -103,6 +103,7 @@ impl Views {
             report: &status.report,
             resources: &status.resources,
             trust: self.known.trust(),
+            is_guarded: self.programmed.as_ref().is_ok_and(|programmed| !programmed.borrow().gate.attached.is_empty()),
             live: Some(&self.known),
         };
         let mut explanation = explain(facts, &query);

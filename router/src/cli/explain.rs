@@ -122,6 +122,7 @@ pub fn offline(
         report: &translation.report,
         resources: &snapshot.resources,
         trust: trust.given(),
+        is_guarded: true,
         live: None,
     };
     Ok(explain(facts, query))

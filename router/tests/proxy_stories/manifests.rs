@@ -55,7 +55,7 @@ impl World {
     pub fn ask(&self, query: &Query) -> Explanation {
         let Translation { table, report, .. } = &self.translation;
         let resources = &self.resources;
-        let facts = Facts { table, report, resources, trust: Trust::default(), live: None };
+        let facts = Facts { table, report, resources, trust: Trust::default(), is_guarded: true, live: None };
         explain(facts, query)
     }
 

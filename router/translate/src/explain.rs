@@ -8,6 +8,7 @@ pub mod data_path;
 pub mod explanation;
 pub mod facts;
 mod filter;
+mod gate;
 mod host_rules;
 mod hosts;
 pub mod lookup_result;
@@ -37,7 +38,9 @@ pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     match hosts::listener(facts, query, &mut explanation) {
         Some(router) => {
             explanation.router = Some(router.name.to_string());
-            query_trace::trace(facts, router, query, &mut explanation);
+            if !facts.is_guarded || gate::lets_pass(router, query.from, &mut explanation) {
+                query_trace::trace(facts, router, query, &mut explanation);
+            }
         }
         None => hosts::no_listener(facts, query, &mut explanation),
     }

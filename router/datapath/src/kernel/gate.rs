@@ -76,13 +76,20 @@ pub struct GateLinks {
     attached: BTreeMap<u32, GateLink>,
     failed: BTreeMap<u32, (String, String)>,
     is_swept: bool,
+    /// Why the program could not be loaded.
+    unloaded: Option<String>,
 }
 
 impl GateLinks {
     /// Links pinned in the folder; without one, links that end with their program.
-    pub fn new(folder: Option<&PinFolder>, mode: GateMode) -> Self {
+    pub fn new(folder: Option<&PinFolder>, mode: GateMode, unloaded: Option<String>) -> Self {
         let folder = folder.map(PinFolder::gate_links);
-        GateLinks { folder, mode, attached: BTreeMap::new(), failed: BTreeMap::new(), is_swept: false }
+        GateLinks { folder, mode, attached: BTreeMap::new(), failed: BTreeMap::new(), is_swept: false, unloaded }
+    }
+
+    /// Sets how the program is attached, before it is.
+    pub fn set_mode(&mut self, mode: GateMode) {
+        self.mode = mode;
     }
 
     /// Interfaces that have the program, and how; by name.
@@ -150,6 +157,9 @@ impl GateLinks {
     }
 
     fn attach(&self, program: &mut Xdp, index: u32, name: &str, is_pair: bool) -> Result<GateLink, String> {
+        if let Some(why) = &self.unloaded {
+            return Err(format!("this kernel rejects the program (Linux 5.18 has what it needs): {why}"));
+        }
         if let Some(link) = self.adopt(program, index, name) {
             return Ok(link);
         }

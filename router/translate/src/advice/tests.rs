@@ -120,7 +120,14 @@ fn every_kind_reports_why_a_service_has_no_endpoint() {
 }
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+    Facts {
+        table: &translation.table,
+        report: &translation.report,
+        resources,
+        trust: Trust::default(),
+        is_guarded: true,
+        live: None,
+    }
 }
 
 /// Warnings about one HTTPProxy, with the output of `explain`.

@@ -39,6 +39,13 @@ pub enum ExplanationStep {
         /// All routers, the matching one first.
         candidates: Vec<Candidate>,
     },
+    /// The XDP gate.
+    Gate {
+        /// What its policy says.
+        rules: Vec<String>,
+        /// What it does to packets of the query's client.
+        client: Option<String>,
+    },
     /// The virtual host, most specific first.
     Host {
         /// Names that could match.

@@ -17,6 +17,8 @@ pub struct Facts<'f> {
     pub resources: &'f Resources,
     /// Trusted CAs for endpoints.
     pub trust: Trust<'f>,
+    /// Whether the XDP gate is attached; true also for manifests of which no agent is known.
+    pub is_guarded: bool,
     /// State of a running agent; `None` without one.
     pub live: Option<&'f dyn LiveState>,
 }

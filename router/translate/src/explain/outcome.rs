@@ -46,6 +46,11 @@ pub enum OutcomeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
+    /// No answer: the XDP gate drops the packets.
+    Dropped {
+        /// The reason, as in `sluice bpf stats`.
+        cause: String,
+    },
     /// A TLS handshake; the SNI decides.
     Handshake,
 }
@@ -60,9 +65,9 @@ impl QueryOutcome {
     /// The cause of an error; `None` if there is none.
     pub fn cause(&self) -> Option<&str> {
         match &self.kind {
-            OutcomeKind::Response { cause, .. } | OutcomeKind::Close { cause: Some(cause) } => {
-                Some(&**cause).filter(|cause| *cause != Flag::Fine.cause())
-            }
+            OutcomeKind::Response { cause, .. }
+            | OutcomeKind::Close { cause: Some(cause) }
+            | OutcomeKind::Dropped { cause } => Some(&**cause).filter(|cause| *cause != Flag::Fine.cause()),
             OutcomeKind::Close { cause: None } | OutcomeKind::Endpoints { .. } | OutcomeKind::Handshake => None,
         }
     }
@@ -74,6 +79,7 @@ impl QueryOutcome {
             OutcomeKind::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
             OutcomeKind::Response { status, .. } => status.to_string(),
             OutcomeKind::Close { .. } => "the connection is reset".to_owned(),
+            OutcomeKind::Dropped { .. } => "no answer".to_owned(),
             OutcomeKind::Handshake => "TLS ends here".to_owned(),
         }
     }

@@ -19,7 +19,14 @@ use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+    Facts {
+        table: &translation.table,
+        report: &translation.report,
+        resources,
+        trust: Trust::default(),
+        is_guarded: true,
+        live: None,
+    }
 }
 
 fn explained(objects: &[Value], query: &str) -> Explanation {

@@ -40,6 +40,10 @@ impl fmt::Display for ExplanationStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExplanationStep::Listener { candidates: list } => candidates(f, "listener", list),
+            ExplanationStep::Gate { rules, client } => {
+                writeln!(f, "XDP gate")?;
+                rules.iter().chain(client).try_for_each(|line| writeln!(f, "   {line}"))
+            }
             ExplanationStep::Host { candidates: list } => candidates(f, "host", list),
             ExplanationStep::Path { candidates: list } => candidates(f, "path", list),
             ExplanationStep::Rule { listener, path, action } => {

@@ -14,7 +14,14 @@ use crate::translate::{Translation, translate};
 use crate::warning::Warning;
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+    Facts {
+        table: &translation.table,
+        report: &translation.report,
+        resources,
+        trust: Trust::default(),
+        is_guarded: true,
+        live: None,
+    }
 }
 
 /// Warnings of `validate` and the log about these objects, except those on endpoints, and the explanation of

@@ -80,7 +80,14 @@ fn facts<'f>(
     report: &'f StatusReport,
     resources: &'f Resources,
 ) -> Facts<'f> {
-    Facts { table, report, resources, trust: Trust { service_ca: world.service_ca.as_ref(), system: None }, live: None }
+    Facts {
+        table,
+        report,
+        resources,
+        trust: Trust { service_ca: world.service_ca.as_ref(), system: None },
+        is_guarded: true,
+        live: None,
+    }
 }
 
 /// A request for each host in clear text and over TLS, and its name in a ClientHello, on the ports of its router.

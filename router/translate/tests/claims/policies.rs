@@ -34,7 +34,7 @@ macro_rules! differing {
 pub fn router(policy: &RouterPolicy, certificates: &Certificates) -> Vec<String> {
     let mut lines = differing!(policy, RouterPolicy::default(), RouterPolicy {
         timeouts, limits, tls, actions, unique_id, case_adjustments, pages, compress, ignore_empty_requests,
-        defer_idle_termination, abort_closed_clients, log, path_form, accept_proxy,
+        defer_idle_termination, abort_closed_clients, log, path_form, accept_proxy, gate,
     } beside { client_tls });
     if let Some(auth) = &policy.client_tls {
         let ClientAuth { required, roots, subjects } = &**auth;

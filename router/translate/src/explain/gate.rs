@@ -1,0 +1,93 @@
+//! The XDP gate's policy for a router, applied to the client of the query.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use router_common::verdict::Reason;
+use router_table::policy::gate::{GatePolicy, SynRate};
+use router_table::table::RouterTable;
+
+use super::outcome::OutcomeKind;
+use crate::explain::explanation::{Explanation, ExplanationStep};
+
+/// Most networks of a list that are named.
+const NAMED: usize = 8;
+
+/// Adds the gate's step, if the router has a policy. Returns false, with the verdict set, if the gate drops the packets of
+/// the query's client.
+pub fn lets_pass(router: &RouterTable, client: Option<IpAddr>, out: &mut Explanation) -> bool {
+    let Some(policy) = router.policy.gate.as_deref() else { return true };
+    // Behind a balancer that sends PROXY headers, packets have its address.
+    let has_header = router.policy.accept_proxy;
+    let rejection = client.filter(|_| !has_header).and_then(|client| rejection(policy, client));
+    let rules = rules(policy, has_header);
+    let fate = client.filter(|_| !has_header).map(|client| match (&rejection, policy.observes) {
+        (None, _) => format!("{client} passes, as long as it keeps within these rates"),
+        (Some((reason, why)), true) => {
+            format!("{client} would be dropped ({}: {why}), and is only counted", reason.text())
+        }
+        (Some((reason, why)), false) => format!("{client} is dropped ({}: {why})", reason.text()),
+    });
+    out.steps.push(ExplanationStep::Gate { rules, client: fate });
+    let Some((reason, why)) = rejection.filter(|_| !policy.observes) else { return true };
+    let client = client.map(|client| client.to_string()).unwrap_or_default();
+    out.verdict = format!("no answer: the XDP gate drops packets of {client}: {why}");
+    out.fix = Some(format!("change the annotations gate.sluice.dev of IngressController {}", router.name));
+    out.outcome.push(OutcomeKind::Dropped { cause: reason.text().to_owned() }.into());
+    false
+}
+
+/// Why packets of a client are dropped, whatever its rate.
+fn rejection(policy: &GatePolicy, client: IpAddr) -> Option<(Reason, String)> {
+    let client = client.to_canonical();
+    if let Some(net) = policy.deny.iter().find(|net| net.contains(&client)) {
+        return Some((Reason::SourceDenied, format!("{net} is denied")));
+    }
+    let is_listed = policy.allow.as_ref().is_none_or(|allow| allow.iter().any(|net| net.contains(&client)));
+    (!is_listed).then(|| (Reason::SourceNotListed, "it is in no network that may connect".to_owned()))
+}
+
+fn rules(policy: &GatePolicy, has_header: bool) -> Vec<String> {
+    let mut rules = vec!["malformed packets are dropped".to_owned()];
+    if has_header {
+        rules.push("rules about sources do not apply: connections begin with a PROXY header".to_owned());
+    } else {
+        if !policy.deny.is_empty() {
+            rules.push(format!("denied: {}", named(&policy.deny)));
+        }
+        if let Some(allow) = &policy.allow {
+            rules.push(format!("only {} may connect", named(allow)));
+        }
+        if let Some(rate) = &policy.source_rate {
+            let (v4, v6) = (policy.v4_bits, policy.v6_bits);
+            rules.push(format!("SYNs of each source (/{v4}, /{v6}): {}", written(rate)));
+        }
+    }
+    if let Some(rate) = &policy.listener_rate {
+        rules.push(format!("SYNs of all sources: {}", written(rate)));
+    }
+    for (is_rejected, what) in [
+        (policy.rejects_fragments, "fragments are dropped"),
+        (policy.rejects_options, "packets with IPv4 options or IPv6 extension headers are dropped"),
+    ] {
+        if is_rejected {
+            rules.push(what.to_owned());
+        }
+    }
+    if policy.observes {
+        rules.push("nothing is dropped: mode observe".to_owned());
+    }
+    rules
+}
+
+fn named(nets: &[IpNet]) -> String {
+    let mut text = nets.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if nets.len() > NAMED {
+        text.push_str(&format!(" and {} more", nets.len() - NAMED));
+    }
+    text
+}
+
+fn written(rate: &SynRate) -> String {
+    format!("one in {:?}, {} at once", rate.interval, rate.burst)
+}
