@@ -10,8 +10,8 @@ use aya_ebpf::bindings::{
 };
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
-    bpf_sk_release, bpf_skb_change_head, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_load_bytes_relative,
-    bpf_skb_store_bytes, bpf_skc_lookup_tcp,
+    bpf_sk_release, bpf_skb_change_head, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type,
+    bpf_skb_load_bytes, bpf_skb_load_bytes_relative, bpf_skb_store_bytes, bpf_skc_lookup_tcp,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::maps::FlowKey;

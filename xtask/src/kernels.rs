@@ -49,6 +49,11 @@ struct Tests {
 const TESTS: &[Tests] = &[
     Tests { source: "tests/kernel_maps.rs", names: &["the_verifier_has_room_to_spare"], tcx: &[] },
     Tests {
+        source: "tests/kernel_gate.rs",
+        names: &["syns_are_limited_by_source_and_listener", "the_program_decides_as_the_pure_function_does"],
+        tcx: &[],
+    },
+    Tests {
         source: "tests/kernel_adoption.rs",
         names: &["filters_of_older_kernels_are_replaced_too"],
         tcx: &["the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_the_old"],
@@ -212,7 +217,7 @@ mod tests {
     #[test]
     fn a_guest_runs_each_test_by_its_whole_name() {
         let names: Vec<_> = TESTS.iter().map(Tests::name).collect();
-        assert_eq!(names, ["kernel_maps", "kernel_adoption", "stories"]);
+        assert_eq!(names, ["kernel_maps", "kernel_gate", "kernel_adoption", "stories"]);
         let (old, new) = (script(false), script(true));
         assert!(
             old.contains(

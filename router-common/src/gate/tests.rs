@@ -1,3 +1,5 @@
+//! The gate's decisions, headers, and token buckets.
+
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;

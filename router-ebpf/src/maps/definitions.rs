@@ -6,8 +6,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCp
 use aya_ebpf::macros::btf_map;
 use router_common::maps::{
     AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
-    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateNet, GatePolicy, GateSet, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead,
-    ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_NETS, MAX_GATE_POLICIES, MAX_HANDSHAKES,
+    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateNet, GatePolicy, GateSet,
+    Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW,
+    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_NETS, MAX_GATE_POLICIES, MAX_HANDSHAKES,
     MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, MapsMeta, Repeated,
     RouteName, RouteStats, ShortFlight, SlotKey,
 };

@@ -42,7 +42,8 @@ impl Packet for XdpPacket<'_> {
         // Beyond the first buffer, or beyond the packet.
         let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the helper writes exactly N bytes to an array of N, or fails.
-        let result = unsafe { bpf_xdp_load_bytes(self.ctx.as_ptr().cast(), offset, bytes.as_mut_ptr().cast(), N as u32) };
+        let result =
+            unsafe { bpf_xdp_load_bytes(self.ctx.as_ptr().cast(), offset, bytes.as_mut_ptr().cast(), N as u32) };
         if result != 0 {
             return None;
         }

@@ -11,7 +11,8 @@ use ipnet::IpNet;
 use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, ListenerKey, mapped, names};
 use router_sys::abi::Raw;
 
-use super::{GateImage, GateWrites};
+use super::image::GateImage;
+use super::write::GateWrites;
 use crate::address::{address, network};
 use crate::image::listener_key;
 use crate::maps::{NO_REPLACE, into_io, kept, removed, written};

@@ -1,11 +1,20 @@
+//! Policies of an IngressController down to the writes of their maps.
+
 use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+
+use ipnet::IpNet;
 
 use router_api::defaults::Defaults;
 use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
+use router_common::maps::{GATE_NO_FRAGMENTS, GATE_OBSERVE, GatePolicy};
+use router_listener::{BindState, ListenerState, Protocol};
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
+use router_table::table::RoutingTable;
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
 use serde_json::{Value, json};
