@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests::command;
 use tests::frames::Frames;
@@ -106,28 +106,42 @@ fn a_policy_on_trial_drops_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_policy_that_is_switched_off_is_a_finding() -> Result<()> {
-    let stage = stage(Family::V4, "off")?;
-    guard(&stage, "gate.sluice.dev/deny: 0.0.0.0/0", |gate| gate["attached"] == json!([]))?;
-    stage.connect()?.exchange(1, 1000, 1000)?;
-    let status = stage.sluice.get("status")?;
-    let findings = status["findings"].as_array().context("findings")?;
-    ensure!(
-        findings.iter().any(|finding| finding["why"].as_str().is_some_and(|why| why.contains("--xdp off"))),
-        "{status}"
-    );
+fn a_policy_without_a_gate_is_a_finding() -> Result<()> {
+    // Both interfaces are veth pairs.
+    for (mode, reason) in [("off", "--xdp off"), ("auto", "every interface is a veth pair")] {
+        let stage = stage(Family::V4, mode)?;
+        guard(&stage, "gate.sluice.dev/deny: 0.0.0.0/0", |gate| gate["attached"] == json!([]))?;
+        stage.connect()?.exchange(1, 1000, 1000)?;
+        let explained = explain(&stage, Family::V4.address(FRONT, 2))?;
+        ensure!(explained.contains("\nserved: "), "{explained}");
+        let status = stage.sluice.get("status")?;
+        let findings = status["findings"].as_array().context("findings")?;
+        let says_why = |finding: &Value| finding["why"].as_str().is_some_and(|why| why.contains(reason));
+        ensure!(findings.iter().any(says_why), "{status:#}");
+    }
     Ok(())
 }
 
 #[test]
 fn the_gate_outlives_its_agent_and_the_next_one_goes_on() -> Result<()> {
-    let stage = stage(Family::V4, "native")?;
+    let arguments = ["--xdp", "native"].map(str::to_owned).to_vec();
+    let stage = Stage::new(DataPath::Kernel, Setup { arguments, kept: true, ..Setup::new(Family::V4) })?;
     let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(Family::V4));
     guard(&stage, &deny, is_attached("native"))?;
-    stage.sluice.signal(Signal::KILL)?;
+    let agents = stage.sluice.agents()?;
+    for agent in &agents {
+        kill_process(Pid::from_raw(i32::try_from(*agent)?).context("a process id")?, Signal::KILL)?;
+    }
     let before = rejected(&stage, "source-denied")?;
     ensure!(!can_connect(&stage)?);
     ensure!(rejected(&stage, "source-denied")? > before);
+    let is_another = || stage.sluice.agents().is_ok_and(|now| !now.is_empty() && now != agents);
+    wait_until("the keeper starts another agent", PATIENCE, is_another)?;
+    let is_adopted = |gate: &Value| is_attached("native")(gate) && gate["networks"] == json!(1);
+    guard(&stage, &deny, is_adopted)?;
+    ensure!(!can_connect(&stage)?);
+    guard(&stage, "", Value::is_null)?;
+    ensure!(can_connect(&stage)?);
     Ok(())
 }
 

@@ -76,7 +76,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     peer_redirect: PeerRedirect,
     /// Where the gate rejects packets, if an IngressController has `gate.sluice.dev` annotations: `auto` does so in the driver
-    /// (native XDP), and in the stack where the driver cannot and on veth pairs.
+    /// (native XDP), in the stack where the driver cannot, and not on veth pairs to pods of this host.
     #[arg(long, value_enum, default_value_t)]
     xdp: GateMode,
     /// Whether to respect this host's netfilter rules (nftables, iptables), which connections in the kernel bypass:

@@ -18,8 +18,8 @@ const LOOPBACK: u32 = 1;
 /// `sluice run --xdp`: whether and how the gate is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum GateMode {
-    /// In the driver where it can; by the kernel where it cannot, and on veth pairs, whose other ends would lose
-    /// segmentation offload.
+    /// In the driver where it can, by the kernel where it cannot; not on veth pairs to other network namespaces of this host,
+    /// where it costs each packet a copy or the other end its segmentation offload.
     #[default]
     Auto,
     /// In the driver; interfaces whose driver cannot have no gate.
@@ -110,8 +110,9 @@ impl GateLinks {
         let is_wanted = is_wanted && self.mode != GateMode::Off;
         let wanted: BTreeMap<u32, &String> = if is_wanted {
             // Packets of this host to itself are nobody else's.
-            let is_first = |index| index != LOOPBACK && !interfaces.above.contains(&index);
-            let arrive = interfaces.attachable.iter().filter(|(_, index)| is_first(**index));
+            let is_spared = |index: &u32| self.mode == GateMode::Auto && interfaces.pairs.contains_key(index);
+            let is_first = |index: &u32| *index != LOOPBACK && !interfaces.above.contains(index) && !is_spared(index);
+            let arrive = interfaces.attachable.iter().filter(|(_, index)| is_first(index));
             arrive.map(|(name, index)| (*index, name)).collect()
         } else {
             BTreeMap::new()
@@ -127,7 +128,7 @@ impl GateLinks {
             if let Some(link) = self.attached.get_mut(&index) {
                 link.name.clone_from(name);
             } else if !self.failed.contains_key(&index) {
-                match self.attach(program, index, name, interfaces.pairs.contains_key(&index)) {
+                match self.attach(program, index, name) {
                     Ok(link) => {
                         news.push(format!("the gate is attached to {name} ({})", link.mode.name()));
                         self.attached.insert(index, link);
@@ -156,7 +157,7 @@ impl GateLinks {
         links.filter_map(|link| link.pin.as_deref().map(removed)).fold(Ok(()), Result::and)
     }
 
-    fn attach(&self, program: &mut Xdp, index: u32, name: &str, is_pair: bool) -> Result<GateLink, String> {
+    fn attach(&self, program: &mut Xdp, index: u32, name: &str) -> Result<GateLink, String> {
         if let Some(why) = &self.unloaded {
             return Err(format!("this kernel rejects the program (Linux 5.18 has what it needs): {why}"));
         }
@@ -164,9 +165,9 @@ impl GateLinks {
             return Ok(link);
         }
         let modes: &[AttachedMode] = match self.mode {
-            GateMode::Auto if !is_pair => &AttachedMode::ALL,
+            GateMode::Auto => &AttachedMode::ALL,
             GateMode::Native => &[AttachedMode::Native],
-            GateMode::Auto | GateMode::Generic | GateMode::Off => &[AttachedMode::Generic],
+            GateMode::Generic | GateMode::Off => &[AttachedMode::Generic],
         };
         let mut why = String::new();
         for mode in modes {

@@ -164,13 +164,15 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     let index = link.header.index;
     let (mut name, mut mtu, mut veth, mut other, mut namespace, mut has_master) =
         (None, None, false, None, None, false);
-    let mut shares_a_link = false;
+    let (mut shares_a_link, mut is_above) = (false, false);
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
             LinkAttribute::LinkInfo(parts) => {
                 veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
+                let kinds = [InfoKind::Vlan, InfoKind::MacVlan];
+                is_above = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
                 // A macvlan is attachable: frames that arrive on the lower link first are told apart by its own
                 // hardware address.
                 let kinds = [InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
@@ -187,8 +189,7 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     if veth && let (Some(other), Some(namespace)) = (other, namespace) {
         found.pairs.insert(index, Pair { index: other, namespace });
     }
-    // Of a veth pair, the link is the other end.
-    if !veth && namespace.is_none() && other.is_some_and(|other| other != index && other != 0) {
+    if is_above && namespace.is_none() {
         found.above.insert(index);
     }
     // The program expects an Ethernet header, which packets of the loopback device have, too.

@@ -119,12 +119,22 @@ fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
 
 /// Interfaces that lack the XDP gate though there are policies.
 fn gate(gate: &GateReport) -> Vec<Finding> {
-    let off = gate.is_off.then(|| {
-        let why = "`--xdp off`: the annotations gate.sluice.dev of IngressControllers have no effect".to_owned();
-        ("all".to_owned(), why, "run without `--xdp off`, or remove the annotations")
+    let is_nowhere = gate.listeners > 0 && gate.attached.is_empty() && gate.failed.is_empty();
+    let nowhere = is_nowhere.then(|| {
+        let (why, remedy) = match gate.is_off {
+            true => ("`--xdp off`", "run without `--xdp off`, or remove the annotations"),
+            false => ("every interface is a veth pair, which `--xdp auto` spares", "`--xdp generic` or `--xdp native`"),
+        };
+        let why = format!("{why}: the annotations gate.sluice.dev of IngressControllers have no effect");
+        ("all".to_owned(), why, remedy)
     });
-    let failed =
-        gate.failed.iter().map(|(name, why)| (name.clone(), format!("the gate is not attached: {why}"), "see why"));
+    let failed = gate.failed.iter().map(|(name, why)| {
+        (
+            name.clone(),
+            format!("the gate is not attached: {why}"),
+            "what the reason says; other interfaces have the gate",
+        )
+    });
     let finding = |(name, why, remedy): (_, _, &str)| Finding {
         what: "interface",
         names: vec![name],
@@ -132,7 +142,7 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
         why,
         remedy: remedy.to_owned(),
     };
-    off.into_iter().chain(failed).map(finding).collect()
+    nowhere.into_iter().chain(failed).map(finding).collect()
 }
 
 /// Sysctls of this host that affect the kernel data path.
