@@ -6,8 +6,6 @@
 mod packet;
 mod state;
 
-use core::mem::MaybeUninit;
-
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::macros::xdp;
 use aya_ebpf::programs::XdpContext;
@@ -24,12 +22,11 @@ use state::KernelGate;
 /// XDP.
 #[xdp(frags)]
 pub fn sluice_gate(ctx: XdpContext) -> u32 {
-    let mut arrival = MaybeUninit::uninit();
-    if !read(&ctx, &mut arrival) {
+    let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
+    if !read(&ctx, arrival) {
         return XDP_PASS;
     }
-    // SAFETY: `read` has written it.
-    let arrival = unsafe { arrival.assume_init_ref() };
+    let arrival = &*arrival;
     let Some(policy) = maps::gate_policy(&arrival.flow.destination, arrival.flow.destination_port) else {
         return XDP_PASS;
     };
@@ -44,12 +41,11 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
 }
 
 /// Reads a packet's headers; `false`, and nothing is written, if they are none that the gate decides about. A function of its
-/// own, so that its stack is free again when the gate decides.
+/// own, so that its stack is free again when the gate decides; to map memory, of which the verifier knows no values: else it
+/// would follow the decision once for each kind of headers.
 #[inline(never)]
-fn read(ctx: &XdpContext, to: &mut MaybeUninit<Arrival>) -> bool {
-    let read = arrival::read(&XdpPacket::new(ctx));
-    if let Some(arrival) = read {
-        to.write(arrival);
-    }
-    read.is_some()
+fn read(ctx: &XdpContext, to: &mut Arrival) -> bool {
+    let Some(arrival) = arrival::read(&XdpPacket::new(ctx)) else { return false };
+    *to = arrival;
+    true
 }

@@ -15,6 +15,7 @@ pub const READABLE: u32 = 2047;
 
 /// A packet to a TCP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Arrival {
     /// Addresses and ports; both ports are 0 if they cannot be read.
     pub flow: FlowKey,

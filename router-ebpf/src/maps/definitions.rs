@@ -4,6 +4,7 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
+use router_common::gate::arrival::Arrival;
 use router_common::maps::{
     AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
     FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateNet, GatePolicy, GateSet,
@@ -100,3 +101,5 @@ pub static gate_sources: Array<GateSet, GATE_SOURCE_SETS> = Array::new();
 pub static gate_syns: Array<GateSet, GATE_SYN_SETS> = Array::new();
 #[btf_map]
 pub static gate_rates: HashMap<u32, u64, MAX_GATE_POLICIES> = HashMap::new();
+#[btf_map]
+pub static gate_arrivals: PerCpuArray<Arrival, 1> = PerCpuArray::new();

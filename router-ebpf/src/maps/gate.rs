@@ -1,9 +1,10 @@
 //! Access to the gate's maps.
 
 use aya_ebpf::btf_maps::lpm_trie::Key;
+use router_common::gate::arrival::Arrival;
 use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, GateSet, ListenerKey};
 
-use super::definitions::{gate_nets, gate_policies, gate_rates, gate_sources, gate_syns};
+use super::definitions::{gate_arrivals, gate_nets, gate_policies, gate_rates, gate_sources, gate_syns};
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
@@ -36,4 +37,12 @@ pub fn gate_syn_set(index: u32) -> Option<*mut GateSet> {
 #[inline(always)]
 pub fn gate_rate(policy: u32) -> Option<*mut u64> {
     gate_rates.get_ptr_mut(&policy)
+}
+
+/// This CPU's memory for the headers of a packet.
+#[inline(always)]
+pub fn gate_arrival() -> Option<&'static mut Arrival> {
+    let arrival = gate_arrivals.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own, and the programs of one CPU do not interrupt one another; the gate asks once in a run.
+    Some(unsafe { &mut *arrival })
 }
