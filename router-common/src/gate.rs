@@ -6,6 +6,7 @@
 pub mod arrival;
 mod bucket;
 pub mod recent;
+pub mod sampler;
 pub mod set;
 pub mod source_bucket;
 

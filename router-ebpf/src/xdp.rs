@@ -1,9 +1,10 @@
 //! The gate: an XDP program that rejects packets to listeners before the kernel makes socket buffers of them.
 //!
 //! `router_common::gate` decides. A packet to no listener with a policy passes after its headers were read and one entry
-//! was looked up. Rejected packets are dropped without an answer, and counted by reason.
+//! was looked up. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
 
 mod packet;
+mod record;
 mod state;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
@@ -35,7 +36,9 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
         None => XDP_PASS,
         Some(reason) => {
             count_reason(reason as u32);
-            if policy.flags & GATE_OBSERVE != 0 { XDP_PASS } else { XDP_DROP }
+            let is_observed = policy.flags & GATE_OBSERVE != 0;
+            record::rejected(&XdpPacket::new(&ctx), arrival, reason, is_observed, state.now_ns());
+            if is_observed { XDP_PASS } else { XDP_DROP }
         }
     }
 }

@@ -6,6 +6,7 @@ mod bpf;
 mod controller;
 pub mod crds;
 pub mod explain;
+mod gate;
 mod get;
 mod keep;
 mod log;
@@ -75,6 +76,9 @@ enum Verb {
     /// Show the kernel's real state, decoded.
     #[command(subcommand)]
     Bpf(bpf::BpfVerb),
+    /// Show what the XDP gate rejects.
+    #[command(subcommand)]
+    Gate(gate::GateVerb),
     /// Print the definitions of Sluice's kinds, for `kubectl apply --server-side -f -`.
     Crds,
     /// Serve the backends of examples/quickstart.
@@ -117,6 +121,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Explain(args) => explain::run(&args),
         Verb::Get(args) => get::run(&args),
         Verb::Bpf(verb) => bpf::run(verb),
+        Verb::Gate(verb) => gate::run(verb),
         Verb::Crds => {
             std::io::stdout().lock().write_all(crds::text().as_bytes())?;
             Ok(ExitCode::SUCCESS)

@@ -1,7 +1,9 @@
-//! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed.
+//! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
+//! and who is rejected.
 
 use std::net::{IpAddr, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -199,5 +201,63 @@ fn eight_senders_at_once_get_as_many_syns_through_as_the_policy_allows() -> Resu
         let sources = stage.sluice.dump("gate_sources")?;
         ensure!(sources.as_array().is_some_and(|rows| rows.len() == 1), "{sources}");
     }
+    Ok(())
+}
+
+/// The rows of `sluice gate top`, as fields of a line.
+fn top(stage: &Stage) -> Result<Vec<Vec<String>>> {
+    let mut command = Command::new(binary()?);
+    command.args(["gate", "top", "--once", "--seconds", "2", "--instance", stage.sluice.instance()]);
+    let output = command::output(&mut command)?.stdout;
+    let is_harmless = |byte: &u8| *byte == b'\n' || (b' '..=b'~').contains(byte);
+    ensure!(output.iter().all(is_harmless), "{}", output.escape_ascii());
+    let text = String::from_utf8(output)?;
+    Ok(text.lines().map(|line| line.split_ascii_whitespace().map(str::to_owned).collect()).collect())
+}
+
+/// Bytes that clear a terminal's screen, as an address.
+const ESCAPE: [u8; 4] = *b"\x1b[2J";
+
+#[test]
+fn top_names_those_who_are_rejected_and_why() -> Result<()> {
+    let stage = stage(Family::V4, "native")?;
+    let policy = "gate.sluice.dev/syn-rate-per-source: 4/h burst 1, gate.sluice.dev/deny: 27.0.0.0/8";
+    guard(&stage, policy, is_attached("native"))?;
+    // Packets of each sender in a round. The last one's are of a denied source, and what they contain is hostile.
+    let senders = [([10, 81, FRONT, 21], 12), ([10, 81, FRONT, 22], 6), ([10, 81, FRONT, 23], 3), (ESCAPE, 1)];
+    let of = |(source, count)| Ok(([syn(&stage, source, 1024, 0)?, ESCAPE.repeat(10)].concat(), count));
+    let mut senders = senders.into_iter().map(of).collect::<Result<Vec<(Vec<u8>, usize)>>>()?;
+    let is_over = AtomicBool::new(false);
+    let rows = thread::scope(|scope| {
+        let flood = scope.spawn(|| -> Result<()> {
+            let frames = Frames::open(&stage.client, "eth0")?;
+            let mut seq = 0_u32;
+            while !is_over.load(Ordering::Relaxed) {
+                for (frame, count) in &mut senders {
+                    for _ in 0..*count {
+                        seq += 1;
+                        frame[38..42].copy_from_slice(&seq.to_be_bytes());
+                        frames.send(frame)?;
+                    }
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+            Ok(())
+        });
+        let rows = top(&stage);
+        is_over.store(true, Ordering::Relaxed);
+        tests::stream::joined(flood).and(rows)
+    })?;
+    let listener = &stage.address.to_string();
+    let named: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().take(4).map(String::as_str).collect()).collect();
+    let limited = |source: &'static str| vec![source, listener, "source-syn-rate", "dropped"];
+    let expected = [
+        vec!["SOURCE", "LISTENER", "REASON", "EFFECT"],
+        limited("10.81.1.21"),
+        limited("10.81.1.22"),
+        limited("10.81.1.23"),
+        vec!["27.91.50.74", listener, "source-denied", "dropped"],
+    ];
+    ensure!(named == expected, "{rows:#?}");
     Ok(())
 }

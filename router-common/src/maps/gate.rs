@@ -1,4 +1,6 @@
-//! What the XDP gate decides by: policies of listeners, networks of their lists, and token buckets.
+//! What the XDP gate decides by: policies of listeners, networks of their lists, and token buckets. What it rejected.
+
+use super::key::FlowKey;
 
 /// The policy of a listener, at its [`super::ListenerKey`]. An entry with port 0 has the policy for packets to the address
 /// whose port cannot be read: later fragments, malformed headers.
@@ -58,7 +60,34 @@ pub const SET_WORDS: usize = 8;
 /// A set of words: token buckets of sources ([`crate::gate::source_bucket`]), or recent SYNs ([`crate::gate::recent`]).
 pub type GateSet = [u64; SET_WORDS];
 
+/// Bytes of a rejected packet that are recorded: Ethernet with two VLAN tags, IPv6, and TCP with 60 bytes fit.
+pub const GATE_HEAD: usize = 128;
+
+/// An entry of `gate_drops`, the record of packets that were rejected ([`crate::gate::sampler`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateDrop {
+    /// Number of the window among those of its processor, from 1 on; 0 while the entry is written, and if it never was.
+    pub window: u64,
+    /// When the window began, in nanoseconds (`CLOCK_MONOTONIC`). Until its end the entry may change.
+    pub begin_ns: u64,
+    /// Packets that were rejected in the window. The other fields are those of one of them.
+    pub packets: u64,
+    /// Addresses and ports; both ports are 0 if they could not be read.
+    pub flow: FlowKey,
+    /// Code of the [`crate::verdict::Reason`].
+    pub reason: u16,
+    /// 1: the policy only observes, and the packet passed.
+    pub is_observed: u8,
+    /// Bytes in `head`.
+    pub length: u8,
+    /// The packet's first bytes.
+    pub head: [u8; GATE_HEAD],
+}
+
 const _: () = {
+    assert!(size_of::<GateDrop>() == 3 * 8 + size_of::<FlowKey>() + 2 + 1 + 1 + GATE_HEAD);
     assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
     assert!(size_of::<GateNet>() == 4 + 16);
     assert!(size_of::<GateSet>() == 64);

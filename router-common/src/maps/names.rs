@@ -79,5 +79,7 @@ pub const GATE_SOURCES: &str = "gate_sources";
 pub const GATE_SYNS: &str = "gate_syns";
 /// `u32` policy → `u64` time at which the listener's token bucket is full, in 1/16 ns of monotonic time.
 pub const GATE_RATES: &str = "gate_rates";
+/// Index → [`super::GateDrop`], per CPU: a ring of packets that were rejected lately.
+pub const GATE_DROPS: &str = "gate_drops";
 /// `u32` 0 → [`super::MapsMeta`].
 pub const META: &str = "sluice_meta";

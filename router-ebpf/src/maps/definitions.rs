@@ -5,13 +5,14 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use router_common::gate::arrival::Arrival;
+use router_common::gate::sampler::Sampler;
 use router_common::maps::{
     AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
-    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateNet, GatePolicy, GateSet,
+    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateDrop, GateNet, GatePolicy, GateSet,
     Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW,
-    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_NETS, MAX_GATE_POLICIES, MAX_HANDSHAKES,
-    MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, MapsMeta, Repeated,
-    RouteName, RouteStats, ShortFlight, SlotKey,
+    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_DROPS, MAX_GATE_NETS, MAX_GATE_POLICIES,
+    MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS,
+    MapsMeta, Repeated, RouteName, RouteStats, ShortFlight, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
@@ -102,4 +103,8 @@ pub static gate_syns: Array<GateSet, GATE_SYN_SETS> = Array::new();
 #[btf_map]
 pub static gate_rates: HashMap<u32, u64, MAX_GATE_POLICIES> = HashMap::new();
 #[btf_map]
+pub static gate_drops: PerCpuArray<GateDrop, MAX_GATE_DROPS> = PerCpuArray::new();
+#[btf_map]
 pub static gate_arrivals: PerCpuArray<Arrival, 1> = PerCpuArray::new();
+#[btf_map]
+pub static gate_samplers: PerCpuArray<Sampler, 1> = PerCpuArray::new();

@@ -2,9 +2,12 @@
 
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
-use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, GateSet, ListenerKey};
+use router_common::gate::sampler::Sampler;
+use router_common::maps::{GATE_LIST_BITS, GateDrop, GateNet, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS};
 
-use super::definitions::{gate_arrivals, gate_nets, gate_policies, gate_rates, gate_sources, gate_syns};
+use super::definitions::{
+    gate_arrivals, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers, gate_sources, gate_syns,
+};
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
@@ -43,6 +46,20 @@ pub fn gate_rate(policy: u32) -> Option<*mut u64> {
 #[inline(always)]
 pub fn gate_arrival() -> Option<&'static mut Arrival> {
     let arrival = gate_arrivals.get_ptr_mut(0)?;
-    // SAFETY: this CPU's own, and the programs of one CPU do not interrupt one another; the gate asks once in a run.
+    // SAFETY: as for `gate_sampler`.
     Some(unsafe { &mut *arrival })
+}
+
+/// This CPU's sampler of rejected packets.
+#[inline(always)]
+pub fn gate_sampler() -> Option<&'static mut Sampler> {
+    let sampler = gate_samplers.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own, and the programs of one CPU do not interrupt one another; the gate asks once in a run.
+    Some(unsafe { &mut *sampler })
+}
+
+/// The entry of this CPU's ring of rejected packets for this window.
+#[inline(always)]
+pub fn gate_drop(window: u64) -> Option<*mut GateDrop> {
+    gate_drops.get_ptr_mut(window as u32 & (MAX_GATE_DROPS as u32 - 1))
 }

@@ -24,6 +24,21 @@ impl<'a> XdpPacket<'a> {
         let len = unsafe { bpf_xdp_get_buff_len(ctx.as_ptr().cast()) } as u32;
         XdpPacket { ctx, len }
     }
+
+    /// Copies the packet's first bytes, at most N, which is a power of two; returns their number.
+    ///
+    /// # Safety
+    /// `to` points to N bytes in a map's value.
+    #[inline(always)]
+    pub unsafe fn copy_first<const N: usize>(&self, to: *mut [u8; N]) -> u32 {
+        const { assert!(N.is_power_of_two()) };
+        let most = if self.len < N as u32 { self.len } else { N as u32 };
+        // The bound in a form that the verifier sees.
+        let length = (opaque(most.wrapping_sub(1)) & (N as u32 - 1)) + 1;
+        // SAFETY: the helper writes exactly `length` bytes, at most N, to N of them, or fails.
+        let result = unsafe { bpf_xdp_load_bytes(self.ctx.as_ptr().cast(), 0, to.cast(), length) };
+        if result == 0 { length } else { 0 }
+    }
 }
 
 impl Packet for XdpPacket<'_> {

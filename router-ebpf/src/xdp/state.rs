@@ -29,6 +29,12 @@ impl KernelGate {
         Some(KernelGate { secret, now: unsafe { bpf_ktime_get_ns() } })
     }
 
+    /// Monotonic time.
+    #[inline(always)]
+    pub fn now_ns(&self) -> u64 {
+        self.now
+    }
+
     #[inline(always)]
     fn syn(&self, arrival: &Arrival) -> Option<(KernelSet, u64)> {
         let hash = hash(self.secret, &arrival.flow) ^ (arrival.seq as u64).wrapping_mul(SPREAD);

@@ -56,7 +56,7 @@ fn set(policy: &mut GatePolicy, name: &str, text: &str) -> Result<(), String> {
         ALLOW => policy.allow = Some(nets(text)?),
         SOURCE_RATE => policy.source_rate = Some(rate(name, text)?),
         LISTENER_RATE => policy.listener_rate = Some(rate(name, text)?),
-        _ => (policy.v4_bits, policy.v6_bits) = prefix(text)?,
+        _ => (policy.v4_bits, policy.v6_bits) = source_prefix(text)?,
     }
     Ok(())
 }
@@ -109,7 +109,10 @@ fn rate(name: &str, text: &str) -> Result<SynRate, String> {
 }
 
 /// Two numbers of bits: of an IPv4 and an IPv6 address.
-fn prefix(text: &str) -> Result<(u8, u8), String> {
+///
+/// # Errors
+/// What to write.
+pub fn source_prefix(text: &str) -> Result<(u8, u8), String> {
     let syntax = || "write bits of IPv4 and IPv6 addresses, such as 24,64; at most 32 and 128, at least 1".to_owned();
     let (v4, v6) = text.split_once(',').ok_or_else(syntax)?;
     let bits =

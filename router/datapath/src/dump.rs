@@ -3,6 +3,7 @@
 mod common;
 mod connections;
 mod dials;
+mod drops;
 mod gate;
 
 use std::collections::BTreeMap;
@@ -24,13 +25,15 @@ use super::address::{address, network};
 use super::clock;
 use super::image::RouteMap;
 use super::pin_folder::PinFolder;
-use common::{protocol, socket};
+use common::{flow, merge, protocol, reason, socket};
 
 pub use common::DumpError;
 pub use connections::connections;
+pub use drops::DropRecord;
+pub use gate::head;
 
 /// All maps that can be dumped, with a description of their content.
-pub const MAPS: [(&str, &str); 34] = [
+pub const MAPS: [(&str, &str); 35] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -64,6 +67,7 @@ pub const MAPS: [(&str, &str); 34] = [
     (names::GATE_SOURCES, "token buckets of sources that are limited"),
     (names::GATE_SYNS, "SYNs that the gate let pass"),
     (names::GATE_RATES, "token buckets of listeners"),
+    (names::GATE_DROPS, "a sample of the packets that the gate rejected lately"),
     (names::META, "layout version, writer and table revision"),
 ];
 
@@ -131,6 +135,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::GATE_NETS => gate::nets(map)?,
         names::GATE_SOURCES | names::GATE_SYNS => gate::sets(map)?,
         names::GATE_RATES => hash(map, |id: &u32, full: &u64| gate::bucket(*id, *full))?,
+        names::GATE_DROPS => DropRecord::of(map)?.read()?.iter().map(gate::dropped).collect(),
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {
@@ -303,24 +308,6 @@ fn reason_stats(map: Map) -> Result<Vec<Value>, MapError> {
                 "verdict": reason.map_or("-", |r| verdict(r.verdict() as u8)), "connections": connections})
         })
         .collect())
-}
-
-fn flow(key: &FlowKey) -> Value {
-    json!({
-        "client": socket(&key.source, key.source_port),
-        "listener": socket(&key.destination, key.destination_port),
-    })
-}
-
-fn merge(mut left: Value, right: Value) -> Value {
-    if let (Value::Object(left), Value::Object(right)) = (&mut left, right) {
-        left.extend(right);
-    }
-    left
-}
-
-fn reason(code: u16) -> &'static str {
-    Reason::from_code(code).map_or("unknown", Reason::text)
 }
 
 /// The name of a verdict's code.

@@ -6,18 +6,22 @@
 mod packets;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use aya::maps::lpm_trie::Key;
 use aya::maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use ipnet::IpNet;
 use router_common::gate::arrival::{Arrival, read};
+use router_common::gate::sampler::WINDOW_NS;
 use router_common::gate::{GateState, rejection};
 use router_common::maps::{
-    Config, GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy, ListenerKey, names,
+    Config, GATE_HEAD, GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy,
+    ListenerKey, names,
 };
 use router_common::verdict::Reason;
 use router_datapath::address::{address, sixteen};
+use router_datapath::dump::DropRecord;
 use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_sys::abi::Raw;
 
@@ -191,6 +195,40 @@ fn fragments_and_options_pass_unless_the_policy_rejects_them() {
         rig.policy(&client, GatePolicy { flags: GATE_NO_OPTIONS, ..plain() });
         rig.drops(&odd, Reason::IpOptions);
     }
+}
+
+#[test]
+fn the_record_has_what_was_rejected() {
+    let ended = || std::thread::sleep(Duration::from_nanos(2 * WINDOW_NS));
+    let mut rig = Rig::new();
+    let mut record = DropRecord::of(rig.kernel.take(names::GATE_DROPS).unwrap()).unwrap();
+    let mut sent = Vec::new();
+    for (v6, flags) in [(false, 0), (true, GATE_OBSERVE)] {
+        let mut client = client(v6, 2000);
+        rig.list(5, address(&client.flow().source), if v6 { 128 } else { 32 });
+        rig.policy(&client, GatePolicy { deny: 5, flags, ..plain() });
+        for packet in [client.syn(), client.data(&[0x1b; 1000])] {
+            rig.run(&packet);
+            sent.push((client.flow(), u8::from(v6), packet));
+            ended();
+        }
+    }
+    let recorded = record.read().unwrap();
+    assert_eq!(recorded.len(), sent.len());
+    for (drop, (flow, is_observed, packet)) in recorded.iter().zip(&sent) {
+        assert_eq!((drop.flow, drop.is_observed, drop.packets), (*flow, *is_observed, 1));
+        assert_eq!(drop.reason, Reason::SourceDenied as u16);
+        assert_eq!(drop.head[..drop.length.into()], packet[..packet.len().min(GATE_HEAD)]);
+    }
+    assert_eq!(record.read().unwrap(), [], "each is read once");
+    // Of many, a few stand for all.
+    for _ in 0..5000 {
+        rig.run(&sent[0].2);
+    }
+    ended();
+    let recorded = record.read().unwrap();
+    assert!(recorded.len() < 500, "{}", recorded.len());
+    assert_eq!(recorded.iter().map(|drop| drop.packets).sum::<u64>(), 5000);
 }
 
 /// The lists of [`Rig::lists`], for the pure function; without rates.

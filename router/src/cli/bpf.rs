@@ -50,10 +50,10 @@ pub enum BpfVerb {
 pub struct BpfArguments {
     /// Name of the agent's kernel objects.
     #[arg(long, default_value = "default", value_name = "NAME")]
-    instance: String,
+    pub(super) instance: String,
     /// Format of the output.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    pub(super) output: Output,
 }
 
 /// Runs the verb.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use aya::maps::MapError;
-use router_common::maps::PROTOCOL_TLS;
+use router_common::maps::{FlowKey, PROTOCOL_TLS};
+use router_common::verdict::Reason;
+use serde_json::{Value, json};
 
 use crate::address::address;
 use crate::pin_folder::PinError;
@@ -28,4 +30,22 @@ pub(super) fn socket(ip: &[u8; 16], port: u16) -> String {
 
 pub(super) fn protocol(code: u8) -> &'static str {
     if code == PROTOCOL_TLS { "tls" } else { "http" }
+}
+
+pub(super) fn flow(key: &FlowKey) -> Value {
+    json!({
+        "client": socket(&key.source, key.source_port),
+        "listener": socket(&key.destination, key.destination_port),
+    })
+}
+
+pub(super) fn merge(mut left: Value, right: Value) -> Value {
+    if let (Value::Object(left), Value::Object(right)) = (&mut left, right) {
+        left.extend(right);
+    }
+    left
+}
+
+pub(super) fn reason(code: u16) -> &'static str {
+    Reason::from_code(code).map_or("unknown", Reason::text)
 }

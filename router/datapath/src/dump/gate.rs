@@ -3,11 +3,13 @@
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, Map, MapError};
 use router_common::maps::{
-    GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy, GateSet, ListenerKey,
+    GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GateNet, GatePolicy, GateSet,
+    ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
 
+use super::common::{flow, merge, reason};
 use crate::address::{address, network};
 use crate::clock;
 
@@ -49,4 +51,19 @@ pub fn sets(map: Map) -> Result<Vec<Value>, MapError> {
 /// A row of `gate_rates`.
 pub fn bucket(policy: u32, full: u64) -> Value {
     json!({"policy": policy, "fullNs": full >> 4, "isFull": full >> 4 <= clock::monotonic_ns()})
+}
+
+/// A row of `gate_drops`.
+pub fn dropped(drop: &GateDrop) -> Value {
+    merge(
+        flow(&drop.flow),
+        json!({"reason": reason(drop.reason), "observed": drop.is_observed != 0, "packets": drop.packets,
+            "beginNs": drop.begin_ns, "head": head(drop)}),
+    )
+}
+
+/// The first bytes of a rejected packet, as hexadecimal digits.
+pub fn head(drop: &GateDrop) -> String {
+    let bytes = drop.head.get(..usize::from(drop.length)).unwrap_or_default();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
