@@ -50,7 +50,7 @@ const TESTS: &[Tests] = &[
     Tests { source: "tests/kernel_maps.rs", names: &["the_verifier_has_room_to_spare"], tcx: &[] },
     Tests {
         source: "tests/kernel_gate.rs",
-        names: &["syns_are_limited_by_source_and_listener", "the_program_decides_as_the_pure_function_does"],
+        names: &["syns_are_limited_by_source_and_listener", "agreement::about_mutated_packets"],
         tcx: &[],
     },
     Tests {
