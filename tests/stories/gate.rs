@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tests::command;
 use tests::frames::Frames;
 use tests::sluice::{DataPath, binary};
 use tests::steering::{FRONT, Family, HOST, ROUTER_PORT, Setup, Stage};
 use tests::wait::{PATIENCE, wait_until};
+use tests::{command, folder};
 
 /// Long enough for a client to connect on an idle or a busy machine; one that may not has a time-out.
 const SOON: Duration = Duration::from_secs(1);
@@ -51,8 +51,12 @@ fn rejected(stage: &Stage, reason: &str) -> Result<u64> {
 
 /// What `sluice explain` says of the stage's host for a client.
 fn explain(stage: &Stage, client: IpAddr) -> Result<String> {
+    explain_host(stage, &format!("{HOST}:{ROUTER_PORT}"), client)
+}
+
+fn explain_host(stage: &Stage, host: &str, client: IpAddr) -> Result<String> {
     let mut command = Command::new(binary()?);
-    command.args(["explain", &format!("{HOST}:{ROUTER_PORT}"), "--from", &client.to_string()]);
+    command.args(["explain", host, "--from", &client.to_string()]);
     let output = command.arg("--state").arg(stage.sluice.state()).output()?;
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -144,6 +148,94 @@ fn the_gate_outlives_its_agent_and_the_next_one_goes_on() -> Result<()> {
     ensure!(!can_connect(&stage)?);
     guard(&stage, "", Value::is_null)?;
     ensure!(can_connect(&stage)?);
+    Ok(())
+}
+
+#[test]
+fn allow_lists_of_routes_reach_the_gate_while_all_have_the_same() -> Result<()> {
+    // In another form, the clients' network is not in it.
+    let annotations = "haproxy.router.openshift.io/ip_allowlist: 192.0.2.0/25 192.0.2.128/25";
+    let arguments = ["--xdp", "native"].map(str::to_owned).to_vec();
+    let stage = Stage::new(DataPath::Kernel, Setup { annotations, arguments, ..Setup::new(Family::V4) })?;
+    let lists = "gate.sluice.dev/route-allow-lists: drop";
+    let is_listed = |gate: &Value| is_attached("native")(gate) && gate["networks"] == json!(1);
+    guard(&stage, lists, is_listed)?;
+    ensure!(!can_connect(&stage)?);
+    ensure!(rejected(&stage, "source-not-listed")? > 0);
+    let client = Family::V4.address(FRONT, 2);
+    let explained = explain(&stage, client)?;
+    let rule = "only 192.0.2.0/24 may connect: the allow-list of every route";
+    ensure!(explained.contains(rule) && explained.contains("not served: no answer"), "{explained}");
+
+    // Another route has none: the proxy decides again.
+    let other = folder::route("other", "other.apps.test", "raw", folder::PASSTHROUGH);
+    stage.place("other.yaml", &other)?;
+    guard(&stage, lists, |gate| is_attached("native")(gate) && gate["networks"] == json!(0))?;
+    ensure!(can_connect(&stage)?);
+    let explained = explain(&stage, client)?;
+    let rule = "allow-lists of routes stay with the routes: not all routes have the same one";
+    ensure!(explained.contains(rule) && explained.contains("not served: ") && !explained.contains("XDP gate drops"));
+
+    let list = [("haproxy.router.openshift.io/ip_allowlist", "192.0.2.0/24")];
+    stage.place("other.yaml", &folder::annotated(&other, &list))?;
+    guard(&stage, lists, is_listed)?;
+    ensure!(!can_connect(&stage)?);
+    Ok(())
+}
+
+/// A Gateway with a listener of TLS passthrough on this port.
+fn gateway(name: &str, port: u16, annotations: &str) -> String {
+    format!(
+        "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {name}, namespace: default, annotations: {{{annotations}}}}}
+spec:
+  gatewayClassName: sluice
+  listeners: [{{name: tls, port: {port}, protocol: TLS, hostname: {name}.gw.test, tls: {{mode: Passthrough}}}}]
+"
+    )
+}
+
+#[test]
+fn policies_of_gateways_hold_on_ports_where_they_agree() -> Result<()> {
+    const PORT: u16 = 9443;
+    const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: sluice}
+spec: {controllerName: sluice.dev/gateway-controller}
+";
+    let mut stage = stage(Family::V4, "native")?;
+    stage.address.set_port(PORT);
+    let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(Family::V4));
+    let place = |gateways: &[String]| stage.place("gateways.yaml", &(CLASS.to_owned() + &gateways.concat()));
+    let attached = |is_attached: bool| {
+        let is_there = move |status: Value| {
+            let gate = &status["dataPath"]["gate"];
+            if is_attached { self::is_attached("native")(gate) } else { gate.is_null() }
+        };
+        let in_force = || stage.sluice.get("status").is_ok_and(is_there);
+        wait_until(&format!("a policy: {is_attached}"), PATIENCE, in_force).map(drop)
+    };
+    place(&[gateway("one", PORT, &deny)])?;
+    attached(true)?;
+    ensure!(!can_connect(&stage)?);
+    ensure!(rejected(&stage, "source-denied")? > 0);
+    let explained = explain_host(&stage, &format!("one.gw.test:{PORT}"), Family::V4.address(FRONT, 2))?;
+    ensure!(explained.contains(&format!("the Gateways with listeners on port {PORT}")), "{explained}");
+
+    // Another tenant's Gateway: neither can close the port for the other.
+    place(&[gateway("one", PORT, &deny), gateway("two", PORT, "")])?;
+    attached(false)?;
+    ensure!(can_connect(&stage)?);
+    let warned = || {
+        let said = stage.sluice.output();
+        said.iter().any(|line| line.contains(&format!("not in force on port {PORT}: other Gateways")))
+    };
+    wait_until("the Gateway's owner is warned", PATIENCE, warned)?;
+    place(&[gateway("one", PORT, &deny), gateway("two", PORT, &deny)])?;
+    attached(true)?;
+    ensure!(!can_connect(&stage)?);
     Ok(())
 }
 

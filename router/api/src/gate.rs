@@ -1,4 +1,4 @@
-//! Annotations of IngressControllers that configure the XDP gate (docs/gate.md).
+//! Annotations of IngressControllers and Gateways that configure the XDP gate (docs/gate.md).
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,12 +15,13 @@ const PREFIX: &str = "gate.sluice.dev/";
 const MODE: &str = "gate.sluice.dev/mode";
 const DENY: &str = "gate.sluice.dev/deny";
 const ALLOW: &str = "gate.sluice.dev/allow";
+const ROUTES: &str = "gate.sluice.dev/route-allow-lists";
 const SOURCE_RATE: &str = "gate.sluice.dev/syn-rate-per-source";
 const LISTENER_RATE: &str = "gate.sluice.dev/syn-rate";
 const SOURCE_PREFIX: &str = "gate.sluice.dev/source-prefix";
 const FRAGMENTS: &str = "gate.sluice.dev/fragments";
 const OPTIONS: &str = "gate.sluice.dev/ip-options";
-const ALL: [&str; 8] = [MODE, DENY, ALLOW, SOURCE_RATE, LISTENER_RATE, SOURCE_PREFIX, FRAGMENTS, OPTIONS];
+const ALL: [&str; 9] = [MODE, DENY, ALLOW, ROUTES, SOURCE_RATE, LISTENER_RATE, SOURCE_PREFIX, FRAGMENTS, OPTIONS];
 
 /// Longest time in which a token bucket fills.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -54,6 +55,7 @@ fn set(policy: &mut GatePolicy, name: &str, text: &str) -> Result<(), String> {
         OPTIONS => policy.rejects_options = one_of(text, ["pass", "drop"])?,
         DENY => policy.deny = nets(text)?,
         ALLOW => policy.allow = Some(nets(text)?),
+        ROUTES => policy.rejects_unlisted = one_of(text, ["pass", "drop"])?,
         SOURCE_RATE => policy.source_rate = Some(rate(name, text)?),
         LISTENER_RATE => policy.listener_rate = Some(rate(name, text)?),
         _ => (policy.v4_bits, policy.v6_bits) = source_prefix(text)?,
@@ -142,6 +144,7 @@ mod tests {
             ("mode", "observe"),
             ("deny", "10.0.0.0/8,10.1.0.0/16 2001:db8::1"),
             ("allow", "192.0.2.7"),
+            ("route-allow-lists", "drop"),
             ("syn-rate-per-source", "20/s"),
             ("syn-rate", "6/m burst 100"),
             ("source-prefix", "24, 56"),
@@ -154,7 +157,7 @@ mod tests {
         assert_eq!(all.source_rate, Some(SynRate { interval: Duration::from_millis(50), burst: 20 }));
         assert_eq!(all.listener_rate, Some(SynRate { interval: Duration::from_secs(10), burst: 100 }));
         assert_eq!((all.v4_bits, all.v6_bits), (24, 56));
-        assert!(all.observes && all.rejects_fragments && all.rejects_options);
+        assert!(all.observes && all.rejects_unlisted && all.rejects_fragments && all.rejects_options);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use router_api::defaults::Defaults;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{Manifest, ObjectKey, ObjectRef};
-use router_translate::explain::settings;
+use router_translate::explain::{gate, settings};
 use router_translate::settings::Settings;
 use router_translate::status::condition::Condition;
 use router_translate::status::object_status::ParentStatus;
@@ -99,6 +99,10 @@ pub fn text(translation: &Translation) -> String {
         }
         text.push('\n');
         status.conditions.iter().for_each(|condition| text.push_str(&format!("  {}\n", words(condition))));
+    }
+    for router in table.routers.iter().filter(|router| router.policy.gate.is_some()) {
+        text.push_str(&format!("Gate of router {}\n", router.name));
+        gate::rules(router).iter().for_each(|rule| text.push_str(&format!("  {rule}\n")));
     }
     for (key, entries) in report.routes.entries() {
         text.push_str(&format!("Route {key}\n"));

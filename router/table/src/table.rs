@@ -112,9 +112,18 @@ pub struct RouterTable {
     pub hosts: HostIndex,
     /// Every admitted route, by id: for `get`, the kernel maps and the counters.
     pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
+    /// The allow-list that every one of `routes` has ([`ResolvedRoute::allow`]), sorted and aggregated; `None`: they have
+    /// none, or different ones, or there is no route.
+    pub common_allow: Option<Arc<[IpNet]>>,
 }
 
 impl RouterTable {
+    /// The sources whose packets the XDP gate lets pass; `None`: all that it does not deny.
+    pub fn gate_allow(&self) -> Option<&Arc<[IpNet]>> {
+        let policy = self.policy.gate.as_deref()?;
+        policy.allow.as_ref().or(self.common_allow.as_ref().filter(|_| policy.rejects_unlisted))
+    }
+
     /// The same router with other hosts and routes.
     pub fn with(&self, hosts: HostIndex, routes: OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
         RouterTable {
@@ -127,6 +136,7 @@ impl RouterTable {
             policy: Arc::clone(&self.policy),
             hosts,
             routes,
+            common_allow: self.common_allow.clone(),
         }
     }
 }

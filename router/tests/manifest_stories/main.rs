@@ -83,6 +83,43 @@ fn translate_says_what_becomes_of_every_object() {
 }
 
 #[test]
+fn translate_lists_what_the_gate_does_on_each_router() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifests = "apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata:
+  name: default
+  namespace: openshift-ingress-operator
+  annotations:
+    gate.sluice.dev/deny: 192.0.2.0/24
+    gate.sluice.dev/route-allow-lists: drop
+spec: {domain: apps.test}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: sluice}
+spec: {controllerName: sluice.dev/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: shop, annotations: {gate.sluice.dev/syn-rate: 20/s}}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 8081, protocol: HTTP}]}
+";
+    std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
+    let (_, snapshot) = Directory::open(folder.path(), Defaults::default()).unwrap();
+    let text = text(&translate(&snapshot.resources, &Settings::default()));
+    let expected = "Gate of router default
+  malformed packets are dropped
+  denied: 192.0.2.0/24
+  allow-lists of routes stay with the routes: not all routes have the same one
+Gate of router gateway-8081
+  malformed packets are dropped
+  SYNs of all sources: one in 50ms, 20 at once
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn every_object_gets_its_status() {
     expect_of_all("status.txt", |story| {
         let (_, snapshot) = Directory::open(&story.folder, Defaults::default()).unwrap();

@@ -268,6 +268,7 @@ pub fn router(
         policy: Arc::default(),
         hosts,
         routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
+        common_allow: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use router_api::resources::Resources;
@@ -10,12 +11,13 @@ use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_table::live_state::Trust;
-use router_table::table::{ResolvedRoute, RoutingTable, WeightedService};
+use router_table::table::{ResolvedRoute, RouterTable, RoutingTable, WeightedService};
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
 use crate::explain::facts::Facts;
+use crate::explain::gate::is_of_controller;
 use crate::gateway::inclusion::slot_validation;
 use crate::presented_certificates;
 use crate::status::report::StatusReport;
@@ -54,9 +56,36 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
         }));
     }
     warnings.extend(slot_validation::warnings(resources));
+    warnings.extend(gates_not_in_force(resources, table));
     warnings.extend(absences(table, resources));
     warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
     warnings.sort();
+    warnings
+}
+
+/// Listeners of Gateways on which their annotations for the XDP gate are not in force.
+fn gates_not_in_force(resources: &Resources, table: &RoutingTable) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for gateway in resources.gateways.iter().filter(|gateway| gateway.gate.is_some()) {
+        let ports: BTreeSet<u16> = gateway.listeners.iter().map(|listener| listener.port).collect();
+        for port in ports {
+            let has_port = |router: &&Arc<RouterTable>| [router.http_port, router.https_port].contains(&Some(port));
+            let Some(router) = table.routers.iter().find(has_port) else { continue };
+            let why = if is_of_controller(resources, router) {
+                format!("its policy is that of IngressController {}; write them there", router.name)
+            } else if router.policy.gate != gateway.gate {
+                "other Gateways with listeners there have other annotations; write the same ones, or choose another port"
+                    .to_owned()
+            } else {
+                continue;
+            };
+            warnings.push(Warning {
+                object: ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() },
+                path: FieldPath::of(&["metadata", "annotations"]),
+                message: format!("gate.sluice.dev annotations are not in force on port {port}: {why}"),
+            });
+        }
+    }
     warnings
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
+use router_table::policy::gate::GatePolicy;
 use router_table::table::VirtualHost;
 
 use crate::endpoints::EndpointIndex;
@@ -54,6 +55,8 @@ pub struct RouterPorts {
     pub traffic: TrafficDefaults,
     /// Why it rejects TLS handshakes, if it does: the reason in the status of its controller.
     pub tls_fault: Option<&'static str>,
+    /// What the XDP gate rejects, if it is a created router; that of an IngressController is not known here.
+    pub gate: Option<Arc<GatePolicy>>,
 }
 
 /// A host on a router; the router may not exist yet.

@@ -162,6 +162,14 @@ impl Stage {
         write(self.manifests.path(), HOST, self.annotations, &[endpoint], annotations)
     }
 
+    /// Writes a further manifest, or another text to one that is there; does not wait.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn place(&self, file: &str, text: &str) -> Result<()> {
+        folder::replace(&self.manifests.path().join(file), text)
+    }
+
     /// Makes an endpoint on the link to the backend unresponsive: its address belongs to no machine.
     ///
     /// # Errors

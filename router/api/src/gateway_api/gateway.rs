@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::read::{self, Unsupported};
 use super::references;
 use crate::fields::Fields;
+use crate::gate::gate_policy;
 use crate::gateway_api::types::{
     AllowedRoutes, FromNamespaces, Gateway, GatewayClass, Listener, ListenerTls, ObjectReference,
 };
@@ -97,8 +98,9 @@ pub fn gateway(
     }
     let class: Arc<str> = class?.into();
     let paths = path_settings(annotations, findings);
+    let gate = gate_policy(annotations, findings).map(Arc::new);
     let unsupported = unsupported.into_texts();
-    Some(Gateway { meta, manifest, class, listeners, addresses, has_parameters, paths, unsupported })
+    Some(Gateway { meta, manifest, class, listeners, addresses, has_parameters, paths, gate, unsupported })
 }
 
 fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<Listener> {

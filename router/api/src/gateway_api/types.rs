@@ -13,6 +13,7 @@ use router_table::header_modifier::HeaderModifier;
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;
 use router_table::path_form::PathSettings;
+use router_table::policy::gate::GatePolicy;
 use router_table::rule::Retry;
 use router_table::rule::backend_tls::SubjectName;
 
@@ -57,6 +58,8 @@ pub struct Gateway {
     pub has_parameters: bool,
     /// Path normalisation on its listeners, from annotations; `None`: as on their routers.
     pub paths: Option<PathSettings>,
+    /// What the XDP gate rejects on its listeners, from annotations; `None`: nothing.
+    pub gate: Option<Arc<GatePolicy>>,
     /// Unsupported fields, each with what to write instead.
     pub unsupported: Vec<String>,
 }

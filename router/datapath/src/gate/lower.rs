@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use router_common::maps::{GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy};
 use router_listener::{BindState, ListenerState, Protocol};
 use router_table::policy::gate::GatePolicy as Policy;
-use router_table::table::RoutingTable;
+use router_table::table::{RouterTable, RoutingTable};
 
 use super::image::GateImage;
 use crate::lower::reachable;
@@ -21,7 +21,7 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
         let Some(router) = table.routers.iter().find(|router| router.id == listener.router_id) else { continue };
         let Some(policy) = &router.policy.gate else { continue };
         let id = (router.id << 1 | u32::from(listener.protocol == Protocol::Https)) + 1;
-        let lowered = lower_policy(id, policy, router.policy.accept_proxy, before, &mut image);
+        let lowered = lower_policy(id, policy, router, before, &mut image);
         for ip in reachable(listener.address, local) {
             image.policies.insert((ip, listener.address.port()), lowered);
             // Whoever has malformed headers: they are observed only if every listener at the address only observes.
@@ -38,16 +38,22 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
 
 /// The kernel form of a policy. Behind a balancer that sends PROXY headers, the source is the balancer's: nothing that depends
 /// on it applies.
-fn lower_policy(id: u32, policy: &Policy, has_header: bool, before: &GateImage, image: &mut GateImage) -> GatePolicy {
+fn lower_policy(
+    id: u32,
+    policy: &Policy,
+    router: &RouterTable,
+    before: &GateImage,
+    image: &mut GateImage,
+) -> GatePolicy {
+    let has_header = router.policy.accept_proxy;
     let flags = [
         (policy.observes, GATE_OBSERVE),
         (policy.rejects_fragments, GATE_NO_FRAGMENTS),
         (policy.rejects_options, GATE_NO_OPTIONS),
     ];
     let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum();
-    let lists = (!has_header).then_some(policy);
-    let deny = lists.map(|policy| &policy.deny).filter(|list| !list.is_empty());
-    let (deny, allow) = (deny, lists.and_then(|policy| policy.allow.as_ref()));
+    let deny = Some(&policy.deny).filter(|list| !list.is_empty() && !has_header);
+    let allow = router.gate_allow().filter(|_| !has_header);
     let mut list = |list: Option<&Arc<[IpNet]>>| list.map_or(0, |list| image.list(list, before));
     let (deny, allow) = (list(deny), list(allow));
     let source = policy.source_rate.filter(|_| !has_header);

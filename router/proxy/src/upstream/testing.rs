@@ -76,6 +76,7 @@ pub fn router(name: &str, routes: &[Arc<ResolvedRoute>], timeouts: Timeouts) -> 
         policy: Arc::new(RouterPolicy { timeouts, ..RouterPolicy::default() }),
         hosts: Default::default(),
         routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+        common_allow: None,
     })
 }
 

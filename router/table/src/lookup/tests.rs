@@ -119,6 +119,7 @@ fn router(hosts: Vec<Arc<VirtualHost>>) -> RouterTable {
         policy: Arc::default(),
         hosts: HostIndex::default(),
         routes: OrderedMap::default(),
+        common_allow: None,
     };
     router.hosts.extend(hosts);
     router

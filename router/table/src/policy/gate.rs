@@ -12,6 +12,8 @@ pub struct GatePolicy {
     pub deny: Arc<[IpNet]>,
     /// Sources that may connect; `None`: all.
     pub allow: Option<Arc<[IpNet]>>,
+    /// While all routes of the router have the same allow-list, it is `allow`, if that is `None`.
+    pub rejects_unlisted: bool,
     /// Limit of SYNs of each source, on each listener.
     pub source_rate: Option<SynRate>,
     /// Limit of SYNs of all sources, on each listener.
@@ -33,6 +35,7 @@ impl Default for GatePolicy {
         GatePolicy {
             deny: Arc::default(),
             allow: None,
+            rejects_unlisted: false,
             source_rate: None,
             listener_rate: None,
             v4_bits: 32,

@@ -119,6 +119,56 @@ fn every_kind_reports_why_a_service_has_no_endpoint() {
     );
 }
 
+#[test]
+fn a_gateways_gate_is_in_force_where_nobody_else_has_a_listener() {
+    let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+        "metadata": { "name": "sluice" }, "spec": { "controllerName": "sluice.dev/gateway-controller" } });
+    let gateway = |name: &str, deny: &str, ports: &[u16]| {
+        let listener = |port| {
+            let host = format!("{name}.test");
+            json!({ "name": format!("on-{port}"), "port": port, "protocol": "HTTP", "hostname": host })
+        };
+        let listeners: Vec<_> = ports.iter().map(listener).collect();
+        let annotations = match deny {
+            "" => json!({}),
+            deny => json!({ "gate.sluice.dev/deny": deny }),
+        };
+        json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": { "namespace": "a", "name": name, "annotations": annotations },
+            "spec": { "gatewayClassName": "sluice", "listeners": listeners } })
+    };
+    let in_force = |gateways: &[Value]| {
+        let objects = [class.clone()].into_iter().chain(gateways.iter().cloned());
+        let translation = translate(&resources(objects), &Settings::default());
+        let gates = translation.table.routers.iter().filter_map(|router| {
+            let gate = router.policy.gate.as_ref()?;
+            Some(format!("{}: {}", router.name, gate.deny[0]))
+        });
+        let warnings = translation.warnings.iter().map(|warning| format!("{}: {}", warning.object, warning.message));
+        (gates.collect::<Vec<_>>(), warnings.collect::<Vec<_>>())
+    };
+    let one = gateway("one", "192.0.2.0/24", &[80, 8080, 8081]);
+    let of_controller = "Gateway a/one: gate.sluice.dev annotations are not in force on port 80: its policy is that of \
+                         IngressController default; write them there";
+    let (gates, warnings) = in_force(std::slice::from_ref(&one));
+    assert_eq!(gates, ["gateway-8080: 192.0.2.0/24", "gateway-8081: 192.0.2.0/24"]);
+    assert_eq!(warnings, [of_controller]);
+    let same = gateway("two", "192.0.2.0/24", &[8080]);
+    assert_eq!(in_force(&[one.clone(), same]).0, ["gateway-8080: 192.0.2.0/24", "gateway-8081: 192.0.2.0/24"]);
+    let others =
+        "other Gateways with listeners there have other annotations; write the same ones, or choose another port";
+    for deny in ["", "198.51.100.0/24"] {
+        let (gates, warnings) = in_force(&[one.clone(), gateway("two", deny, &[8080])]);
+        assert_eq!(gates, ["gateway-8081: 192.0.2.0/24"]);
+        let not_in_force =
+            |name| format!("Gateway a/{name}: gate.sluice.dev annotations are not in force on port 8080: {others}");
+        let mut expected = vec![of_controller.to_owned(), not_in_force("one")];
+        expected.extend((!deny.is_empty()).then(|| not_in_force("two")));
+        expected.sort();
+        assert_eq!(warnings, expected);
+    }
+}
+
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
     Facts {
         table: &translation.table,

@@ -101,6 +101,7 @@ fn router_ports(name: &str) -> RouterPorts {
         https: Some(443),
         traffic: TrafficDefaults::default(),
         tls_fault: None,
+        gate: None,
     }
 }
 

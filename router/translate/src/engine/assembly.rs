@@ -1,9 +1,10 @@
 //! Assembles a router's table from the hosts of Routes and those of objects of other kinds. The only writer of the
 //! table; the cost is proportional to the change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::persistent::OrderedMap;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
@@ -35,12 +36,13 @@ pub struct HostRulesTable {
 pub struct Assembled {
     table: Arc<RouterTable>,
     rules: HostRulesTable,
+    allow_lists: AllowLists,
 }
 
 impl Assembled {
     /// A router without hosts: `table` has neither hosts nor routes.
     pub fn new(table: RouterTable) -> Self {
-        Assembled { table: Arc::new(table), rules: HostRulesTable::default() }
+        Assembled { table: Arc::new(table), rules: HostRulesTable::default(), allow_lists: AllowLists::default() }
     }
 
     /// The table.
@@ -50,13 +52,25 @@ impl Assembled {
 
     /// Sets everything except hosts and routes. The table stays the same `Arc` if nothing differs.
     pub fn configure(&mut self, new: RouterTable) {
-        let RouterTable { name, id, domain, http_port, https_port, default_certificate, policy, hosts: _, routes: _ } =
-            &*self.table;
+        let RouterTable {
+            name,
+            id,
+            domain,
+            http_port,
+            https_port,
+            default_certificate,
+            policy,
+            hosts: _,
+            routes: _,
+            common_allow: _,
+        } = &*self.table;
         let is_same = (name, *id, domain) == (&new.name, new.id, &new.domain)
             && (*http_port, *https_port) == (new.http_port, new.https_port)
             && (default_certificate, policy) == (&new.default_certificate, &new.policy);
         if !is_same {
-            self.table = Arc::new(new.with(self.table.hosts.clone(), self.table.routes.clone()));
+            let common_allow = self.table.common_allow.clone();
+            let with = new.with(self.table.hosts.clone(), self.table.routes.clone());
+            self.table = Arc::new(RouterTable { common_allow, ..with });
         }
     }
 
@@ -74,13 +88,17 @@ impl Assembled {
         let (mut hosts, mut routes) = (self.table.hosts.clone(), self.table.routes.clone());
         // Removals come first: a route may move between hosts, and a host between kinds.
         for route in of_routes.removed.iter().filter_map(|id| routes.remove(id)) {
+            self.allow_lists.remove(&route);
             hosts.remove(&route.host);
         }
         for changed in rule_hosts.iter().filter(|changed| changed.old.is_some()) {
             hosts.remove(changed.key);
         }
-        for changed in rule_routes.iter().filter(|changed| changed.new.is_none()) {
-            routes.remove(changed.key);
+        for changed in &rule_routes {
+            changed.old.into_iter().for_each(|route| self.allow_lists.remove(route));
+            if changed.new.is_none() {
+                routes.remove(changed.key);
+            }
         }
         let mut new_hosts = of_routes.hosts;
         new_hosts.extend(rule_hosts.iter().filter_map(|changed| changed.new.cloned()));
@@ -89,9 +107,59 @@ impl Assembled {
         hosts.domains = Arc::clone(&rules.domains);
         let mut new_routes = of_routes.routes;
         new_routes.extend(rule_routes.iter().filter_map(|it| Some((it.key.clone(), Arc::clone(it.new?)))));
+        new_routes.iter().for_each(|(_, route)| self.allow_lists.add(route));
         routes.extend(new_routes);
-        self.table = Arc::new(self.table.with(hosts, routes));
+        debug_assert_eq!(self.allow_lists.routes(), routes.len(), "every route is counted once");
+        let common_allow = self.allow_lists.common();
+        self.table = Arc::new(RouterTable { common_allow, ..self.table.with(hosts, routes) });
     }
+}
+
+/// The allow-lists of a router's routes, counted.
+#[derive(Debug, Default)]
+struct AllowLists {
+    /// Routes without one.
+    without: usize,
+    /// Routes with each, sorted and aggregated.
+    with: BTreeMap<Arc<[IpNet]>, usize>,
+}
+
+impl AllowLists {
+    fn add(&mut self, route: &ResolvedRoute) {
+        match &route.allow {
+            None => self.without += 1,
+            Some(list) => *self.with.entry(sorted(list).into()).or_default() += 1,
+        }
+    }
+
+    fn remove(&mut self, route: &ResolvedRoute) {
+        let Some(list) = &route.allow else { return self.without -= 1 };
+        let list = sorted(list);
+        if let Some(count) = self.with.get_mut(&*list) {
+            *count -= 1;
+            if *count == 0 {
+                self.with.remove(&*list);
+            }
+        }
+    }
+
+    /// The one that all routes have.
+    fn common(&self) -> Option<Arc<[IpNet]>> {
+        let mut lists = self.with.keys();
+        let list = lists.next().filter(|_| self.without == 0)?;
+        lists.next().is_none().then(|| Arc::clone(list))
+    }
+
+    fn routes(&self) -> usize {
+        self.without + self.with.values().sum::<usize>()
+    }
+}
+
+/// The same networks, in one form.
+fn sorted(list: &[IpNet]) -> Vec<IpNet> {
+    let mut list = IpNet::aggregate(&list.to_vec());
+    list.sort();
+    list
 }
 
 #[cfg(test)]

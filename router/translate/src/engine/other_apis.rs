@@ -8,6 +8,7 @@ use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::ObjectRef;
 use router_model::one_or_many::OneOrMany;
 use router_model::persistent::OrderedMap;
+use router_table::policy::RouterPolicy;
 use router_table::rule::HostRules;
 use router_table::table::{HostIndex, RouterTable, VirtualHost};
 
@@ -165,7 +166,7 @@ impl OtherApis {
         self.statuses.update(statuses, inputs.resources, last);
     }
 
-    /// Creates and removes routers; those whose ports and ids are the same remain.
+    /// Creates and removes routers; one whose name remains keeps its hosts.
     fn create_routers(&mut self, domain: &str) {
         let needed: BTreeMap<RouterName, RouterPorts> =
             self.apis.iter().flat_map(|api| &api.routers).map(|router| (router.name.clone(), router.clone())).collect();
@@ -173,24 +174,25 @@ impl OtherApis {
         let ids = compile::router_ids(&self.routers, &names);
         let mut before = std::mem::take(&mut self.created);
         for (name, ports) in needed {
-            let id = ids.get(&name).copied().unwrap_or_default();
-            let is_same = |table: &Arc<RouterTable>| {
-                (table.id, table.http_port, table.https_port, &*table.domain) == (id, ports.http, ports.https, domain)
+            let table = RouterTable {
+                name: name.clone(),
+                id: ids.get(&name).copied().unwrap_or_default(),
+                domain: domain.to_owned(),
+                http_port: ports.http,
+                https_port: ports.https,
+                default_certificate: None,
+                policy: Arc::new(RouterPolicy { gate: ports.gate, ..RouterPolicy::default() }),
+                hosts: HostIndex::default(),
+                routes: OrderedMap::default(),
+                common_allow: None,
             };
-            let router = before.remove(&name).filter(|router| is_same(router.table()));
-            let router = router.unwrap_or_else(|| {
-                Assembled::new(RouterTable {
-                    name: name.clone(),
-                    id,
-                    domain: domain.to_owned(),
-                    http_port: ports.http,
-                    https_port: ports.https,
-                    default_certificate: None,
-                    policy: Arc::default(),
-                    hosts: HostIndex::default(),
-                    routes: OrderedMap::default(),
-                })
-            });
+            let router = match before.remove(&name) {
+                Some(mut router) => {
+                    router.configure(table);
+                    router
+                }
+                None => Assembled::new(table),
+            };
             self.created.insert(name, router);
         }
     }

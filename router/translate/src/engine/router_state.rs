@@ -366,6 +366,7 @@ fn empty_table(id: u32, router: &PlannedRouter) -> RouterTable {
         policy: Arc::clone(&router.served),
         hosts: HostIndex::default(),
         routes: OrderedMap::default(),
+        common_allow: None,
     }
 }
 

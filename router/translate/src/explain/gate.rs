@@ -3,24 +3,26 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use router_api::resources::Resources;
 use router_common::verdict::Reason;
 use router_table::policy::gate::{GatePolicy, SynRate};
 use router_table::table::RouterTable;
 
 use super::outcome::OutcomeKind;
 use crate::explain::explanation::{Explanation, ExplanationStep};
+use crate::openshift::controllers::IMPLICIT;
 
 /// Most networks of a list that are named.
 const NAMED: usize = 8;
 
 /// Adds the gate's step, if the router has a policy. Returns false, with the verdict set, if the gate drops the packets of
 /// the query's client.
-pub fn lets_pass(router: &RouterTable, client: Option<IpAddr>, out: &mut Explanation) -> bool {
+pub fn lets_pass(resources: &Resources, router: &RouterTable, client: Option<IpAddr>, out: &mut Explanation) -> bool {
     let Some(policy) = router.policy.gate.as_deref() else { return true };
     // Behind a balancer that sends PROXY headers, packets have its address.
     let has_header = router.policy.accept_proxy;
-    let rejection = client.filter(|_| !has_header).and_then(|client| rejection(policy, client));
-    let rules = rules(policy, has_header);
+    let rejection = client.filter(|_| !has_header).and_then(|client| rejection(policy, router, client));
+    let rules = rules(router);
     let fate = client.filter(|_| !has_header).map(|client| match (&rejection, policy.observes) {
         (None, _) => format!("{client} passes, as long as it keeps within these rates"),
         (Some((reason, why)), true) => {
@@ -32,22 +34,40 @@ pub fn lets_pass(router: &RouterTable, client: Option<IpAddr>, out: &mut Explana
     let Some((reason, why)) = rejection.filter(|_| !policy.observes) else { return true };
     let client = client.map(|client| client.to_string()).unwrap_or_default();
     out.verdict = format!("no answer: the XDP gate drops packets of {client}: {why}");
-    out.fix = Some(format!("change the annotations gate.sluice.dev of IngressController {}", router.name));
+    out.fix = Some(format!("change the annotations gate.sluice.dev of {}", owner(resources, router)));
     out.outcome.push(OutcomeKind::Dropped { cause: reason.text().to_owned() }.into());
     false
 }
 
+/// Whether a router's policy is that of the IngressController of its name, which may not exist yet.
+pub fn is_of_controller(resources: &Resources, router: &RouterTable) -> bool {
+    let name = &router.name.0;
+    **name == *IMPLICIT || resources.ingress_controllers.iter().any(|controller| controller.meta.key.name == *name)
+}
+
+/// Whose annotations a router's policy is from.
+fn owner(resources: &Resources, router: &RouterTable) -> String {
+    if is_of_controller(resources, router) {
+        return format!("IngressController {}", router.name);
+    }
+    let ports: Vec<String> = router.http_port.iter().chain(&router.https_port).map(u16::to_string).collect();
+    format!("the Gateways with listeners on port {}", ports.join(" or "))
+}
+
 /// Why packets of a client are dropped, whatever its rate.
-fn rejection(policy: &GatePolicy, client: IpAddr) -> Option<(Reason, String)> {
+fn rejection(policy: &GatePolicy, router: &RouterTable, client: IpAddr) -> Option<(Reason, String)> {
     let client = client.to_canonical();
     if let Some(net) = policy.deny.iter().find(|net| net.contains(&client)) {
         return Some((Reason::SourceDenied, format!("{net} is denied")));
     }
-    let is_listed = policy.allow.as_ref().is_none_or(|allow| allow.iter().any(|net| net.contains(&client)));
+    let is_listed = router.gate_allow().is_none_or(|allow| allow.iter().any(|net| net.contains(&client)));
     (!is_listed).then(|| (Reason::SourceNotListed, "it is in no network that may connect".to_owned()))
 }
 
-fn rules(policy: &GatePolicy, has_header: bool) -> Vec<String> {
+/// What the gate does with packets to a router's listeners, one sentence each; empty: it has no policy.
+pub fn rules(router: &RouterTable) -> Vec<String> {
+    let Some(policy) = router.policy.gate.as_deref() else { return Vec::new() };
+    let has_header = router.policy.accept_proxy;
     let mut rules = vec!["malformed packets are dropped".to_owned()];
     if has_header {
         rules.push("rules about sources do not apply: connections begin with a PROXY header".to_owned());
@@ -55,8 +75,17 @@ fn rules(policy: &GatePolicy, has_header: bool) -> Vec<String> {
         if !policy.deny.is_empty() {
             rules.push(format!("denied: {}", named(&policy.deny)));
         }
-        if let Some(allow) = &policy.allow {
-            rules.push(format!("only {} may connect", named(allow)));
+        match router.gate_allow() {
+            Some(allow) if policy.allow.is_some() => rules.push(format!("only {} may connect", named(allow))),
+            Some(allow) => rules.push(format!("only {} may connect: the allow-list of every route", named(allow))),
+            None => {}
+        }
+        if policy.rejects_unlisted && (policy.allow.is_some() || router.common_allow.is_none()) {
+            let why = match &policy.allow {
+                Some(_) => "gate.sluice.dev/allow takes precedence",
+                None => "not all routes have the same one",
+            };
+            rules.push(format!("allow-lists of routes stay with the routes: {why}"));
         }
         if let Some(rate) = &policy.source_rate {
             let (v4, v6) = (policy.v4_bits, policy.v6_bits);

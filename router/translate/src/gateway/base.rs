@@ -8,6 +8,7 @@ use router_api::gateway_api::types::Gateway;
 use router_model::names::RouterName;
 use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
+use router_table::policy::gate::GatePolicy;
 
 use crate::gateway::backend_tls::BackendTlsPolicies;
 use crate::gateway::claims::age_order;
@@ -72,7 +73,11 @@ impl GatewayBase {
         let classes = Classes::new(resources);
         let mut ports = Ports::new(inputs.routers);
         let gateways = gateways(inputs, &classes, &grants, &mut ports);
-        let created_routers: Vec<_> = ports.created().cloned().collect();
+        let mut created_routers: Vec<_> = ports.created().cloned().collect();
+        let gates = common_gates(&gateways);
+        for router in &mut created_routers {
+            router.gate = gates.get(&router.name).cloned().flatten().cloned();
+        }
         let routers: Vec<RouterPorts> = inputs.routers.iter().chain(&created_routers).cloned().collect();
         let indices: HashMap<&RouterName, usize> =
             routers.iter().enumerate().map(|(i, router)| (&router.name, i)).collect();
@@ -153,6 +158,19 @@ fn gateways<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: 
             GatewayState { gateway: Arc::clone(gateway), rejection, listeners }
         })
         .collect()
+}
+
+/// For each router, the gate's policy that all Gateways with a listener there have.
+fn common_gates(gateways: &[GatewayState]) -> BTreeMap<&RouterName, Option<&Arc<GatePolicy>>> {
+    let mut gates = BTreeMap::new();
+    for state in gateways {
+        let gate = state.gateway.gate.as_ref();
+        for router in state.listeners.iter().filter_map(|placed| placed.router.as_ref()) {
+            let common = gates.entry(router).or_insert(gate);
+            *common = common.filter(|common| Some(*common) == gate);
+        }
+    }
+    gates
 }
 
 /// Condition `Accepted` of a Gateway that is rejected as a whole; `None` if it is accepted.

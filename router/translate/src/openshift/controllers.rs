@@ -23,7 +23,7 @@ use crate::translator::RouterPorts;
 /// Namespace of the Secrets that IngressControllers name, in OpenShift.
 const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
 /// Name of the implicit router if there is no IngressController.
-const IMPLICIT: &str = "default";
+pub const IMPLICIT: &str = "default";
 
 /// A router to be served.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl PlannedRouter {
     pub fn ports(&self) -> RouterPorts {
         let (http, https) = (Some(self.http_port), Some(self.https_port));
         let (traffic, tls_fault) = (self.traffic, self.tls_fault);
-        RouterPorts { name: self.name.clone(), http, https, traffic, tls_fault }
+        RouterPorts { name: self.name.clone(), http, https, traffic, tls_fault, gate: None }
     }
 }
 

@@ -25,14 +25,25 @@ impl Hosts<'_> {
     }
 
     fn router(self, router: &RouterTable) -> Vec<String> {
-        let RouterTable { name, id, domain, http_port, https_port, default_certificate, policy, hosts, routes } =
-            router;
+        let RouterTable {
+            name,
+            id,
+            domain,
+            http_port,
+            https_port,
+            default_certificate,
+            policy,
+            hosts,
+            routes,
+            common_allow,
+        } = router;
         let port = |port: &Option<u16>| port.map_or("none".to_owned(), |port| port.to_string());
         let ports = format!("http {}, https {}", port(http_port), port(https_port));
         let mut lines = vec![String::new(), format!("router {name} ({id}) of {domain:?}: {ports}")];
         lines.extend(default_certificate.iter().map(|pair| format!("  shows {}", self.0.name(pair))));
         lines.extend(policies::router(policy, self.0).into_iter().map(|line| format!("  {line}")));
         lines.extend(hosts.domains.iter().map(|domain| format!("  delegates {domain}")));
+        lines.extend(common_allow.iter().map(|nets| format!("  every route: only {nets:?} may connect")));
         for host in hosts.iter() {
             lines.extend(self.host(host).into_iter().map(|line| format!("  {line}")));
         }

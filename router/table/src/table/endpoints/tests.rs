@@ -53,6 +53,7 @@ fn router(name: &str, routes: &[&Arc<ResolvedRoute>]) -> Arc<RouterTable> {
         policy: Arc::new(RouterPolicy::default()),
         hosts: HostIndex::default(),
         routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+        common_allow: None,
     })
 }
 

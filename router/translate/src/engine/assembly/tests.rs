@@ -73,6 +73,7 @@ fn router() -> Assembled {
         policy: Arc::default(),
         hosts: HostIndex::default(),
         routes: OrderedMap::default(),
+        common_allow: None,
     })
 }
 
@@ -109,6 +110,43 @@ fn a_route_that_moves_is_removed_from_its_old_host() {
     };
     router.assemble(Some(changed), &HostRulesTable::default());
     assert_eq!(hosts_by_kind(&router), ["b.test: Route"]);
+}
+
+#[test]
+fn an_allow_list_is_common_while_every_route_has_it() {
+    let listed = |id: &str, nets: &[&str]| {
+        let mut route = route(Kind::Route, id, id);
+        let allow = nets.iter().map(|net| net.parse().unwrap()).collect();
+        Arc::get_mut(&mut route).unwrap().allow = Some(allow);
+        route
+    };
+    let changed = |removed: &[&str], added: &[Arc<ResolvedRoute>]| {
+        Some(ChangedRoutes {
+            removed: removed.iter().map(|id| RouteId::of_route("shop", *id)).collect(),
+            hosts: added.iter().map(virtual_host).collect(),
+            routes: added.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+        })
+    };
+    let mut router = router();
+    let none = HostRulesTable::default();
+    let common = |router: &Assembled| {
+        router.table().common_allow.as_ref().map(|nets| nets.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(common(&router), None);
+    router.assemble(changed(&[], &[listed("a.test", &["10.0.0.0/9", "10.128.0.0/9"])]), &none);
+    assert_eq!(common(&router), Some(vec!["10.0.0.0/8".to_owned()]));
+    router.assemble(changed(&[], &[listed("b.test", &["10.0.0.0/8"])]), &none);
+    assert_eq!(common(&router), Some(vec!["10.0.0.0/8".to_owned()]));
+    router.assemble(changed(&["b.test"], &[listed("b.test", &["10.0.0.0/8", "192.0.2.1/32"])]), &none);
+    assert_eq!(common(&router), None, "they differ");
+    router.assemble(changed(&["a.test"], &[]), &none);
+    assert_eq!(common(&router), Some(vec!["10.0.0.0/8".to_owned(), "192.0.2.1/32".to_owned()]));
+    router.assemble(None, &rules(&["c.test"], &[]));
+    assert_eq!(common(&router), None, "one of another kind has none");
+    router.assemble(None, &none);
+    assert!(common(&router).is_some());
+    router.assemble(changed(&["b.test"], &[]), &none);
+    assert_eq!(common(&router), None, "no route is left");
 }
 
 #[test]

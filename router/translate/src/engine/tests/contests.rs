@@ -87,6 +87,7 @@ impl Batch for Fake<'_> {
                 https: None,
                 traffic: Default::default(),
                 tls_fault: None,
+                gate: None,
             };
             translation.routers.push(ports);
         }

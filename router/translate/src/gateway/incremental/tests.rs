@@ -49,6 +49,7 @@ fn routers(tls: bool) -> Vec<RouterPorts> {
         https,
         traffic: TrafficDefaults::default(),
         tls_fault: None,
+        gate: None,
     };
     vec![ports("default", Some(80), tls.then_some(443))]
 }

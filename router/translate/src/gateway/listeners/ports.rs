@@ -107,7 +107,8 @@ impl<'r> Ports<'r> {
         let of = |own| (port_kind == own).then_some(port);
         let (http, https) = (of(PortKind::Cleartext), of(PortKind::Tls));
         let traffic = TrafficDefaults::default();
-        self.created.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
+        self.created
+            .insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None, gate: None });
         name
     }
 }
