@@ -63,6 +63,11 @@ async fn answered(
     let fault = state.faults.met(&call);
     match fault.as_ref().map(Fault::then) {
         Some(Then::Fail(failure)) => return Err(failure.clone()),
+        Some(Then::Busy(seconds)) => {
+            let mut answer = plain(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");
+            answer.headers_mut().insert(header::RETRY_AFTER, (*seconds).into());
+            return Ok(answer);
+        }
         Some(Then::Answer(bytes)) => return Ok(answer_of(StatusCode::OK, body::full(bytes.clone()))),
         _ => {}
     }
@@ -180,13 +185,6 @@ fn beside_kinds(state: &State, head: &Parts, body: &[u8]) -> Response<Body> {
         review["status"] = json!({"allowed": !is_forbidden});
         return answer_of(StatusCode::CREATED, body::full(review.to_string()));
     }
-    let plain = |code, text: &'static str| {
-        let mut answer = answer_of(code, body::full(text));
-        answer
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
-        answer
-    };
     if ["/healthz", "/livez", "/readyz"].contains(&path) {
         return plain(StatusCode::OK, "ok");
     }
@@ -210,6 +208,12 @@ fn failed(failure: Failure) -> Response<Body> {
     if let Some(seconds) = failure.retry_after {
         answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    answer
+}
+
+fn plain(code: StatusCode, text: &'static str) -> Response<Body> {
+    let mut answer = answer_of(code, body::full(text));
+    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
 }
 

@@ -18,6 +18,7 @@ pub struct When {
     plural: Option<String>,
     is_continued: Option<bool>,
     times: Option<usize>,
+    after: usize,
 }
 
 impl When {
@@ -41,6 +42,11 @@ impl When {
         When { times: Some(times), ..self }
     }
 
+    /// Only requests after so many.
+    pub fn after(self, after: usize) -> When {
+        When { after, ..self }
+    }
+
     fn meets(&self, call: &Call) -> bool {
         let is_continued = !call.query.get("continue").is_empty();
         (self.verbs.is_empty() || self.verbs.contains(&call.verb))
@@ -54,6 +60,9 @@ impl When {
 pub enum Then {
     /// It fails: 401, 403, 410, 422 for a streaming list, 429, 5xx.
     Fail(Failure),
+    /// It fails by 429 as API Priority and Fairness answers: a text, and a header field with the seconds after which to try
+    /// again.
+    Busy(u64),
     /// The answer is 200 with these bytes: invalid JSON, for example.
     Answer(Bytes),
     /// The answer waits until the fault is released.
@@ -88,6 +97,8 @@ pub struct Fault(Arc<Inner>);
 struct Inner {
     when: When,
     then: Then,
+    /// Number of requests that it let pass, and of those that it has met.
+    passed: AtomicUsize,
     met: AtomicUsize,
     state: watch::Sender<State>,
 }
@@ -100,7 +111,8 @@ enum State {
 
 impl Fault {
     fn new(when: When, then: Then) -> Fault {
-        Fault(Arc::new(Inner { when, then, met: AtomicUsize::new(0), state: watch::channel(State::Active).0 }))
+        let (passed, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Fault(Arc::new(Inner { when, then, passed, met, state: watch::channel(State::Active).0 }))
     }
 
     /// Number of requests that it has met.
@@ -146,7 +158,9 @@ impl Faults {
     /// The one that a request meets.
     pub fn met(&self, call: &Call) -> Option<Fault> {
         let faults = self.lock();
-        let fault = faults.iter().find(|fault| fault.is_active() && fault.0.when.meets(call))?;
+        // One that lets the request pass is none.
+        let is_early = |fault: &Fault| fault.0.passed.fetch_add(1, Ordering::Relaxed) < fault.0.when.after;
+        let fault = faults.iter().find(|it| it.is_active() && it.0.when.meets(call) && !is_early(it))?;
         fault.0.met.fetch_add(1, Ordering::Relaxed);
         Some(fault.clone())
     }
@@ -186,6 +200,9 @@ mod tests {
             assert_eq!(is_met(&faults, "/api/v1/pods")?, expected, "{number}");
         }
         assert_eq!(twice.met(), 2);
+        let later = faults.add(When::verbs(&[Verb::List]).of("pods").after(1), Then::Hold);
+        assert!(!is_met(&faults, "/api/v1/pods")? && is_met(&faults, "/api/v1/pods")?);
+        later.release();
         let pages = faults.add(When::default().continued(true), Then::Hold);
         assert!(!is_met(&faults, "/api/v1/pods")? && is_met(&faults, "/api/v1/pods?continue=x")?);
         pages.release();
