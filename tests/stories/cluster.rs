@@ -14,6 +14,7 @@ mod outage;
 mod references;
 mod restored;
 mod rights;
+mod rows;
 mod scale;
 mod source;
 mod status;
