@@ -6,13 +6,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::header::{HeaderValue, USER_AGENT};
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde_json::json;
 use tower::{BoxError, ServiceBuilder};
 
 use super::reachability::Reachability;
@@ -101,12 +106,40 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<ApiServer, ClientError>
         })
         .map_result(move |answer: Result<_, legacy::Error>| {
             record.record(answer.is_ok());
-            answer.map_err(BoxError::from)
+            answer.map(with_details).map_err(BoxError::from)
         })
         .service(transport);
     let url = config.cluster_url.to_string();
     Ok(ApiServer { client: Client::new(service, config.default_namespace), url, reachability })
 }
+
+/// An answer whose header alone says after how many seconds to try again, as API Priority and Fairness sends it (429, with a
+/// text), has this in the details of a `Status` as well, which is all that kube reads.
+fn with_details(answer: Response<Incoming>) -> Response<Either<Incoming, Full<Bytes>>> {
+    let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+    let is_json = answer.headers().get(CONTENT_TYPE).is_some_and(|media| media.as_bytes().starts_with(JSON.as_bytes()));
+    let (mut head, body) = answer.into_parts();
+    let (true, false, Some(seconds)) =
+        (head.status.is_client_error() || head.status.is_server_error(), is_json, seconds)
+    else {
+        return Response::from_parts(head, Either::Left(body));
+    };
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": head.status.canonical_reason(),
+        "reason": head.status.canonical_reason().map(|reason| reason.replace(' ', "")),
+        "code": head.status.as_u16(),
+        "details": {"retryAfterSeconds": seconds},
+    });
+    head.headers.remove(CONTENT_LENGTH);
+    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    Response::from_parts(head, Either::Right(Full::from(status.to_string())))
+}
+
+const JSON: &str = "application/json";
 
 /// Audit logs and flow schemas of the API server name the client by this.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("sluice/", env!("CARGO_PKG_VERSION")));

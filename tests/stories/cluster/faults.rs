@@ -124,6 +124,46 @@ fn no_kind_is_asked_for_sooner_than_the_api_server_says() -> Result<()> {
     site.wait_for("a.apps.test", "two")
 }
 
+/// 429 as API Priority and Fairness answers it to everything but the Lease, for a while.
+#[test]
+fn a_busy_api_server_has_a_request_a_second_of_each_stream() -> Result<()> {
+    const WHILE: Duration = Duration::from_secs(15);
+    /// Number of writes that may be under way when the first one is rejected.
+    const IN_FLIGHT: usize = 8;
+    /// Each has one stream; Namespaces are listed beside theirs.
+    const KINDS: [&str; 4] = ["routes", "services", "endpointslices", "ingresscontrollers"];
+    let site = Site::mock_with_route()?;
+    let server = site.mocked()?;
+    let names: Vec<String> = (0..20).map(|i| format!("r{i}")).collect();
+    names.iter().try_for_each(|name| site.route(name, "web"))?;
+    let writes = server.fault(When::verbs(&[Verb::Patch]), Then::Busy(1));
+    let _sluice = site.serve()?;
+    wait_until("a write is rejected", PATIENCE, || writes.met() > 0)?;
+    let reads = [Verb::List, Verb::StreamingList, Verb::Watch];
+    let busy = server.fault(When::verbs(&reads), Then::Busy(1));
+    let asked = || KINDS.map(|kind| reads.iter().map(|verb| server.log().count_of(*verb, kind)).sum::<usize>());
+    let (before, written, begin) = (asked(), writes.met(), Instant::now());
+    server.interrupt(None, Interrupt::End);
+    hold(WHILE, || {
+        // Those at the begin and at the end, and one each second.
+        let most = 2 + usize::try_from(begin.elapsed().as_secs())?;
+        let of_kinds = asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
+        let of_writes = writes.met() - written;
+        ensure!(of_kinds.iter().all(|asked| *asked <= most), "{KINDS:?}: {of_kinds:?} in {:?}", begin.elapsed());
+        ensure!(of_writes <= most + IN_FLIGHT, "{of_writes} writes in {:?}", begin.elapsed());
+        Ok(())
+    })?;
+    assert_eq!(site.get("r19.apps.test")?, (200, "one".to_owned()));
+    for (kind, (now, before)) in KINDS.iter().zip(asked().iter().zip(before)) {
+        ensure!(now - before >= 3, "{kind} is asked for {} times in {WHILE:?}", now - before);
+    }
+    busy.release();
+    writes.release();
+    site.service("web", TWO)?;
+    site.wait_for("r19.apps.test", "two")?;
+    names.iter().try_for_each(|name| site.wait_for_admitted(name, "True").map(drop))
+}
+
 #[test]
 fn an_enormous_object_costs_a_bounded_amount_of_memory_and_no_snapshot() -> Result<()> {
     /// Length of a text in the object, in bytes; an API server's limit of an object is 3 MiB.

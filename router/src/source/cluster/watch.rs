@@ -32,6 +32,8 @@ use crate::random;
 /// First and longest delay before a retry; the delay is random up to a limit that doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(800);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// Shortest delay after an API server asked for fewer requests (429), and did not say for how long.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
 /// A watch that lasted this long is not repeated too soon if it begins anew.
 const HEALTHY: Duration = Duration::from_secs(10);
 /// Maximum time without an object while a list is read, and without any event of a watch: longer than [`LIFETIME`].
@@ -242,7 +244,8 @@ impl Watch {
                     self.revision.doubt();
                     let is_silent = status.is_none();
                     let asked = status.and_then(retry_after).map(|asked| asked.min(LONGEST_RETRY));
-                    let delay = asked.unwrap_or_else(|| delay(failures));
+                    let least = if status.is_some_and(|it| it.code == 429) { BUSY_RETRY } else { Duration::ZERO };
+                    let delay = asked.unwrap_or_else(|| delay(failures).max(least));
                     let failed = WatchFailure::Unreachable(text_of(&error));
                     if self.report(WatchEvent::Failed(failed)).await.is_err() {
                         return End::Closed;
