@@ -11,6 +11,7 @@ use crate::published::Published;
 use crate::status::StatusInput;
 use crate::status::api_writer::ApiStatusWriter;
 use crate::status::events::{Events, publish};
+use crate::status::expiry;
 
 /// Writes statuses and Events while this process holds the Lease, until the sender of inputs is dropped. None is written
 /// of a snapshot of an earlier agent.
@@ -32,6 +33,7 @@ pub async fn write(
     let mut translations = inputs.clone();
     let write = async move {
         tokio::select! {
+            () = expiry::report(inputs.clone(), leading.clone(), events.clone()) => {}
             () = ApiStatusWriter::new(server, &lease, events).run(inputs, leading) => {}
             () = publish(client, identity, notices) => {}
             // What is queued is the next leader's.

@@ -7,6 +7,7 @@
 
 pub mod api_writer;
 pub mod events;
+pub mod expiry;
 mod files;
 mod merge_patch;
 mod tokens;

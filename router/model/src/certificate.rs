@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-pub use refusal::refusals;
+pub use refusal::{expiry, refusals};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};

@@ -12,7 +12,8 @@ use serde_json::json;
 
 use super::*;
 
-fn input(values: Vec<Value>) -> Arc<StatusInput> {
+/// An input of these objects.
+pub fn input(values: Vec<Value>) -> Arc<StatusInput> {
     let mut resources = Resources::default();
     for value in values {
         let parsed = parse(value, Origin::default(), &Defaults::default(), &mut MaterialCache::new());

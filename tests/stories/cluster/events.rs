@@ -1,13 +1,16 @@
 //! Events in an API server, and fights for a status.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use http::StatusCode;
+use rcgen::CertificateParams;
 use serde_json::{Value, json};
 use tests::cluster::mock::{Interrupt, Then, Verb, When};
+use tests::pki::{Ca, Leaf};
 use tests::wait::{PATIENCE, hold, wait_until};
 
+use super::references;
 use super::site::{CALM, ONE, Site, route_object, wait_until_it_leads};
 
 /// The Events of a namespace with this reason.
@@ -82,6 +85,64 @@ fn invalid_objects_with_and_without_a_status_have_an_event() -> Result<()> {
         events.iter().any(|event| event["regarding"]["kind"] == "Service")
     };
     wait_until("an Event of the Service", PATIENCE, kinds).map(drop)
+}
+
+/// A certificate that is valid for some days from now.
+fn valid(ca: &Ca, days: u64) -> Result<Leaf> {
+    let mut params = CertificateParams::new(["a.test".to_owned()])?;
+    let end = SystemTime::now().duration_since(UNIX_EPOCH)? + Duration::from_secs(days * 24 * 3600);
+    params.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
+    ca.sign(params)
+}
+
+#[test]
+fn a_certificate_in_use_that_expires_soon_has_one_event() -> Result<()> {
+    let site = Site::mock_with_route()?;
+    let (server, ca) = (site.mocked()?, Ca::new()?);
+    let secret = |name: &str, days: u64| -> Result<()> {
+        let mut secret = references::secret(name, &valid(&ca, days)?);
+        secret["metadata"]["namespace"] = json!("test");
+        (secret["apiVersion"], secret["kind"]) = (json!("v1"), json!("Secret"));
+        server.apply(&secret).map(drop)
+    };
+    let route = |name: &str, tls: Value| -> Result<()> {
+        let mut route = route_object(name, "web");
+        route["spec"]["tls"] = tls;
+        server.apply(&route).map(drop)
+    };
+    let own = valid(&ca, 13)?;
+    route("own", json!({"termination": "edge", "certificate": own.certificate, "key": own.key}))?;
+    for (name, days) in [("soon", 13), ("later", 15)] {
+        secret(name, days)?;
+        route(name, json!({"termination": "edge", "externalCertificate": {"name": name}}))?;
+    }
+    secret("unused", 1)?;
+    let _sluice = site.serve()?;
+    let regarding = || -> Result<Vec<String>> {
+        let events = events(&site, "test", "CertificateExpiresSoon")?;
+        let names = events.iter().map(|event| format!("{} {}", event["regarding"]["kind"], event["regarding"]["name"]));
+        let mut names: Vec<String> = names.map(|name| name.replace('"', "")).collect();
+        names.sort();
+        Ok(names)
+    };
+    let are = |expected: &[&str]| {
+        wait_until(&format!("Events about {expected:?}"), PATIENCE, || regarding().is_ok_and(|it| it == expected))?;
+        hold(CALM, || {
+            let found = regarding()?;
+            ensure!(found == expected, "{found:?}");
+            Ok(())
+        })
+    };
+    site.wait_for_admitted("later", "True")?;
+    are(&["Route own", "Secret soon"])?;
+    let event = wait_for_event(&site, "test", "CertificateExpiresSoon")?;
+    ensure!(event["note"].as_str().is_some_and(|note| note.contains("expires at 2")), "{event}");
+    // Neither another change nor a renewal repeats one; a renewal may bring one.
+    site.route("b", "web")?;
+    site.wait_for_admitted("b", "True")?;
+    secret("soon", 90)?;
+    secret("later", 3)?;
+    are(&["Route own", "Secret later", "Secret soon"])
 }
 
 #[test]

@@ -40,6 +40,15 @@ pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Optio
     refusals
 }
 
+/// The earliest end of validity of a certificate and of its intermediates, in seconds since the epoch; `None` if it cannot be
+/// read.
+pub fn expiry(pair: &CertifiedKey) -> Option<i64> {
+    let chain = pair.cert.iter().filter_map(|certificate| Some(X509Certificate::from_der(certificate).ok()?.1));
+    // A client judges a self-signed CA by its own copy.
+    let judged = chain.enumerate().filter(|(i, parsed)| *i == 0 || parsed.subject() != parsed.issuer());
+    judged.map(|(_, parsed)| parsed.validity().not_after.timestamp()).min()
+}
+
 fn name_refusal(pair: &CertifiedKey, leaf: &X509Certificate<'_>, name: Option<&str>, shown: &str) -> Option<String> {
     let names = leaf.subject_alternative_name().ok().flatten().map(|it| &it.value.general_names);
     let names: Vec<String> = names

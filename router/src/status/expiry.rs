@@ -1,0 +1,220 @@
+//! Events about certificates that expire soon, by the leader: of each Secret in use, and of each Route with its own.
+//!
+//! Each certificate's time is read when its object changes, and they are kept in order: a change costs what it touches.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use router_api::kubernetes::secret::Secret;
+use router_api::openshift::route::Route;
+use router_api::openshift::route::traffic::{CertificateSource, Traffic};
+use router_api::resources::Resources;
+use router_model::certificate::expiry;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::StatusInput;
+use super::events::{Events, Notice};
+
+/// Time before the end of a certificate's validity from which there are Events, in seconds. Issuers renew before: of 90 days
+/// at the last 30.
+const SOON: i64 = 14 * DAY;
+/// Interval of the Events of one certificate, in seconds; an API server keeps one for an hour.
+const DAY: i64 = 24 * 3600;
+/// Maximum delay after which the time is looked at again: the clock may be set.
+const LOOK: Duration = Duration::from_secs(600);
+
+/// Sends Events while this process leads, until a sender is dropped.
+pub async fn report(mut inputs: watch::Receiver<Arc<StatusInput>>, mut leads: watch::Receiver<bool>, events: Events) {
+    let mut expiries = Expiries::default();
+    loop {
+        if !*leads.borrow_and_update() {
+            expiries = Expiries::default();
+            if leads.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let resources = Arc::clone(&inputs.borrow_and_update().resources);
+        // At first it reads every certificate.
+        let taken = tokio::task::spawn_blocking(move || {
+            expiries.take(resources);
+            expiries
+        });
+        match taken.await {
+            Ok(taken) => expiries = taken,
+            // A bug, which must not end the writer of statuses.
+            Err(error) => {
+                tracing::error!(%error, "reading certificates was aborted; no Event says that one expires soon");
+                return std::future::pending().await;
+            }
+        }
+        let now = Timestamp::now().as_second();
+        expiries.due(now).into_iter().for_each(|notice| events.send(notice));
+        let wait = expiries.next().map_or(LOOK, |at| Duration::from_secs(u64::try_from(at - now).unwrap_or(0)));
+        tokio::select! {
+            changed = inputs.changed() => if changed.is_err() { return },
+            changed = leads.changed() => if changed.is_err() { return } else { leads.mark_changed() },
+            () = sleep(wait.min(LOOK)) => {}
+        }
+    }
+}
+
+/// The times of certificates, in seconds since the epoch.
+#[derive(Debug, Default)]
+struct Expiries {
+    resources: Arc<Resources>,
+    /// When the next Event of an object is due.
+    due: BTreeSet<(i64, ObjectRef)>,
+    /// The same by object, of those that had one.
+    repeated: HashMap<ObjectRef, i64>,
+}
+
+impl Expiries {
+    /// Follows the objects that differ.
+    fn take(&mut self, resources: Arc<Resources>) {
+        let old = std::mem::replace(&mut self.resources, Arc::clone(&resources));
+        for changed in resources.secrets.in_force_since(&old.secrets) {
+            let time = |secret: Option<&Arc<Secret>>| of_secret(secret?);
+            self.change(Kind::Secret, changed.key, time(changed.old), time(changed.new));
+        }
+        for changed in resources.routes.in_force_since(&old.routes) {
+            let time = |route: Option<&Arc<Route>>| of_route(route?);
+            self.change(Kind::Route, changed.key, time(changed.old), time(changed.new));
+        }
+    }
+
+    fn change(&mut self, kind: Kind, key: &ObjectKey, old: Option<i64>, new: Option<i64>) {
+        if old == new {
+            return;
+        }
+        let object = ObjectRef { kind, key: key.clone() };
+        if let Some(old) = old {
+            let due = self.repeated.remove(&object).unwrap_or(old - SOON);
+            self.due.remove(&(due, object.clone()));
+        }
+        if let Some(new) = new {
+            self.due.insert((new - SOON, object));
+        }
+    }
+
+    /// When [`Expiries::due`] has something again.
+    fn next(&self) -> Option<i64> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The Events that are due.
+    fn due(&mut self, now: i64) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        while let Some((_, object)) = self.due.first().filter(|(at, _)| *at <= now).cloned() {
+            self.due.pop_first();
+            notices.extend(self.notice(&object, now));
+            self.repeated.insert(object.clone(), now + DAY);
+            self.due.insert((now + DAY, object));
+        }
+        notices
+    }
+
+    fn notice(&self, object: &ObjectRef, now: i64) -> Option<Notice> {
+        let Resources { secrets, routes, .. } = &*self.resources;
+        let (meta, at) = match object.kind {
+            Kind::Secret => secrets.get(&object.key).map(|secret| (&secret.meta, of_secret(secret)))?,
+            _ => routes.get(&object.key).map(|route| (&route.meta, of_route(route)))?,
+        };
+        let at = at?;
+        let when = Timestamp::from_second(at).ok()?;
+        let expires = if at < now { "expired" } else { "expires" };
+        Some(Notice {
+            regarding: ObjectReference {
+                api_version: Some(object.kind.api_version().to_owned()),
+                kind: Some(object.kind.name().to_owned()),
+                namespace: Some(object.key.namespace.to_string()),
+                name: Some(object.key.name.to_string()),
+                uid: Some(meta.uid.to_string()).filter(|uid| !uid.is_empty()),
+                ..ObjectReference::default()
+            },
+            reason: "CertificateExpiresSoon".to_owned(),
+            action: "ReadCertificate",
+            note: format!("the certificate {expires} at {when}; renew it"),
+        })
+    }
+}
+
+fn of_secret(secret: &Secret) -> Option<i64> {
+    expiry(secret.pair.as_ref()?)
+}
+
+/// A Route's own certificate; one of a Secret is the Secret's.
+fn of_route(route: &Route) -> Option<i64> {
+    let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return None };
+    let CertificateSource::Inline(certificate) = &tls.material.as_ref().ok()?.certificate else { return None };
+    expiry(certificate)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::tests::input;
+    use super::*;
+
+    fn edge(name: &str, tls: Value) -> Value {
+        json!({
+            "apiVersion": "route.openshift.io/v1",
+            "kind": "Route",
+            "metadata": {"namespace": "n", "name": name},
+            "spec": {"host": format!("{name}.test"), "to": {"name": "web"}, "tls": tls},
+        })
+    }
+
+    /// A Route with a certificate that is valid until a time.
+    fn route(name: &str, end: i64) -> Value {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new([format!("{name}.test")]).unwrap();
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(end.try_into().unwrap());
+        let certificate = params.self_signed(&key).unwrap().pem();
+        edge(name, json!({"termination": "edge", "certificate": certificate, "key": key.serialize_pem()}))
+    }
+
+    /// Names and notes of the Events that are due.
+    fn due(expiries: &mut Expiries, now: i64) -> Vec<(String, String)> {
+        let notices = expiries.due(now).into_iter();
+        notices.map(|notice| (notice.regarding.name.unwrap_or_default(), notice.note)).collect()
+    }
+
+    fn event(name: &str, note: &str) -> (String, String) {
+        (name.to_owned(), format!("the certificate {note}; renew it"))
+    }
+
+    #[test]
+    fn a_certificate_has_an_event_each_day_from_two_weeks_before_its_end() {
+        let mut expiries = Expiries::default();
+        let end = 20_000 * DAY;
+        let (early, late) = (route("early", end), route("late", end + DAY));
+        let without = edge("without", json!({"termination": "edge"}));
+        let take = |expiries: &mut Expiries, routes: &[&Value]| {
+            let routes = routes.iter().map(|route| (*route).clone()).collect();
+            expiries.take(Arc::clone(&input(routes).resources));
+        };
+        take(&mut expiries, &[&early, &late, &without]);
+        let begin = end - 14 * DAY;
+        assert_eq!((due(&mut expiries, begin - 1), expiries.next()), (vec![], Some(begin)));
+        let expires = || event("early", "expires at 2024-10-04T00:00:00Z");
+        assert_eq!(due(&mut expiries, begin), [expires()]);
+        // Neither time nor other objects repeat it within a day.
+        take(&mut expiries, &[&early, &late]);
+        assert_eq!((due(&mut expiries, begin + DAY - 1), expiries.next()), (vec![], Some(begin + DAY)));
+        let both = [expires(), event("late", "expires at 2024-10-05T00:00:00Z")];
+        assert_eq!(due(&mut expiries, begin + DAY), both);
+        assert_eq!(due(&mut expiries, end + 1)[0], event("early", "expired at 2024-10-04T00:00:00Z"));
+        // One is renewed, and the other removed.
+        take(&mut expiries, &[&route("early", end + 90 * DAY)]);
+        assert_eq!((expiries.due.len(), expiries.repeated.len()), (1, 0));
+        assert_eq!((due(&mut expiries, end + 2 * DAY), expiries.next()), (vec![], Some(end + 76 * DAY)));
+    }
+}
