@@ -17,7 +17,7 @@ use aya::programs::{SchedClassifier, TcAttachType};
 use router_common::maps::{ABI, MapsMeta, names};
 use router_datapath::PinFolder;
 use router_datapath::interfaces::Interfaces;
-use router_datapath::kernel::{BpfObject, KernelError, KernelPrograms, clean_up};
+use router_datapath::kernel::{BpfObject, GateMode, KernelError, KernelPrograms, clean_up};
 use router_sys::abi::Raw;
 
 use packets::own_network;
@@ -120,6 +120,47 @@ fn the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_th
     drop(second);
     nothing_is_attached("lo");
     assert!(!instance.open().unwrap().adopted);
+}
+
+#[test]
+fn the_gate_stays_attached_unless_the_next_agent_wants_another_mode() {
+    let instance = Instance::new("gate");
+    ip(&["link", "add", "front", "type", "veth", "peer", "name", "front-peer"]);
+    // What `ip link` says of the interface: `xdp` is the driver's hook, `xdpgeneric` the kernel's.
+    let shown = || {
+        let shown = Command::new("ip").args(["link", "show", "front"]).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let words: Vec<_> = shown.split_whitespace().collect();
+        let id = words.iter().skip_while(|word| **word != "prog/xdp").nth(2).map(|id| (*id).to_owned());
+        let hook = ["xdp", "xdpgeneric"].into_iter().find(|hook| words.contains(hook));
+        (hook, id)
+    };
+    let open = |mode| {
+        let mut kernel = instance.open().unwrap();
+        kernel.set_gate_mode(mode);
+        let news = kernel.follow_gate(&interfaces(&["front"]), true);
+        (kernel, news)
+    };
+    let (first, news) = open(GateMode::Native);
+    assert_eq!(news, ["the gate is attached to front (native)"]);
+    let before = shown();
+    assert_eq!(before.0, Some("xdp"));
+    drop(first);
+    assert_eq!(shown(), before, "the program works on without an agent");
+    let (next, news) = open(GateMode::Auto);
+    assert_eq!(news, ["the gate is attached to front (native)"]);
+    let replaced = shown();
+    assert!(replaced.0 == Some("xdp") && replaced.1 != before.1, "{replaced:?} {before:?}");
+    drop(next);
+    let (mut last, news) = open(GateMode::Generic);
+    assert_eq!(news, ["the gate is attached to front (generic)"]);
+    assert_eq!(shown().0, Some("xdpgeneric"));
+    assert_eq!(last.follow_gate(&interfaces(&["front"]), false), ["the gate is detached from front"]);
+    let begin = Instant::now();
+    while shown() != (None, None) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", shown());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -161,14 +161,14 @@ impl GateLinks {
         if let Some(why) = &self.unloaded {
             return Err(format!("this kernel rejects the program (Linux 5.18 has what it needs): {why}"));
         }
-        if let Some(link) = self.adopt(program, index, name) {
-            return Ok(link);
-        }
         let modes: &[AttachedMode] = match self.mode {
             GateMode::Auto => &AttachedMode::ALL,
             GateMode::Native => &[AttachedMode::Native],
             GateMode::Generic | GateMode::Off => &[AttachedMode::Generic],
         };
+        if let Some(link) = self.adopt(program, index, name, modes) {
+            return Ok(link);
+        }
         let mut why = String::new();
         for mode in modes {
             match self.attach_as(program, index, *mode) {
@@ -182,15 +182,17 @@ impl GateLinks {
         Err(why)
     }
 
-    /// Puts the program in the place of an earlier agent's.
-    fn adopt(&self, program: &mut Xdp, index: u32, name: &str) -> Option<GateLink> {
+    /// Puts the program in the place of an earlier agent's, if that is attached in one of these modes.
+    fn adopt(&self, program: &mut Xdp, index: u32, name: &str, modes: &[AttachedMode]) -> Option<GateLink> {
         for mode in AttachedMode::ALL {
             let pin = self.folder.as_ref()?.join(pin_name(index, mode));
             let Ok(old) = PinnedLink::from_pin(&pin) else { continue };
-            if let Some(link) = replace(program, old) {
+            if modes.contains(&mode)
+                && let Some(link) = replace(program, old)
+            {
                 return Some(GateLink { name: name.to_owned(), mode, _link: link, pin: Some(pin) });
             }
-            // The pin is of a removed interface with the same index, or of another network namespace.
+            // The pin is of another mode, of a removed interface with the same index, or of another network namespace.
             removed(&pin).ok()?;
         }
         None
