@@ -1,11 +1,12 @@
 //! Measures a router on API servers, a real one and the mock. `cargo xtask bench cluster` runs it, with the release build of
-//! `sluice` (`SLUICE_BINARY`).
+//! `sluice` (`SLUICE_BINARY`) and of the example `readers` of its crate (`SLUICE_READERS`).
 //!
 //! Argument: the length of the API server's outage in seconds. Prints a line of JSON for each row of the table.
 
 mod agents;
 mod change;
 mod churn;
+mod fleet;
 mod large;
 mod leaders;
 mod load;
@@ -24,6 +25,7 @@ fn main() -> Result<()> {
     let outage = Duration::from_secs(seconds.parse().context("a number of seconds")?);
     large::on_the_mock()?;
     churn::measure()?;
+    fleet::measure()?;
     let mut site = Site::real()?;
     let objects = Objects { routes: large::REAL, services: SERVICES };
     objects.create(&site)?;

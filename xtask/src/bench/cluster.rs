@@ -40,9 +40,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     install::for_tests(root)?;
     ebpf::build(root)?;
     kube::build(root)?;
-    let (sluice, program) = (process::build_sluice(root)?, program(root)?);
+    let (sluice, program, readers) = (process::build_sluice(root)?, program(root)?, readers(root)?);
     let mut command = Command::new(program);
-    command.arg(arguments.outage.to_string()).env("SLUICE_BINARY", sluice).stdout(Stdio::piped());
+    command.arg(arguments.outage.to_string()).env("SLUICE_BINARY", sluice).env("SLUICE_READERS", readers);
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().context("the program that measures cannot be run")?;
     let mut text = head(arguments.outage)?;
     let missed = rows(child.stdout.take().context("stdout is piped")?, &mut text);
@@ -80,6 +81,13 @@ fn program(root: &Path) -> Result<PathBuf> {
     Ok(process::target(root).join("release/measure-cluster"))
 }
 
+/// Builds the program that is many agents' sources.
+fn readers(root: &Path) -> Result<PathBuf> {
+    let build = ["build", "--quiet", "--locked", "--release", "--package", "router", "--example", "readers"];
+    process::run(cargo(root).args(build))?;
+    Ok(process::target(root).join("release/examples/readers"))
+}
+
 fn head(outage: u32) -> Result<String> {
     let note = match outage {
         OUTAGE => String::new(),
@@ -90,7 +98,7 @@ fn head(outage: u32) -> Result<String> {
     Ok(format!(
         "`cargo xtask bench cluster`, on {}. Etcd, the API server, its controllers, the agents and their clients share the
 cores. A real API server has 10,000 Routes to 100 Services; the mock of the tests has 100,000, and 5,000 each with a Service
-for the changes of EndpointSlices. The Routes have the statuses that an agent wrote, as before any restart. The clock of a
+for the changes of EndpointSlices; the thousand agents have a real one with 100. The Routes have the statuses that an agent wrote, as before any restart. The clock of a
 start runs from exec to `sluice: ready`. That of a change of a Route's host, made while the agent is at rest, runs from before
 the request to the API server: to a response of the proxy on a new connection, to the key in the pinned map `http_be`, or to the
 stored status. Writes are those of the API server's audit log, but for Leases. Under load, four clients send 100 requests
