@@ -10,6 +10,7 @@ mod bars;
 pub mod cluster;
 mod document;
 mod folder;
+mod gate;
 pub mod http;
 mod load;
 mod network;
@@ -33,6 +34,8 @@ pub enum Bench {
     Admission,
     /// How fast TLS is passed through: the direct path, Sluice, HAProxy, nginx and Envoy side by side.
     Passthrough(passthrough::Arguments),
+    /// What the XDP gate costs when nothing happens, and how many connections come about in a flood of SYNs.
+    Gate(gate::Arguments),
     /// How fast requests are routed by host: Sluice, HAProxy, nginx and Envoy side by side.
     Http(http::Arguments),
     /// What objects in an API server cost: a start, a change, writes, and what holds in its outages.
@@ -46,6 +49,7 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
         Bench::Start => start::run(root),
         Bench::Admission => admission::run(root),
         Bench::Passthrough(arguments) => passthrough::run(root, &arguments),
+        Bench::Gate(arguments) => gate::run(root, &arguments),
         Bench::Http(arguments) => http::run(root, &arguments),
         Bench::Cluster(arguments) => cluster::run(root, &arguments),
     }

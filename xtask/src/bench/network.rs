@@ -99,7 +99,13 @@ impl Netns {
         })
     }
 
-    fn ip(&self, arguments: &str) -> Result<()> {
+    /// Runs a script of the shell inside, with the namespace's own `/sys`.
+    pub fn shell(&self, script: &str) -> Result<()> {
+        ip(Command::new("ip").args(["netns", "exec", &self.name, "sh", "-ec", script]))
+    }
+
+    /// Runs `ip` on it.
+    pub fn ip(&self, arguments: &str) -> Result<()> {
         ip(self.command("ip")?.args(arguments.split(' ')))
     }
 }

@@ -17,14 +17,14 @@ use super::network::{BACKEND_PORT, HOSTS, Network};
 use super::tools::Tools;
 use crate::process::{self, Running, Server};
 
-mod groups;
+pub mod groups;
 mod idle;
 pub mod load;
-mod measure;
+pub mod measure;
 mod peers;
 mod plot;
 mod report;
-mod ways;
+pub mod ways;
 
 /// Arguments of `bench passthrough`.
 #[derive(Clone, Args)]
@@ -165,7 +165,7 @@ fn dialed(lanes: &[Lane]) -> Option<u64> {
 }
 
 /// As many as there are addresses, all of them on every address: the kernel spreads connections over them.
-fn backends(tools: &Tools, network: &Network) -> Result<Vec<Running>> {
+pub fn backends(tools: &Tools, network: &Network) -> Result<Vec<Running>> {
     HOSTS
         .iter()
         .map(|_| {

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 pub mod backend;
 pub mod client;
 mod connection;
+pub mod flood;
 pub mod hello;
 pub mod idle;
 pub mod protocol;
@@ -29,6 +30,8 @@ enum Role {
     },
     /// Make load for a time, and print the amount carried.
     Client(client::Arguments),
+    /// Send SYNs from many sources.
+    Flood(flood::Arguments),
     /// Hold connections, and report on stdout for each line on stdin.
     Idle(idle::Arguments),
 }
@@ -38,6 +41,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
     match arguments.role {
         Role::Backend { listen } => backend::run(listen),
         Role::Client(arguments) => client::run(&arguments),
+        Role::Flood(arguments) => flood::run(&arguments),
         Role::Idle(arguments) => idle::run(&arguments),
     }
 }

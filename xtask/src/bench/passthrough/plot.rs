@@ -28,6 +28,8 @@ fn colour(way: Way) -> &'static str {
         Way::HaProxy => "#4f81bd",
         Way::Nginx => "#9bbbe0",
         Way::Envoy => "#c0b4d8",
+        // No part of the plot.
+        Way::GateGeneric | Way::GateNative => "#d0a060",
     }
 }
 

@@ -36,10 +36,14 @@ pub enum Way {
     Nginx,
     /// Envoy.
     Envoy,
+    /// Sluice with its kernel data path, and the XDP gate by the kernel's generic hook.
+    GateGeneric,
+    /// The same by the driver's hook.
+    GateNative,
 }
 
 impl Way {
-    /// In the order of tables.
+    /// Those of `bench passthrough`, in the order of tables.
     pub const ALL: [Way; 7] =
         [Way::Direct, Way::Kernel, Way::ByInterface, Way::Relay, Way::HaProxy, Way::Nginx, Way::Envoy];
 
@@ -53,6 +57,8 @@ impl Way {
             Way::HaProxy => Peer::HaProxy.name(),
             Way::Nginx => Peer::Nginx.name(),
             Way::Envoy => Peer::Envoy.name(),
+            Way::GateGeneric => "gate, generic",
+            Way::GateNative => "gate, native",
         }
     }
 
@@ -66,13 +72,15 @@ impl Way {
             Way::HaProxy => "haproxy",
             Way::Nginx => "nginx",
             Way::Envoy => "envoy",
+            Way::GateGeneric => "gate-generic",
+            Way::GateNative => "gate-native",
         }
     }
 
     /// The other project, for a peer's way.
     pub fn peer(self) -> Option<Peer> {
         match self {
-            Way::Direct | Way::Kernel | Way::ByInterface | Way::Relay => None,
+            Way::Direct | Way::Kernel | Way::ByInterface | Way::Relay | Way::GateGeneric | Way::GateNative => None,
             Way::HaProxy => Some(Peer::HaProxy),
             Way::Nginx => Some(Peer::Nginx),
             Way::Envoy => Some(Peer::Envoy),
@@ -101,14 +109,14 @@ impl Lane {
     /// # Errors
     /// It cannot be started, or connections fail; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
-        let number = Way::ALL.iter().position(|one| *one == way).context("a way has a number")?;
-        let middle = network.middle(u8::try_from(number)? + 1)?;
+        let number = way as u8;
+        let middle = network.middle(number + 1)?;
         let folder = tools.work.join(format!("router-{number}"));
         fs::create_dir_all(&folder)?;
         let mut instance = None;
         let router = match way {
             Way::Direct => None,
-            Way::Kernel | Way::ByInterface | Way::Relay => {
+            Way::Kernel | Way::ByInterface | Way::Relay | Way::GateGeneric | Way::GateNative => {
                 let started = PinnedInstance {
                     sluice: tools.sluice.clone(),
                     name: format!("bench-{}-{number}", std::process::id()),
@@ -192,7 +200,12 @@ impl PinnedInstance {
     fn start(&self, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
         let manifests = folder.join("manifests");
         fs::create_dir_all(&manifests)?;
-        fs::write(manifests.join("router.yaml"), self::manifests(middle))?;
+        let (xdp, annotations) = match way {
+            Way::GateGeneric => ("generic", DENIED),
+            Way::GateNative => ("native", DENIED),
+            _ => ("off", ""),
+        };
+        fs::write(manifests.join("router.yaml"), self::manifests(middle, annotations))?;
         let mut command = middle.netns.command(&self.sluice)?;
         command
             .args(["run", "--huge-text", "auto"])
@@ -201,8 +214,8 @@ impl PinnedInstance {
             .arg("--state")
             .arg(folder.join("state"));
         command.args(["--data-path", if way == Way::Relay { "userspace" } else { "kernel" }]);
-        command.args(["--peer-redirect", if way == Way::Kernel { "auto" } else { "never" }]);
-        command.args(["--instance", &self.name, "--drain", "1"]);
+        command.args(["--peer-redirect", if matches!(way, Way::ByInterface | Way::Relay) { "never" } else { "auto" }]);
+        command.args(["--instance", &self.name, "--drain", "1", "--xdp", xdp]);
         // No access log, as with the peers.
         command.env("SLUICE_LOG", "warn");
         let mut server = Server::start("sluice run", &mut command)?;
@@ -240,13 +253,16 @@ fn dialed(stats: &str) -> u64 {
     line.and_then(|words| words.filter_map(|word| word.parse().ok()).next_back()).unwrap_or_default()
 }
 
-/// One passthrough Route to all endpoints.
-fn manifests(middle: &Middle) -> String {
+/// A policy of the gate that no client meets: those of a flood are denied.
+const DENIED: &str = ", annotations: {gate.sluice.dev/deny: 198.18.0.0/15}";
+
+/// One passthrough Route to all endpoints, and the router's annotations.
+fn manifests(middle: &Middle, annotations: &str) -> String {
     let addresses = middle.endpoints().map(|endpoint| endpoint.ip().to_string()).join(", ");
     format!(
         "apiVersion: operator.openshift.io/v1
 kind: IngressController
-metadata: {{name: default, namespace: openshift-ingress-operator}}
+metadata: {{name: default, namespace: openshift-ingress-operator{annotations}}}
 spec:
   domain: bench.test
   endpointPublishingStrategy:
