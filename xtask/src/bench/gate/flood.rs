@@ -85,7 +85,8 @@ pub fn measure(tools: &Tools, network: &Network, lane: &Lane, rounds: usize) -> 
 /// Binds the router to the receiving processor, with what arrives from the client, and gives the flood's sources and its other
 /// destination a route.
 fn prepare(network: &Network, lane: &Lane) -> Result<()> {
-    network.client.shell("ip link show sink >/dev/null 2>&1 || ip link add sink type dummy; ip link set sink up")?;
+    let link = "ip link add sink type veth peer name drain; ip link set drain up; ip link set sink up";
+    network.client.shell(&format!("ip link show sink >/dev/null 2>&1 || {{ {link}; }}"))?;
     network.client.ip("route replace 198.51.100.0/24 dev sink")?;
     network.client.ip("neigh replace 198.51.100.1 lladdr 02:00:00:00:00:01 dev sink nud permanent")?;
     let client = lane.middle.clients()[0];
