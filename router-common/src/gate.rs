@@ -10,7 +10,7 @@ pub mod sampler;
 pub mod set;
 pub mod source_bucket;
 
-use crate::maps::{FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GatePolicy, mapped};
+use crate::maps::{FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GatePolicy, is_mapped};
 use crate::packet::{ACK, SYN};
 use crate::verdict::Reason;
 
@@ -27,8 +27,8 @@ pub trait GateState {
     fn take_of_source(&mut self, policy: &GatePolicy, source: &[u8; 16]) -> bool;
     /// Takes a token of the listener; `false` if there is none.
     fn take_of_listener(&mut self, policy: &GatePolicy) -> bool;
-    /// Records a SYN that is let pass.
-    fn record(&mut self, arrival: &Arrival);
+    /// Records that the SYN that [`GateState::is_retransmitted`] was asked about is let pass.
+    fn record(&mut self);
 }
 
 /// Why the policy rejects a packet; `None`: it does not.
@@ -61,16 +61,15 @@ pub fn rejection(arrival: &Arrival, policy: &GatePolicy, state: &mut impl GateSt
     if policy.listener_interval != 0 && !state.take_of_listener(policy) {
         return Some(Reason::ListenerRate);
     }
-    state.record(arrival);
+    state.record();
     None
 }
 
 /// The key of a source's token bucket: its prefix, and the policy.
 #[inline(always)]
 pub fn source_key(policy: &GatePolicy, source: &[u8; 16]) -> FlowKey {
-    const MAPPED: u128 = u128::from_be_bytes(mapped([0; 4])) >> 32;
     let address = u128::from_be_bytes(*source);
-    let bits = if address >> 32 == MAPPED { 96 + policy.v4_bits as u32 } else { policy.v6_bits as u32 };
+    let bits = if is_mapped(source) { 96 + policy.v4_bits as u32 } else { policy.v6_bits as u32 };
     let (high, low) = ((address >> 64) as u64, address as u64);
     let prefix = ((high & first_bits(bits)) as u128) << 64 | (low & first_bits(bits.saturating_sub(64))) as u128;
     FlowKey {

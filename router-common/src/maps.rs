@@ -11,6 +11,7 @@ mod flows;
 mod gate;
 mod key;
 pub mod names;
+mod net;
 mod routes;
 
 pub use decisions::{ConnVerdict, Decided, DecisionEvent};
@@ -19,6 +20,7 @@ pub use first_flight::*;
 pub use flows::*;
 pub use gate::*;
 pub use key::*;
+pub use net::*;
 pub use routes::*;
 
 /// Version of this module's layouts. Pins are under `…/v<ABI>/`: programs and agents of different versions never share

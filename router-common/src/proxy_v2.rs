@@ -1,7 +1,7 @@
 //! The PROXY protocol header, version 2, which carries the client's address to a backend (HAProxy, proxy-protocol.txt
 //! §2.2).
 
-use crate::maps::FlowKey;
+use crate::maps::{FlowKey, is_mapped};
 
 /// Most bytes of a header, that of IPv6.
 pub const MAX_HEADER: usize = 52;
@@ -46,14 +46,6 @@ pub fn header(flow: &FlowKey) -> ([u8; MAX_HEADER], u32) {
     header[48..50].copy_from_slice(&source_port);
     header[50..52].copy_from_slice(&destination_port);
     (header, IPV6_HEADER)
-}
-
-/// Whether an address is IPv4-mapped (RFC 4291 §2.5.5.2). Without a loop, which the compiler would replace by a call of
-/// `memcmp`.
-#[inline(always)]
-fn is_mapped(address: &[u8; 16]) -> bool {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
-    (a | b | c | d | e | f | g | h | i | j) == 0 && (k & l) == 0xff
 }
 
 #[cfg(test)]

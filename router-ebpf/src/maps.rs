@@ -9,8 +9,8 @@ mod gate;
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AliasSlot, AllowNet, Config, Decided, EndpointState, FlowKey, HANDSHAKE_DECIDED, Handshake,
-    KernelEndpoint, KernelPool, ListenerKey, ListenerOwner, MAX_VERDICTS, SlotKey,
+    AliasSlot, Config, Decided, EndpointState, FlowKey, HANDSHAKE_DECIDED, Handshake, KernelEndpoint, KernelPool,
+    ListenerKey, ListenerOwner, MAX_VERDICTS, SCOPE_BITS, ScopedNet, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::DialCounter;
@@ -63,8 +63,7 @@ pub fn hop(place: u32) -> Option<&'static mut NextHop> {
 /// True if the route's allow-list contains this client.
 #[inline(always)]
 pub fn source_allowed(route: u32, client: &[u8; 16]) -> bool {
-    let net = AllowNet { route: route.to_be_bytes(), address: *client };
-    allowlists.get(&Key::new(ALLOW_ROUTE_BITS + 128, net)).is_some()
+    allowlists.get(&Key::new(SCOPE_BITS + 128, ScopedNet::of(route, *client))).is_some()
 }
 
 /// The recorded handshake of a connection.

@@ -192,13 +192,8 @@ impl Skb {
     ///
     /// Generic XDP copies most packets, and the copy loses the length of the header (Linux since 6.9, `skb_pp_cow_data`):
     /// packets of such an interface come here without it. Whatever is left so is not read as TCP.
-    #[inline(always)]
+    #[inline(never)]
     pub fn restore_mac_header(&self) -> bool {
-        // SAFETY: see `interface`.
-        let protocol = unsafe { (*self.0.skb.skb).protocol } as u16;
-        if self.load::<2>(12).is_some_and(|found| u16::from_ne_bytes(found) == protocol) {
-            return false;
-        }
         let mut header = MaybeUninit::<[u8; ETHERNET as usize]>::uninit();
         let (skb, to) = (self.0.skb.skb, header.as_mut_ptr().cast());
         // SAFETY: the helper writes exactly that many bytes to an array of them, or fails.
@@ -208,9 +203,14 @@ impl Skb {
         }
         // SAFETY: the helper succeeded, so all bytes are written.
         let header = unsafe { header.assume_init() };
-        let found = u16::from_ne_bytes([header[12], header[13]]);
+        // SAFETY: see `interface`.
+        let protocol = unsafe { (*skb).protocol } as u16;
+        // The whole header: the packet's bytes 12 and 13 alone may be those of an IPv4 source address.
+        if u16::from_ne_bytes([header[12], header[13]]) != protocol || self.load(0) == Some(header) {
+            return false;
+        }
         // SAFETY: see `fix_ip_checksum`.
-        found == protocol && unsafe { bpf_skb_change_head(skb, ETHERNET, 0) } == 0 && self.put_ethernet(0, &header)
+        unsafe { bpf_skb_change_head(skb, ETHERNET, 0) == 0 && self.put_ethernet(0, &header) }
     }
 
     /// The packet's mark.

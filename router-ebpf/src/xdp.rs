@@ -18,7 +18,7 @@ use crate::maps;
 use crate::telemetry::count_reason;
 
 use packet::XdpPacket;
-use state::KernelGate;
+use state::{KernelGate, now_ns};
 
 /// XDP.
 #[xdp(frags)]
@@ -37,7 +37,7 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
         Some(reason) => {
             count_reason(reason as u32);
             let is_observed = policy.flags & GATE_OBSERVE != 0;
-            record::rejected(&XdpPacket::new(&ctx), arrival, reason, is_observed, state.now_ns());
+            record::rejected(&XdpPacket::new(&ctx), arrival, reason, is_observed, now_ns());
             if is_observed { XDP_PASS } else { XDP_DROP }
         }
     }

@@ -8,9 +8,9 @@ use crate::packet::{ACK, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FIN, Packet, RST, SYN, 
 const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 /// Most VLAN tags.
 const TAGS: usize = 2;
-/// Most IPv6 extension headers; a packet with more has options, and its port is not read.
+/// Most IPv6 extension headers before TCP; a packet with more is malformed, because its port is not read.
 const EXTENSIONS: usize = 8;
-/// Headers that begin beyond this offset are not read: the packet has options, and its port is not read.
+/// A packet with headers that begin beyond this offset is malformed, because its port is not read.
 pub const READABLE: u32 = 2047;
 
 /// A packet to a TCP port.
@@ -24,7 +24,7 @@ pub struct Arrival {
     /// TCP flags.
     pub flags: u8,
     /// No host accepts it: a header contradicts the packet's length or its own, no sender has the source address, or the
-    /// flags begin and end a connection at once.
+    /// flags begin and end a connection at once. Or no host sends it: its headers are more than the gate reads.
     pub is_malformed: bool,
     /// It is a fragment.
     pub is_fragment: bool,
@@ -74,7 +74,7 @@ fn ipv4(packet: &impl Packet, begin: u32, to: &mut Arrival) -> Option<()> {
     to.has_options = header > 20;
     let end = end(packet, begin, u16::from_be_bytes([ip[2], ip[3]]) as u32);
     // Multicast, broadcast, and this host on this network (RFC 1122 §3.2.1.3).
-    let no_sender = source[0] >= 224 || source == [0; 4];
+    let no_sender = source[0] >> 4 == 14 || source == [0xff; 4] || source == [0; 4];
     if ip[0] >> 4 != 4 || header < 20 || end < begin + header || end > packet.len() || no_sender {
         to.is_malformed = true;
         return Some(());
@@ -102,10 +102,7 @@ fn ipv6(packet: &impl Packet, begin: u32, to: &mut Arrival) -> Option<()> {
             break;
         }
         to.has_options = true;
-        if at > READABLE {
-            return Some(());
-        }
-        let Some([following, len, high, low]) = packet.load::<4>(at) else {
+        let Some([following, len, high, low]) = readable::<4>(packet, at) else {
             to.is_malformed = true;
             return Some(());
         };
@@ -122,10 +119,10 @@ fn ipv6(packet: &impl Packet, begin: u32, to: &mut Arrival) -> Option<()> {
     match next {
         TCP => {}
         // More headers than are read.
-        0 | 43 | 44 | 60 if offset == 0 => return Some(()),
+        0 | 43 | 44 | 60 if offset == 0 => to.is_malformed = true,
         _ => return None,
     }
-    if is_wrong || at > end {
+    if is_wrong || at > end || to.is_malformed {
         to.is_malformed = true;
     } else if offset == 0 {
         tcp(packet, at, end, to);
@@ -141,10 +138,7 @@ fn end(packet: &impl Packet, begin: u32, length: u32) -> u32 {
 
 #[inline(always)]
 fn tcp(packet: &impl Packet, begin: u32, end: u32, to: &mut Arrival) {
-    if begin > READABLE {
-        return;
-    }
-    let Some(tcp) = packet.load::<14>(begin) else {
+    let Some(tcp) = readable::<14>(packet, begin) else {
         to.is_malformed = true;
         return;
     };
@@ -160,6 +154,12 @@ fn tcp(packet: &impl Packet, begin: u32, end: u32, to: &mut Arrival) {
         flags => flags & SYN != 0 && flags & (FIN | RST) != 0,
     };
     to.is_malformed = is_short || is_no_state || to.flow.source_port == 0;
+}
+
+/// Bytes at an offset of at most [`READABLE`].
+#[inline(always)]
+fn readable<const N: usize>(packet: &impl Packet, at: u32) -> Option<[u8; N]> {
+    if at > READABLE { None } else { packet.load(at) }
 }
 
 #[inline(always)]

@@ -14,6 +14,9 @@ const TAG_BITS: u32 = 64 - TIME_BITS;
 const TIME: u64 = (1 << TIME_BITS) - 1;
 /// Shift from nanoseconds to the unit of the time.
 const UNIT: u32 = 8;
+/// Longest time in which a bucket fills, in units of the time: 73 minutes. The agent accepts limits of up to an hour. A word
+/// that is full later than that is an old one: the time has wrapped.
+const LONGEST: u64 = 1 << 34;
 /// Most attempts to take a token. An attempt fails only if another processor changed the set meanwhile.
 const ATTEMPTS: usize = 8;
 
@@ -33,7 +36,7 @@ pub enum Token {
 pub struct Limit {
     /// Time between two tokens, in units of 256 ns.
     pub interval: u64,
-    /// Tokens of a full bucket, at least 1; `interval * burst` is less than 2³⁹ units (39 hours).
+    /// Tokens of a full bucket, at least 1; `interval * burst` is at most [`LONGEST`].
     pub burst: u64,
 }
 
@@ -57,12 +60,10 @@ pub fn attempt(set: &impl Set, hash: u64, now_ns: u64, limit: Limit) -> Option<T
     let tag = (hash >> TIME_BITS) | 1;
     let now = (now_ns >> UNIT) & TIME;
     let is_tagged = |word: u64| 1 - is_not_zero::<TAG_BITS>((word >> TIME_BITS) ^ tag);
-    let horizon = limit.interval * limit.burst;
-    // Time until a word's bucket is full. A longer time than the limit allows is that of an old word: the time has wrapped,
-    // or the limit was another.
+    // Time until a word's bucket is full. It may be one of another policy, with a longer time than this one's.
     let left = |word: u64| (word & TIME).wrapping_sub(now) & TIME;
     let is_live = |word: u64| {
-        let is_soon = (left(word).wrapping_sub(1) & TIME).wrapping_sub(horizon) >> 63;
+        let is_soon = (left(word).wrapping_sub(1) & TIME).wrapping_sub(LONGEST) >> 63;
         is_soon & is_not_zero::<TAG_BITS>(word >> TIME_BITS)
     };
     let Some(at) = Words::of(set, is_tagged).first().or_else(|| Words::of(set, |word| 1 - is_live(word)).first())
@@ -74,7 +75,8 @@ pub fn attempt(set: &impl Set, hash: u64, now_ns: u64, limit: Limit) -> Option<T
     if is_live && !is_own {
         return None;
     }
-    let left = if is_live { left(word) } else { 0 };
+    // A longer time than the limit allows is that of an earlier limit.
+    let left = if is_live && left(word) <= limit.interval * limit.burst { left(word) } else { 0 };
     let Some(full) = taken(left, 0, limit.interval, limit.burst) else { return Some(Token::None) };
     let new = tag << TIME_BITS | (now + full) & TIME;
     if !set.exchange(at, word, new) {

@@ -1,6 +1,5 @@
 //! The gate's decisions, headers, and token buckets.
 
-use core::cell::RefCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
 use std::thread;
@@ -12,7 +11,7 @@ use super::arrival::read;
 use super::set::Set;
 use super::source_bucket::{Limit, Token, take};
 use super::*;
-use crate::maps::SET_WORDS;
+use crate::maps::{SET_WORDS, mapped};
 use crate::packet::{FIN, RST};
 
 #[derive(Default)]
@@ -45,7 +44,7 @@ fn tagged(number: u64) -> u64 {
 
 const MINUTE: u64 = 60_000_000_000;
 /// One token in a minute.
-const SLOW: Limit = Limit { interval: MINUTE >> 8, burst: 100 };
+const SLOW: Limit = Limit { interval: MINUTE >> 8, burst: 60 };
 
 #[test]
 fn tokens_come_back_one_by_one() {
@@ -79,7 +78,7 @@ fn eight_senders_at_once_get_as_many_tokens_as_one() {
                 .map(|sender| sender.join().unwrap())
                 .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
         });
-        assert_eq!(counts, (100, 100), "round {round}");
+        assert_eq!(counts, (60, 100), "round {round}");
     }
 }
 
@@ -100,6 +99,21 @@ fn a_flood_of_sources_evicts_no_source_that_is_limited() {
     for source in 100..108 {
         assert_eq!(take(&set, tagged(source), 3 * MINUTE, one), Token::Taken);
     }
+}
+
+#[test]
+fn a_policy_with_a_short_time_evicts_no_source_of_one_with_a_long_time() {
+    let set = SharedSet::default();
+    let short = Limit { interval: 1000, burst: 1 };
+    for source in 0..8 {
+        assert_eq!(take(&set, tagged(source), MINUTE, SLOW), Token::Taken);
+    }
+    assert_eq!(take(&set, tagged(9), MINUTE, short), Token::NoRoom);
+    // A limit that was changed for the source.
+    let set = SharedSet::default();
+    (0..60).for_each(|_| assert_eq!(take(&set, tagged(1), MINUTE, SLOW), Token::Taken));
+    assert_eq!(take(&set, tagged(1), MINUTE, SLOW), Token::None);
+    assert_eq!(take(&set, tagged(1), MINUTE, short), Token::Taken);
 }
 
 #[test]
@@ -127,10 +141,15 @@ fn a_syn_that_is_sent_again_is_known_once() {
     assert!(!again(MINUTE + second), "a copy");
     assert!(again(MINUTE + 3 * second));
     assert!(!again(3 * MINUTE), "too late");
+    recent::record(&set, tagged(1), 3 * MINUTE);
+    let repetitions = (1..100).filter(|second_of| again(3 * MINUTE + second_of * second)).count();
+    assert_eq!(repetitions, 6, "no host sends it again as often");
+    recent::record(&set, tagged(1), 5 * MINUTE);
+    assert!(again(5 * MINUTE + second), "a token was taken for it");
     for other in 2..20 {
-        recent::record(&set, tagged(other) | other << 21, 3 * MINUTE);
+        recent::record(&set, tagged(other) | other << 21, 6 * MINUTE);
     }
-    assert!(recent::is_retransmitted(&set, tagged(19) | 19 << 21, 3 * MINUTE + second));
+    assert!(recent::is_retransmitted(&set, tagged(19) | 19 << 21, 6 * MINUTE + second));
 }
 
 /// Lists and buckets of a test.
@@ -139,7 +158,8 @@ struct Known {
     listed: BTreeSet<(u32, [u8; 16])>,
     of_source: u32,
     of_listener: u32,
-    recorded: RefCell<Vec<Arrival>>,
+    asked: Option<Arrival>,
+    recorded: Vec<Arrival>,
 }
 
 impl GateState for Known {
@@ -148,7 +168,8 @@ impl GateState for Known {
     }
 
     fn is_retransmitted(&mut self, arrival: &Arrival) -> bool {
-        self.recorded.borrow().contains(arrival)
+        self.asked = Some(*arrival);
+        self.recorded.contains(arrival)
     }
 
     fn take_of_source(&mut self, _: &GatePolicy, _: &[u8; 16]) -> bool {
@@ -159,8 +180,8 @@ impl GateState for Known {
         self.of_listener.checked_sub(1).map(|left| self.of_listener = left).is_some()
     }
 
-    fn record(&mut self, arrival: &Arrival) {
-        self.recorded.borrow_mut().push(*arrival);
+    fn record(&mut self) {
+        self.recorded.extend(self.asked);
     }
 }
 
@@ -269,13 +290,14 @@ fn what_no_host_accepts_is_malformed() {
         frame[at] = value;
         read(&frame.as_slice()).map(|arrival| arrival.is_malformed)
     };
-    let v4 = [(14, 0x55), (14, 0x44), (14, 0x4f), (17, 19), (17, 45), (26, 224), (26, 255), (46, 0x40), (46, 0xf0)];
+    let v4 = [(14, 0x55), (14, 0x44), (14, 0x4f), (17, 19), (17, 45), (26, 224), (26, 239), (46, 0x40), (46, 0xf0)];
     for (at, value) in v4 {
         assert_eq!(broken(false, at, value), Some(true), "{at} {value}");
     }
     for (at, value) in [(14, 0x50), (19, 19), (19, 25), (22, 0xff), (66, 0x40), (66, 0xf0)] {
         assert_eq!(broken(true, at, value), Some(true), "{at} {value}");
     }
+    assert_eq!(broken(false, 26, 240), Some(false), "class E");
     assert_eq!(broken(false, 23, 17), None, "UDP");
     for (flags, is_malformed) in [
         (0, true),
@@ -313,7 +335,16 @@ fn extension_headers_are_gone_through() {
     assert_eq!(with(44, &[17, 0, 0, 9, 0, 0, 0, 7]), None, "a fragment of UDP");
     assert_eq!(with(51, &[6, 0, 0, 0, 0, 0, 0, 0]), None, "an authentication header");
     let many = with(60, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9)).unwrap();
-    assert_eq!((many.flow.destination_port, many.has_options, many.is_malformed), (0, true, false));
+    assert_eq!((many.flow.destination_port, many.has_options, many.is_malformed), (0, true, true));
+    let eight = [[60, 0, 1, 4, 0, 0, 0, 0].repeat(7), [6, 0, 1, 4, 0, 0, 0, 0].to_vec()].concat();
+    let eight = with(60, &eight).unwrap();
+    assert_eq!((eight.flow.destination_port, eight.is_malformed), (443, false));
+    let mut long = frame(&[], true, SYN);
+    long[20] = 60;
+    long[18..20].copy_from_slice(&2072_u16.to_be_bytes());
+    long.splice(54..54, [[6, 255, 1, 254].as_slice(), &[0; 2044]].concat());
+    let long = read(&long.as_slice()).unwrap();
+    assert_eq!((long.flow.destination_port, long.is_malformed), (0, true), "it has its port beyond what is read");
     assert!(with(60, &[6, 9, 1, 4, 0, 0, 0, 0]).unwrap().is_malformed, "it ends before its header");
 }
 

@@ -39,21 +39,6 @@ pub const GATE_NO_FRAGMENTS: u32 = 2;
 /// Packets with IPv4 options or IPv6 extension headers are dropped.
 pub const GATE_NO_OPTIONS: u32 = 4;
 
-/// Data of an LPM key: a network of a list. The prefix length before it is 32 bits for the list plus up to 128 bits of the
-/// address (IPv4 `/n` is `96 + n`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct GateNet {
-    /// Id of the list, big-endian, because LPM tries compare from the first byte.
-    pub list: [u8; 4],
-    /// Network address.
-    pub address: [u8; 16],
-}
-
-/// Bits of a [`GateNet`] that belong to the list.
-pub const GATE_LIST_BITS: u32 = 32;
-
 /// Words of a set of token buckets: one cache line.
 pub const SET_WORDS: usize = 8;
 
@@ -89,6 +74,5 @@ pub struct GateDrop {
 const _: () = {
     assert!(size_of::<GateDrop>() == 3 * 8 + size_of::<FlowKey>() + 2 + 1 + 1 + GATE_HEAD);
     assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
-    assert!(size_of::<GateNet>() == 4 + 16);
     assert!(size_of::<GateSet>() == 64);
 };

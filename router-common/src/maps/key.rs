@@ -10,6 +10,13 @@ pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
     (PREFIX | address << place).to_ne_bytes()
 }
 
+/// Whether an address is IPv4-mapped. Without a loop, which the compiler would replace by a call of `memcmp`.
+#[inline(always)]
+pub const fn is_mapped(address: &[u8; 16]) -> bool {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
+    (a | b | c | d | e | f | g | h | i | j) == 0 && (k & l) == 0xff
+}
+
 /// One direction of a TCP connection, as in its packets. Aligned, so that the kernel program copies words instead of
 /// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

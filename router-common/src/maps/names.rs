@@ -10,7 +10,7 @@ pub const EDGE_REENCRYPT: &str = "edge_reencrypt";
 pub const TCP_BE: &str = "tcp_be";
 /// [`super::HostKey`] → `u32` 1: hosts of passthrough routes.
 pub const SNI_PASSTHROUGH: &str = "sni_passthrough";
-/// LPM of [`super::AllowNet`] → `u32` 1: source networks that may use a route with an allow-list.
+/// LPM of [`super::ScopedNet`] → `u32` 1: source networks that may use a route with an allow-list.
 pub const ALLOWLISTS: &str = "allowlists";
 /// [`super::FlowKey`] → [`super::Handshake`], LRU: a connection whose entry is evicted is relayed.
 pub const HANDSHAKES: &str = "handshakes";
@@ -71,7 +71,7 @@ pub const TAKEN: &str = "taken";
 pub const CLASHES: &str = "clashes";
 /// [`super::ListenerKey`] → [`super::GatePolicy`]: what the XDP gate decides by; port 0: the address's.
 pub const GATE_POLICIES: &str = "gate_policies";
-/// LPM of [`super::GateNet`] → `u32` 1: networks of the gate's lists.
+/// LPM of [`super::ScopedNet`] → `u32` 1: networks of the gate's lists.
 pub const GATE_NETS: &str = "gate_nets";
 /// Index → [`super::GateSet`]: token buckets of sources.
 pub const GATE_SOURCES: &str = "gate_sources";

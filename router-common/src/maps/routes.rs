@@ -71,21 +71,6 @@ pub struct HostRoute {
     pub backend: [u8; BACKEND_FIELD],
 }
 
-/// Data of an LPM key: a source network that a route admits. The prefix length before it is 32 bits for the route plus
-/// up to 128 bits of the address (IPv4 `/n` is `96 + n`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct AllowNet {
-    /// Route id, big-endian, because LPM tries compare from the first byte.
-    pub route: [u8; 4],
-    /// Network address.
-    pub address: [u8; 16],
-}
-
-/// Bits of an [`AllowNet`] that belong to the route.
-pub const ALLOW_ROUTE_BITS: u32 = 32;
-
 /// Bytes of the name in [`RouteName`]: namespace, `/`, name.
 pub const ROUTE_NAME_FIELD: usize = 320;
 
@@ -142,7 +127,6 @@ const _: () = {
     assert!(size_of::<ListenerOwner>() == 4 + 1 + 1 + 2);
     assert!(size_of::<HostKey>() == 4 + 4 + NAME_FIELD);
     assert!(size_of::<HostRoute>() == 4 + 2 + 2 + BACKEND_FIELD);
-    assert!(size_of::<AllowNet>() == 4 + 16);
     assert!(size_of::<RouteName>() == 4 + 4 + ROUTE_NAME_FIELD);
     assert!(size_of::<RouteStats>() == 6 * 8);
 };

@@ -7,12 +7,12 @@ use aya_ebpf::macros::btf_map;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    AliasSlot, AllowNet, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow,
-    FlowEnd, FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateDrop, GateNet, GatePolicy, GateSet,
-    Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW,
-    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_DROPS, MAX_GATE_NETS, MAX_GATE_POLICIES,
-    MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS,
-    MapsMeta, Repeated, RouteName, RouteStats, ShortFlight, SlotKey,
+    AliasSlot, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow, FlowEnd,
+    FlowKey, FragmentKey, Fragmented, GATE_SOURCE_SETS, GATE_SYN_SETS, GateDrop, GatePolicy, GateSet, Handshake,
+    HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES,
+    MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_GATE_DROPS, MAX_GATE_NETS, MAX_GATE_POLICIES, MAX_HANDSHAKES,
+    MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, MapsMeta, Repeated,
+    RouteName, RouteStats, ScopedNet, ShortFlight, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
@@ -32,7 +32,7 @@ pub static tcp_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new
 #[btf_map]
 pub static sni_passthrough: HashMap<HostKey, u32, MAX_HOSTS, SPARSE> = HashMap::new();
 #[btf_map]
-pub static allowlists: LpmTrie<AllowNet, u32, MAX_ALLOW> = LpmTrie::new();
+pub static allowlists: LpmTrie<ScopedNet, u32, MAX_ALLOW> = LpmTrie::new();
 #[btf_map]
 pub static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::new();
 #[btf_map]
@@ -95,7 +95,7 @@ pub static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
 #[btf_map]
 pub static gate_policies: HashMap<ListenerKey, GatePolicy, MAX_GATE_POLICIES> = HashMap::new();
 #[btf_map]
-pub static gate_nets: LpmTrie<GateNet, u32, MAX_GATE_NETS> = LpmTrie::new();
+pub static gate_nets: LpmTrie<ScopedNet, u32, MAX_GATE_NETS> = LpmTrie::new();
 #[btf_map]
 pub static gate_sources: Array<GateSet, GATE_SOURCE_SETS> = Array::new();
 #[btf_map]

@@ -3,7 +3,7 @@
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
-use router_common::maps::{GATE_LIST_BITS, GateDrop, GateNet, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS};
+use router_common::maps::{GateDrop, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet};
 
 use super::definitions::{
     gate_arrivals, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers, gate_sources, gate_syns,
@@ -20,8 +20,7 @@ pub fn gate_policy(address: &[u8; 16], port: u16) -> Option<GatePolicy> {
 /// Whether a list has the source.
 #[inline(always)]
 pub fn gate_net_is_listed(list: u32, source: &[u8; 16]) -> bool {
-    let net = GateNet { list: list.to_be_bytes(), address: *source };
-    gate_nets.get(&Key::new(GATE_LIST_BITS + 128, net)).is_some()
+    gate_nets.get(&Key::new(SCOPE_BITS + 128, ScopedNet::of(list, *source))).is_some()
 }
 
 /// A set of sources' token buckets.

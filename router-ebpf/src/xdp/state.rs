@@ -17,29 +17,30 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What the gate decides one packet by.
 pub struct KernelGate {
     secret: [u64; 2],
+    /// Monotonic time of the SYN, in nanoseconds.
     now: u64,
+    /// Hash of the SYN.
+    syn: u64,
 }
 
 impl KernelGate {
     /// `None` while the agent has not written its settings.
     #[inline(always)]
     pub fn new() -> Option<Self> {
-        let secret = maps::settings()?.secret;
-        // SAFETY: the helper has no precondition.
-        Some(KernelGate { secret, now: unsafe { bpf_ktime_get_ns() } })
-    }
-
-    /// Monotonic time.
-    #[inline(always)]
-    pub fn now_ns(&self) -> u64 {
-        self.now
+        Some(KernelGate { secret: maps::settings()?.secret, now: 0, syn: 0 })
     }
 
     #[inline(always)]
-    fn syn(&self, arrival: &Arrival) -> Option<(KernelSet, u64)> {
-        let hash = hash(self.secret, &arrival.flow) ^ (arrival.seq as u64).wrapping_mul(SPREAD);
-        Some((KernelSet(maps::gate_syn_set(hash as u32 & (GATE_SYN_SETS as u32 - 1))?), hash))
+    fn recent(&self) -> Option<KernelSet> {
+        maps::gate_syn_set(self.syn as u32 & (GATE_SYN_SETS as u32 - 1)).map(KernelSet)
     }
+}
+
+/// Monotonic time in nanoseconds.
+#[inline(always)]
+pub fn now_ns() -> u64 {
+    // SAFETY: the helper has no precondition.
+    unsafe { bpf_ktime_get_ns() }
 }
 
 impl GateState for KernelGate {
@@ -50,7 +51,9 @@ impl GateState for KernelGate {
 
     #[inline(always)]
     fn is_retransmitted(&mut self, arrival: &Arrival) -> bool {
-        self.syn(arrival).is_some_and(|(set, hash)| recent::is_retransmitted(&set, hash, self.now))
+        self.now = now_ns();
+        self.syn = hash(self.secret, &arrival.flow) ^ (arrival.seq as u64).wrapping_mul(SPREAD);
+        self.recent().is_some_and(|set| recent::is_retransmitted(&set, self.syn, self.now))
     }
 
     #[inline(always)]
@@ -68,9 +71,9 @@ impl GateState for KernelGate {
     }
 
     #[inline(always)]
-    fn record(&mut self, arrival: &Arrival) {
-        if let Some((set, hash)) = self.syn(arrival) {
-            recent::record(&set, hash, self.now);
+    fn record(&mut self) {
+        if let Some(set) = self.recent() {
+            recent::record(&set, self.syn, self.now);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use ipnet::IpNet;
 use router_common::maps::mapped;
 
 /// An address in its 16-byte form.
@@ -10,6 +11,12 @@ pub fn sixteen(address: IpAddr) -> [u8; 16] {
         IpAddr::V4(v4) => mapped(v4.octets()),
         IpAddr::V6(v6) => v6.octets(),
     }
+}
+
+/// The address of a network, truncated, in its 16-byte form, and the bits of that form.
+pub fn sixteen_net(net: &IpNet) -> ([u8; 16], u8) {
+    let before = if net.addr().is_ipv4() { 96 } else { 0 };
+    (sixteen(net.trunc().addr()), before + net.prefix_len())
 }
 
 /// An address from its 16-byte form.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use aya::maps::MapError;
 use router_common::hostname::field_text;
-use router_common::maps::{ALLOW_ROUTE_BITS, MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
+use router_common::maps::{MAX_ENDPOINTS, ROUTE_ALLOW_LIST, SCOPE_BITS};
 use router_common::verdict::Reason;
 use router_model::names::RouteId;
 use router_sys::abi::Raw;
@@ -65,9 +65,9 @@ impl KernelMaps {
         for key in self.allowlists.keys() {
             let key = key?;
             let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(ALLOW_ROUTE_BITS);
+            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
             let bits = u8::try_from(bits).unwrap_or(u8::MAX);
-            image.allow.insert((u32::from_be_bytes(net.route), net.address, bits));
+            image.allow.insert((net.scope(), net.address, bits));
         }
         for entry in self.routes.iter() {
             let (id, Raw(name)) = entry?;

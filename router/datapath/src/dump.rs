@@ -12,10 +12,10 @@ use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AliasSlot, AllowNet, ConnVerdict, Decided, EndpointState, FirstFlight, FlowKey, FragmentKey,
-    Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool,
-    LaterHead, ListenerKey, ListenerOwner, MapsMeta, POOL_PROXY_V2, POOL_TOLD, ROUTE_ALLOW_LIST, Repeated, RouteName,
-    RouteStats, ShortFlight, SlotKey, names,
+    AliasSlot, ConnVerdict, Decided, EndpointState, FirstFlight, FlowKey, FragmentKey, Fragmented, HANDSHAKE_COMPLETE,
+    HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey,
+    ListenerOwner, MapsMeta, POOL_PROXY_V2, POOL_TOLD, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, SCOPE_BITS,
+    ScopedNet, ShortFlight, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use router_sys::abi::{Plain, Raw};
@@ -244,13 +244,13 @@ fn hash<K: Plain, V: Plain>(map: Map, decode: impl Fn(&K, &V) -> Value) -> Resul
 }
 
 fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
-    let map: LpmTrie<_, Raw<AllowNet>, u32> = LpmTrie::try_from(map)?;
+    let map: LpmTrie<_, Raw<ScopedNet>, u32> = LpmTrie::try_from(map)?;
     map.keys()
         .map(|key| {
             let key = key?;
             let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(ALLOW_ROUTE_BITS);
-            Ok(allowed(u32::from_be_bytes(net.route), &net.address, bits))
+            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
+            Ok(allowed(net.scope(), &net.address, bits))
         })
         .collect()
 }

@@ -11,7 +11,7 @@ mod write;
 pub use image::GateImage;
 pub use lower::lower;
 pub use maps::GateMaps;
-pub use write::{GateWrites, reconcile, remove_buckets};
+pub use write::{GateWrites, reconcile};
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,9 @@ pub struct Interfaces {
     pub attachable: BTreeMap<String, u32>,
     /// All others, by name.
     pub left_alone: BTreeMap<String, LeftAlone>,
-    /// Interfaces whose packets arrive on another interface of this host first (VLAN, macvlan), by index.
-    pub above: BTreeSet<u32>,
+    /// Interfaces whose packets arrive on another interface of this host first (VLAN, macvlan), by index; the other one's
+    /// index.
+    pub above: BTreeMap<u32, u32>,
     /// Addresses of all interfaces.
     pub addresses: BTreeSet<IpAddr>,
     /// MTU of each interface in bytes, by index.

@@ -293,9 +293,9 @@ impl KernelPrograms {
     }
 
     /// Attaches the XDP program to the interfaces if packets are to be decided, else detaches it. Returns the changes as texts.
-    pub fn follow_gate(&mut self, interfaces: &Interfaces, is_wanted: bool) -> Vec<String> {
+    pub fn follow_gate(&mut self, interfaces: &Interfaces, is_wanted: bool, is_retried: bool) -> Vec<String> {
         let Some(Ok(program)) = self.object.program_mut(GATE).map(<&mut Xdp>::try_from) else { return Vec::new() };
-        self.gate.follow(program, interfaces, is_wanted)
+        self.gate.follow(program, interfaces, is_wanted, is_retried)
     }
 
     /// Sets how the XDP program is attached, before it is.

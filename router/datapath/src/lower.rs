@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ipnet::IpNet;
-use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, mapped};
+use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::Reason;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::names::HostMatch;
 use router_table::table::{Endpoints, ResolvedRoute, RouteKind, RouterTable, RoutingTable, User, VirtualHost};
 
+use super::address::sixteen_net;
 use super::egress_routes::Paths;
 use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
 use super::obstacles::AgentAlone;
@@ -183,10 +183,7 @@ fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute
     let id = ids.of(router.id, &route.id);
     image.routes.insert(id, RouteLabel { router: router.id, route: route.id.clone() });
     for net in route.allow.iter().flatten() {
-        let (address, bits) = match net.trunc() {
-            IpNet::V4(net) => (mapped(net.addr().octets()), 96 + net.prefix_len()),
-            IpNet::V6(net) => (net.addr().octets(), net.prefix_len()),
-        };
+        let (address, bits) = sixteen_net(net);
         image.allow.insert((id, address, bits));
     }
 }

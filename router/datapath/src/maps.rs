@@ -9,8 +9,8 @@ use aya::Ebpf;
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use router_common::maps::{
-    ABI, ALLOW_ROUTE_BITS, AliasSlot, AllowNet, Config, EndpointState, HostKey, HostRoute, KernelEndpoint, KernelPool,
-    ListenerKey, ListenerOwner, MapsMeta, ROUTE_NAME_FIELD, RouteName, RouteStats, SlotKey, field, names,
+    ABI, AliasSlot, Config, EndpointState, HostKey, HostRoute, KernelEndpoint, KernelPool, ListenerKey, ListenerOwner,
+    MapsMeta, ROUTE_NAME_FIELD, RouteName, RouteStats, SCOPE_BITS, ScopedNet, SlotKey, field, names,
 };
 use router_sys::abi::Raw;
 
@@ -28,7 +28,7 @@ pub struct KernelMaps {
     edge_reencrypt: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     tcp_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     pub(super) sni_passthrough: HashMap<MapData, Raw<HostKey>, u32>,
-    pub(super) allowlists: LpmTrie<MapData, Raw<AllowNet>, u32>,
+    pub(super) allowlists: LpmTrie<MapData, Raw<ScopedNet>, u32>,
     pub(super) routes: HashMap<MapData, u32, Raw<RouteName>>,
     route_stats: PerCpuHashMap<MapData, u32, Raw<RouteStats>>,
     pub(super) pools: HashMap<MapData, u32, Raw<KernelPool>>,
@@ -181,9 +181,9 @@ pub fn pool_value(entry: PoolEntry) -> KernelPool {
     KernelPool { id: entry.id, slots: entry.slots, flags: entry.flags }
 }
 
-fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<AllowNet>> {
-    let net = AllowNet { route: route.to_be_bytes(), address: *address };
-    Key::new(ALLOW_ROUTE_BITS + u32::from(*bits), Raw(net))
+fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<ScopedNet>> {
+    let net = ScopedNet::of(*route, *address);
+    Key::new(SCOPE_BITS + u32::from(*bits), Raw(net))
 }
 
 impl Maps for KernelMaps {

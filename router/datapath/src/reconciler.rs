@@ -221,6 +221,7 @@ impl ReconcilerTask {
                     let others = !due && ticks.is_multiple_of(PEER_TICKS);
                     if others {
                         self.look_at_peers();
+                        self.retry_gate();
                     }
                     // The kernel does not notify for all rules either.
                     if others {
@@ -243,9 +244,10 @@ impl ReconcilerTask {
             let begin = Instant::now();
             let result = self.state.write(&table, &listeners);
             let gate = self.gate.follow(&mut self.kernel, (&table, &listeners), self.state.interfaces());
+            let has_failed = result.failed > 0 || gate.error.is_some();
             reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
-            again = (result.failed > 0 || gate.error.is_some()).then(|| Instant::now() + self.state.retry());
+            again = self.state.retry(has_failed).map(|pause| Instant::now() + pause);
             if std::mem::take(&mut judge) {
                 self.state.look_at_carried();
                 judge_at = Some(Instant::now() + LAST_HELLO);
@@ -271,6 +273,17 @@ impl ReconcilerTask {
         if self.state.look_at_peers(&self.kernel) {
             let peers = self.state.peers();
             self.publish(|programmed| programmed.peers = peers);
+        }
+    }
+
+    fn retry_gate(&mut self) {
+        let mut report = self.programmed.borrow().gate.clone();
+        if report.failed.is_empty() {
+            return;
+        }
+        self.gate.retry(&mut self.kernel, self.state.interfaces(), &mut report);
+        if self.programmed.borrow().gate != report {
+            self.publish(|programmed| programmed.gate = report);
         }
     }
 

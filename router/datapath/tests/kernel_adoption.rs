@@ -138,7 +138,7 @@ fn the_gate_stays_attached_unless_the_next_agent_wants_another_mode() {
     let open = |mode| {
         let mut kernel = instance.open().unwrap();
         kernel.set_gate_mode(mode);
-        let news = kernel.follow_gate(&interfaces(&["front"]), true);
+        let news = kernel.follow_gate(&interfaces(&["front"]), true, false);
         (kernel, news)
     };
     let (first, news) = open(GateMode::Native);
@@ -155,12 +155,42 @@ fn the_gate_stays_attached_unless_the_next_agent_wants_another_mode() {
     let (mut last, news) = open(GateMode::Generic);
     assert_eq!(news, ["the gate is attached to front (generic)"]);
     assert_eq!(shown().0, Some("xdpgeneric"));
-    assert_eq!(last.follow_gate(&interfaces(&["front"]), false), ["the gate is detached from front"]);
+    assert_eq!(last.follow_gate(&interfaces(&["front"]), false, false), ["the gate is detached from front"]);
     let begin = Instant::now();
     while shown() != (None, None) {
         assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", shown());
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn the_gate_is_attached_when_another_program_leaves_the_interface() {
+    let (first, second) = (Instance::new("holder"), Instance::new("waiting"));
+    ip(&["link", "add", "shared", "type", "veth", "peer", "name", "shared-peer"]);
+    let open = |instance: &Instance| {
+        let mut kernel = instance.open().unwrap();
+        kernel.set_gate_mode(GateMode::Native);
+        kernel
+    };
+    let (mut holder, mut waiting) = (open(&first), open(&second));
+    let shared = interfaces(&["shared"]);
+    assert_eq!(holder.follow_gate(&shared, true, false), ["the gate is attached to shared (native)"]);
+    let why = "native: another program has the interface's XDP hook; detach it, or move it to another interface";
+    let failed = format!("the gate cannot be attached to shared: {why}");
+    assert_eq!(waiting.follow_gate(&shared, true, false), [failed]);
+    assert_eq!(waiting.follow_gate(&shared, true, true), [""; 0], "it is logged once");
+    assert_eq!(waiting.gate_failed(), [("shared".to_owned(), why.to_owned())]);
+    assert_eq!(holder.follow_gate(&shared, false, false), ["the gate is detached from shared"]);
+    let begin = Instant::now();
+    loop {
+        let news = waiting.follow_gate(&shared, true, true);
+        if news == ["the gate is attached to shared (native)"] {
+            break;
+        }
+        assert!(news.is_empty() && begin.elapsed() < Duration::from_secs(10), "{news:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(waiting.gate_failed(), []);
 }
 
 #[test]

@@ -17,8 +17,8 @@ use router_common::gate::arrival::{Arrival, read};
 use router_common::gate::sampler::WINDOW_NS;
 use router_common::gate::{GateState, rejection};
 use router_common::maps::{
-    Config, GATE_HEAD, GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateNet, GatePolicy,
-    ListenerKey, names,
+    Config, GATE_HEAD, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, ListenerKey, SCOPE_BITS,
+    ScopedNet, names,
 };
 use router_common::verdict::Reason;
 use router_datapath::address::{address, sixteen};
@@ -37,7 +37,7 @@ const PORT: u16 = 443;
 struct Rig {
     kernel: KernelPrograms,
     policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
-    nets: LpmTrie<MapData, Raw<GateNet>, u32>,
+    nets: LpmTrie<MapData, Raw<ScopedNet>, u32>,
     rates: HashMap<MapData, u32, u64>,
     reasons: PerCpuArray<MapData, u64>,
 }
@@ -67,8 +67,8 @@ impl Rig {
     }
 
     fn list(&mut self, list: u32, address: IpAddr, bits: u32) {
-        let net = GateNet { list: list.to_be_bytes(), address: sixteen(address) };
-        let bits = GATE_LIST_BITS + bits + if address.is_ipv4() { 96 } else { 0 };
+        let net = ScopedNet::of(list, sixteen(address));
+        let bits = SCOPE_BITS + bits + if address.is_ipv4() { 96 } else { 0 };
         self.nets.insert(&Key::new(bits, Raw(net)), 1, 0).unwrap();
     }
 
@@ -141,6 +141,11 @@ fn lists_decide_by_the_source() {
         rig.drops(&syn, Reason::SourceNotListed);
         rig.list(6, net, bits);
         assert_eq!(rig.run(&syn), PASS);
+        // A network of the other family has no address of this one.
+        let (other, everything) = if v6 { ("0.0.0.0", 7) } else { ("::", 8) };
+        rig.list(everything, other.parse().unwrap(), 0);
+        rig.policy(&client, GatePolicy { allow: everything, ..plain() });
+        rig.drops(&syn, Reason::SourceNotListed);
         // Observed.
         rig.policy(&client, GatePolicy { deny: 5, flags: GATE_OBSERVE, ..plain() });
         let before = rig.count(Reason::SourceDenied);
@@ -151,13 +156,13 @@ fn lists_decide_by_the_source() {
 #[test]
 fn syns_are_limited_by_source_and_listener() {
     let mut rig = Rig::new();
-    // One in a quarter of an hour, five at once.
+    // One in twelve minutes, five at once.
     let hour = 3_600_000_000_000_u64 >> 8;
     for v6 in [false, true] {
         let first = client(v6, 0);
         rig.policy(
             &first,
-            GatePolicy { source_interval: u32::try_from(hour / 4).unwrap(), source_burst: 5, ..plain() },
+            GatePolicy { source_interval: u32::try_from(hour / 5).unwrap(), source_burst: 5, ..plain() },
         );
         for port in 1..=20 {
             let syn = client(v6, port).syn();
@@ -195,6 +200,12 @@ fn fragments_and_options_pass_unless_the_policy_rejects_them() {
         assert_eq!(rig.run(&odd), PASS);
         rig.policy(&client, GatePolicy { flags: GATE_NO_OPTIONS, ..plain() });
         rig.drops(&odd, Reason::IpOptions);
+        if v6 {
+            // Options that hide the port from the gate get no packet past its lists.
+            rig.policy(&client, plain());
+            let many = [[60, 0, 1, 4, 0, 0, 0, 0].repeat(8), [6, 0, 1, 4, 0, 0, 0, 0].to_vec()].concat();
+            rig.drops(&with(&packet, 60, &many), Reason::Malformed);
+        }
     }
 }
 

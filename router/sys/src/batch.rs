@@ -184,7 +184,7 @@ mod tests {
 
     use aya::maps::HashMap;
     use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_HASH;
-    use router_common::maps::{AliasSlot, AllowNet, SlotKey};
+    use router_common::maps::{AliasSlot, ScopedNet, SlotKey};
 
     use super::*;
 
@@ -249,7 +249,7 @@ mod tests {
     fn a_walk_needs_a_hash_map_of_its_keys_and_values() {
         let map = map(1);
         assert!(MapWalk::<SlotKey, SlotKey>::new(&map).is_err());
-        assert!(MapWalk::<AllowNet, AliasSlot>::new(&map).is_err());
+        assert!(MapWalk::<ScopedNet, AliasSlot>::new(&map).is_err());
         let Map::HashMap(data) = map else { panic!() };
         assert!(MapWalk::<SlotKey, AliasSlot>::new(&Map::Array(data)).is_err());
     }

@@ -3,8 +3,7 @@
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, Map, MapError};
 use router_common::maps::{
-    GATE_LIST_BITS, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GateNet, GatePolicy, GateSet,
-    ListenerKey,
+    GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GatePolicy, GateSet, ListenerKey, SCOPE_BITS, ScopedNet,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -25,13 +24,13 @@ pub fn policy(key: &ListenerKey, value: &GatePolicy) -> Value {
 
 /// The rows of `gate_nets`.
 pub fn nets(map: Map) -> Result<Vec<Value>, MapError> {
-    let map: LpmTrie<_, Raw<GateNet>, u32> = LpmTrie::try_from(map)?;
+    let map: LpmTrie<_, Raw<ScopedNet>, u32> = LpmTrie::try_from(map)?;
     map.keys()
         .map(|key| {
             let key = key?;
             let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(GATE_LIST_BITS);
-            Ok(json!({"list": u32::from_be_bytes(net.list), "source": network(&net.address, bits)}))
+            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
+            Ok(json!({"list": net.scope(), "source": network(&net.address, bits)}))
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The gate's maps in the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
@@ -8,19 +8,19 @@ use aya::Ebpf;
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{HashMap, MapData, MapError};
 use ipnet::IpNet;
-use router_common::maps::{GATE_LIST_BITS, GateNet, GatePolicy, ListenerKey, mapped, names};
+use router_common::maps::{GatePolicy, ListenerKey, SCOPE_BITS, ScopedNet, names};
 use router_sys::abi::Raw;
 
 use super::image::GateImage;
 use super::write::GateWrites;
-use crate::address::{address, network};
+use crate::address::{address, network, sixteen_net};
 use crate::image::listener_key;
 use crate::maps::{NO_REPLACE, into_io, kept, removed, written};
 
 /// The gate's maps.
 pub struct GateMaps {
     policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
-    nets: LpmTrie<MapData, Raw<GateNet>, u32>,
+    nets: LpmTrie<MapData, Raw<ScopedNet>, u32>,
     rates: HashMap<MapData, u32, u64>,
 }
 
@@ -46,6 +46,22 @@ impl GateMaps {
         self.read_image().map_err(into_io)
     }
 
+    /// Ids of policies with a token bucket.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn buckets(&self) -> io::Result<BTreeSet<u32>> {
+        self.rates.keys().collect::<Result<_, _>>().map_err(into_io)
+    }
+
+    /// Removes a token bucket.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn remove_bucket(&mut self, policy: u32) -> io::Result<()> {
+        removed(self.rates.remove(&policy))
+    }
+
     fn read_image(&self) -> Result<GateImage, MapError> {
         let mut image = GateImage::default();
         for entry in self.policies.iter() {
@@ -56,10 +72,10 @@ impl GateMaps {
         for key in self.nets.keys() {
             let key = key?;
             let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(GATE_LIST_BITS);
+            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
             // Only networks are written.
             if let Ok(found) = network(&net.address, bits).parse() {
-                lists.entry(u32::from_be_bytes(net.list)).or_default().push(found);
+                lists.entry(net.scope()).or_default().push(found);
             }
         }
         for (id, mut list) in lists {
@@ -70,12 +86,9 @@ impl GateMaps {
     }
 }
 
-fn key(list: u32, net: &IpNet) -> Key<Raw<GateNet>> {
-    let (address, bits) = match net.trunc() {
-        IpNet::V4(net) => (mapped(net.addr().octets()), 96 + u32::from(net.prefix_len())),
-        IpNet::V6(net) => (net.addr().octets(), u32::from(net.prefix_len())),
-    };
-    Key::new(GATE_LIST_BITS + bits, Raw(GateNet { list: list.to_be_bytes(), address }))
+fn key(list: u32, net: &IpNet) -> Key<Raw<ScopedNet>> {
+    let (address, bits) = sixteen_net(net);
+    Key::new(SCOPE_BITS + u32::from(bits), Raw(ScopedNet::of(list, address)))
 }
 
 impl GateWrites for GateMaps {
@@ -94,9 +107,5 @@ impl GateWrites for GateMaps {
 
     fn withdraw(&mut self, (address, port): (IpAddr, u16)) -> io::Result<()> {
         removed(self.policies.remove(&Raw(listener_key(address, port))))
-    }
-
-    fn remove_bucket(&mut self, policy: u32) -> io::Result<()> {
-        removed(self.rates.remove(&policy))
     }
 }

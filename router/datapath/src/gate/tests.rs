@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use router_api::defaults::Defaults;
 use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
-use router_common::maps::{GATE_NO_FRAGMENTS, GATE_OBSERVE, GatePolicy};
+use router_common::maps::{GATE_NO_FRAGMENTS, GATE_OBSERVE, GatePolicy, MAX_GATE_NETS};
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
@@ -147,11 +147,6 @@ impl GateWrites for Maps {
         self.policies.remove(&listener);
         Ok(())
     }
-
-    fn remove_bucket(&mut self, policy: u32) -> io::Result<()> {
-        self.log.push(format!("bucket {policy}"));
-        Ok(())
-    }
 }
 
 #[test]
@@ -177,10 +172,14 @@ fn the_old_list_holds_until_the_new_one_is_complete() {
     assert_eq!(now, wanted);
     assert_eq!(maps.log, ["add 2", "put 80", "put 443", "put 80", "remove 1"]);
 
-    let before = now.clone();
+    // More than the map has room for is not even begun.
     maps.log.clear();
+    let nets: Vec<IpNet> = vec!["10.0.0.0/8".parse().unwrap(); MAX_GATE_NETS];
+    let huge = GateImage { lists: [(3, nets.into())].into(), ..now.clone() };
+    let error = reconcile(&mut maps, &mut now.clone(), &huge).unwrap_err().to_string();
+    assert_eq!(error, "a list of 2097152 networks does not fit beside the 3 that are in force: at most 2097152 do");
+    assert_eq!(maps.log, ["remove 2"; 0]);
+
     reconcile(&mut maps, &mut now, &GateImage::default()).unwrap();
-    remove_buckets(&mut maps, &before, &now).unwrap();
-    assert_eq!(now, GateImage::default());
-    assert!(maps.log.contains(&"remove 2".to_owned()) && maps.log.iter().any(|line| line.starts_with("bucket ")));
+    assert_eq!((&now, maps.log.last()), (&GateImage::default(), Some(&"remove 2".to_owned())));
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use router_common::maps::GatePolicy;
+use router_common::maps::{GatePolicy, MAX_GATE_NETS};
 
 use super::image::GateImage;
 
@@ -32,11 +32,6 @@ pub trait GateWrites {
     /// # Errors
     /// The system call's.
     fn withdraw(&mut self, listener: (IpAddr, u16)) -> io::Result<()>;
-    /// Removes a token bucket.
-    ///
-    /// # Errors
-    /// The system call's.
-    fn remove_bucket(&mut self, policy: u32) -> io::Result<()>;
 }
 
 /// Writes the difference between `now`, the maps' content, and `wanted`. `now` becomes what the maps hold; what failed is
@@ -55,7 +50,14 @@ pub fn reconcile(maps: &mut impl GateWrites, now: &mut GateImage, wanted: &GateI
         if now.lists.get(id) == Some(list) {
             continue;
         }
-        if keep(maps.add(*id, list)) {
+        if now.networks() + list.len() > MAX_GATE_NETS {
+            // Not even tried: of millions of writes, all would be undone.
+            keep(Err(io::Error::other(format!(
+                "a list of {} networks does not fit beside the {} that are in force: at most {MAX_GATE_NETS} do",
+                list.len(),
+                now.networks()
+            ))));
+        } else if keep(maps.add(*id, list)) {
             now.lists.insert(*id, Arc::clone(list));
         } else {
             // Part of it is there: it is removed with the lists that are not wanted, or completed.
@@ -85,12 +87,4 @@ pub fn reconcile(maps: &mut impl GateWrites, now: &mut GateImage, wanted: &GateI
         }
     }
     result
-}
-
-/// Removes the token buckets of policies that are gone.
-///
-/// # Errors
-/// The first failure.
-pub fn remove_buckets(maps: &mut impl GateWrites, before: &GateImage, now: &GateImage) -> io::Result<()> {
-    before.buckets().difference(&now.buckets()).try_for_each(|policy| maps.remove_bucket(*policy))
 }

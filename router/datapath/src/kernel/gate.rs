@@ -104,14 +104,24 @@ impl GateLinks {
         self.failed.values().cloned().collect()
     }
 
-    /// Attaches to new interfaces if packets are to be decided, else detaches from all. Returns the changes as texts.
-    pub fn follow(&mut self, program: &mut Xdp, interfaces: &Interfaces, is_wanted: bool) -> Vec<String> {
+    /// Attaches to new interfaces if packets are to be decided, else detaches from all; if `is_retried`, also to those where
+    /// that failed. Returns the changes as texts.
+    pub fn follow(
+        &mut self,
+        program: &mut Xdp,
+        interfaces: &Interfaces,
+        is_wanted: bool,
+        is_retried: bool,
+    ) -> Vec<String> {
         let mut news = Vec::new();
         let is_wanted = is_wanted && self.mode != GateMode::Off;
         let wanted: BTreeMap<u32, &String> = if is_wanted {
             // Packets of this host to itself are nobody else's.
             let is_spared = |index: &u32| self.mode == GateMode::Auto && interfaces.pairs.contains_key(index);
-            let is_first = |index: &u32| *index != LOOPBACK && !interfaces.above.contains(index) && !is_spared(index);
+            // One below may have no program itself: it is a port of a bridge.
+            let is_attachable = |below: &u32| interfaces.attachable.values().any(|index| index == below);
+            let is_above = |index: &u32| interfaces.above.get(index).is_some_and(is_attachable);
+            let is_first = |index: &u32| *index != LOOPBACK && !is_above(index) && !is_spared(index);
             let arrive = interfaces.attachable.iter().filter(|(_, index)| is_first(index));
             arrive.map(|(name, index)| (*index, name)).collect()
         } else {
@@ -127,15 +137,19 @@ impl GateLinks {
         for (index, name) in wanted {
             if let Some(link) = self.attached.get_mut(&index) {
                 link.name.clone_from(name);
-            } else if !self.failed.contains_key(&index) {
+            } else if is_retried || !self.failed.contains_key(&index) {
                 match self.attach(program, index, name) {
                     Ok(link) => {
                         news.push(format!("the gate is attached to {name} ({})", link.mode.name()));
+                        self.failed.remove(&index);
                         self.attached.insert(index, link);
                     }
                     Err(why) => {
-                        news.push(format!("the gate cannot be attached to {name}: {why}"));
-                        self.failed.insert(index, (name.clone(), why));
+                        let failure = (name.clone(), why);
+                        if self.failed.get(&index) != Some(&failure) {
+                            news.push(format!("the gate cannot be attached to {name}: {}", failure.1));
+                        }
+                        self.failed.insert(index, failure);
                     }
                 }
             }

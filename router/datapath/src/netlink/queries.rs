@@ -189,8 +189,11 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     if veth && let (Some(other), Some(namespace)) = (other, namespace) {
         found.pairs.insert(index, Pair { index: other, namespace });
     }
-    if is_above && namespace.is_none() {
-        found.above.insert(index);
+    if is_above
+        && namespace.is_none()
+        && let Some(below) = other
+    {
+        found.above.insert(index, below);
     }
     // The program expects an Ethernet header, which packets of the loopback device have, too.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);

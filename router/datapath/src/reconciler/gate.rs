@@ -1,12 +1,13 @@
 //! The XDP gate as the reconciler runs it: its maps follow the table, and it is attached while a listener has a policy.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
 use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 
-use crate::gate::{GateImage, GateMaps, lower, reconcile, remove_buckets};
+use crate::gate::{GateImage, GateMaps, lower, reconcile};
 use crate::interfaces::Interfaces;
 use crate::kernel::{GateMode, KernelError, KernelPrograms};
 
@@ -31,6 +32,8 @@ pub struct GateReport {
 pub struct GateReconciler {
     maps: GateMaps,
     now: GateImage,
+    /// Ids of policies with a token bucket.
+    buckets: BTreeSet<u32>,
     mode: GateMode,
 }
 
@@ -41,7 +44,7 @@ impl GateReconciler {
     /// [`KernelError::Map`].
     pub fn new(kernel: &mut KernelPrograms, mode: GateMode) -> Result<Self, KernelError> {
         kernel.set_gate_mode(mode);
-        Ok(GateReconciler { maps: kernel.take_gate_maps()?, now: GateImage::default(), mode })
+        Ok(GateReconciler { maps: kernel.take_gate_maps()?, now: GateImage::default(), buckets: BTreeSet::new(), mode })
     }
 
     /// Reads what an earlier agent left.
@@ -49,7 +52,7 @@ impl GateReconciler {
     /// # Errors
     /// The system call's.
     pub fn adopt(&mut self) -> io::Result<()> {
-        self.now = self.maps.read()?;
+        (self.now, self.buckets) = (self.maps.read()?, self.maps.buckets()?);
         Ok(())
     }
 
@@ -62,22 +65,47 @@ impl GateReconciler {
     ) -> GateReport {
         let local: Vec<IpAddr> = interfaces.addresses.iter().copied().collect();
         let wanted = lower(table, listeners, &local, &self.now);
-        let mut error = None;
-        if wanted != self.now {
-            let before = self.now.clone();
-            let written = reconcile(&mut self.maps, &mut self.now, &wanted);
-            let written = written.and_then(|()| remove_buckets(&mut self.maps, &before, &self.now));
-            error = written.err().map(|error| error.to_string());
-            if let Some(error) = &error {
-                tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
-            }
+        let written = reconcile(&mut self.maps, &mut self.now, &wanted);
+        let removed = self.remove_buckets();
+        let error = written.and(removed).err().map(|error| error.to_string());
+        if let Some(error) = &error {
+            tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
         }
-        for news in kernel.follow_gate(interfaces, !self.now.policies.is_empty()) {
-            tracing::info!(target: "datapath", "{news}");
-        }
-        let attached = kernel.gate_attached().into_iter().map(|(name, mode)| (name, mode.name())).collect();
+        self.attach(kernel, interfaces, false);
         let listeners = self.now.policies.keys().filter(|(_, port)| *port != 0).count();
         let is_off = self.mode == GateMode::Off && listeners > 0;
-        GateReport { listeners, networks: self.now.networks(), attached, failed: kernel.gate_failed(), is_off, error }
+        let (attached, failed) = attachments(kernel);
+        GateReport { listeners, networks: self.now.networks(), attached, failed, is_off, error }
     }
+
+    /// Tries again where the program could not be attached: another one there may have been detached.
+    pub fn retry(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, report: &mut GateReport) {
+        self.attach(kernel, interfaces, true);
+        (report.attached, report.failed) = attachments(kernel);
+    }
+
+    fn attach(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, is_retried: bool) {
+        for news in kernel.follow_gate(interfaces, !self.now.policies.is_empty(), is_retried) {
+            tracing::info!(target: "datapath", "{news}");
+        }
+    }
+
+    /// Removes the token buckets of policies that are gone.
+    fn remove_buckets(&mut self) -> io::Result<()> {
+        let used = self.now.buckets();
+        self.buckets.extend(&used);
+        let gone: Vec<u32> = self.buckets.difference(&used).copied().collect();
+        gone.into_iter().try_for_each(|policy| {
+            self.maps.remove_bucket(policy)?;
+            self.buckets.remove(&policy);
+            Ok(())
+        })
+    }
+}
+
+type Attachments = (Vec<(String, &'static str)>, Vec<(String, String)>);
+
+fn attachments(kernel: &KernelPrograms) -> Attachments {
+    let attached = kernel.gate_attached().into_iter().map(|(name, mode)| (name, mode.name())).collect();
+    (attached, kernel.gate_failed())
 }

@@ -134,9 +134,10 @@ impl ReconcilerState {
         self.maps.writer().ok().filter(|pid| *pid != std::process::id())
     }
 
-    /// Delay before failed writes are retried.
-    pub fn retry(&self) -> Duration {
-        self.retry
+    /// Delay before failed writes are retried; `None` if there are none.
+    pub fn retry(&mut self, has_failed: bool) -> Option<Duration> {
+        self.retry = if has_failed { (self.retry * 2).min(RETRY_MOST) } else { RETRY_FIRST };
+        has_failed.then_some(self.retry)
     }
 
     /// True if the inputs are complete. They are not before the listeners have reported their addresses: until then the
@@ -280,7 +281,6 @@ impl ReconcilerState {
             tracing::warn!(failed = undone.failed, first = error, "map writes failed and are retried");
         }
         self.clean = undone.failed == 0;
-        self.retry = if self.clean { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };
         Programmed {
             revision: table.revision,
             entries: wanted.len(),

@@ -32,7 +32,7 @@ impl GateState for Lists {
         true
     }
 
-    fn record(&mut self, _: &Arrival) {}
+    fn record(&mut self) {}
 }
 
 /// Mutated packets to compare the decisions about; `SLUICE_PACKETS` is another number.
