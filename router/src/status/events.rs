@@ -58,6 +58,11 @@ impl Events {
         (Events(sender), notices)
     }
 
+    /// How many Events may be sent now by one who can wait; the rest of the queue is for those who cannot.
+    pub fn room(&self) -> usize {
+        self.0.capacity().saturating_sub(MAX_WAITING / 2)
+    }
+
     /// Sends an Event, or drops it if too many wait.
     pub fn send(&self, notice: Notice) {
         if let Err(error) = self.0.try_send(notice) {
@@ -166,6 +171,17 @@ mod tests {
             assert!(recent.is_new(&notice(&number.to_string(), "X"), later));
         }
         assert!(recent.sent.len() <= MIN_KNOWN);
+    }
+
+    #[test]
+    fn who_can_wait_leaves_a_half_of_the_queue_to_others() {
+        let (events, notices) = Events::channel();
+        while events.room() > 0 {
+            events.send(notice("a", "X"));
+        }
+        assert_eq!(notices.len(), MAX_WAITING / 2);
+        events.send(notice("b", "X"));
+        assert_eq!((events.room(), notices.len()), (0, MAX_WAITING / 2 + 1));
     }
 
     #[test]

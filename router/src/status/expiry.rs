@@ -12,7 +12,7 @@ use router_api::kubernetes::secret::Secret;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::traffic::{CertificateSource, Traffic};
 use router_api::resources::Resources;
-use router_model::certificate::expiry;
+use router_model::certificate::{Certificate, expiry};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use tokio::sync::watch;
@@ -28,6 +28,8 @@ const SOON: i64 = 14 * DAY;
 const DAY: i64 = 24 * 3600;
 /// Maximum delay after which the time is looked at again: the clock may be set.
 const LOOK: Duration = Duration::from_secs(600);
+/// Delay after which Events that are due are sent, if there was no room for them.
+const NO_ROOM: Duration = Duration::from_secs(10);
 
 /// Sends Events while this process leads, until a sender is dropped.
 pub async fn report(mut inputs: watch::Receiver<Arc<StatusInput>>, mut leads: watch::Receiver<bool>, events: Events) {
@@ -55,12 +57,11 @@ pub async fn report(mut inputs: watch::Receiver<Arc<StatusInput>>, mut leads: wa
             }
         }
         let now = Timestamp::now().as_second();
-        expiries.due(now).into_iter().for_each(|notice| events.send(notice));
-        let wait = expiries.next().map_or(LOOK, |at| Duration::from_secs(u64::try_from(at - now).unwrap_or(0)));
+        expiries.due(now, events.room()).into_iter().for_each(|notice| events.send(notice));
         tokio::select! {
             changed = inputs.changed() => if changed.is_err() { return },
             changed = leads.changed() => if changed.is_err() { return } else { leads.mark_changed() },
-            () = sleep(wait.min(LOOK)) => {}
+            () = sleep(expiries.wait(now)) => {}
         }
     }
 }
@@ -80,16 +81,20 @@ impl Expiries {
     fn take(&mut self, resources: Arc<Resources>) {
         let old = std::mem::replace(&mut self.resources, Arc::clone(&resources));
         for changed in resources.secrets.in_force_since(&old.secrets) {
-            let time = |secret: Option<&Arc<Secret>>| of_secret(secret?);
-            self.change(Kind::Secret, changed.key, time(changed.old), time(changed.new));
+            self.change(Kind::Secret, changed.key, changed.old.and_then(of_secret), changed.new.and_then(of_secret));
         }
         for changed in resources.routes.in_force_since(&old.routes) {
-            let time = |route: Option<&Arc<Route>>| of_route(route?);
-            self.change(Kind::Route, changed.key, time(changed.old), time(changed.new));
+            self.change(Kind::Route, changed.key, changed.old.and_then(of_route), changed.new.and_then(of_route));
         }
     }
 
-    fn change(&mut self, kind: Kind, key: &ObjectKey, old: Option<i64>, new: Option<i64>) {
+    fn change(&mut self, kind: Kind, key: &ObjectKey, old: Option<&Certificate>, new: Option<&Certificate>) {
+        // Only certificates that differ are parsed.
+        if old == new {
+            return;
+        }
+        let time = |certificate: Option<&Certificate>| expiry(certificate?);
+        let (old, new) = (time(old), time(new));
         if old == new {
             return;
         }
@@ -108,10 +113,21 @@ impl Expiries {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The Events that are due.
-    fn due(&mut self, now: i64) -> Vec<Notice> {
+    /// How long [`Expiries::due`] has nothing new.
+    fn wait(&self, now: i64) -> Duration {
+        match self.next().map(|at| u64::try_from(at - now)) {
+            None => LOOK,
+            Some(Ok(seconds @ 1..)) => Duration::from_secs(seconds).min(LOOK),
+            Some(_) => NO_ROOM,
+        }
+    }
+
+    /// At most so many of the Events that are due; the others remain due.
+    fn due(&mut self, now: i64, most: usize) -> Vec<Notice> {
         let mut notices = Vec::new();
-        while let Some((_, object)) = self.due.first().filter(|(at, _)| *at <= now).cloned() {
+        while notices.len() < most
+            && let Some((_, object)) = self.due.first().filter(|(at, _)| *at <= now).cloned()
+        {
             self.due.pop_first();
             notices.extend(self.notice(&object, now));
             self.repeated.insert(object.clone(), now + DAY);
@@ -122,11 +138,11 @@ impl Expiries {
 
     fn notice(&self, object: &ObjectRef, now: i64) -> Option<Notice> {
         let Resources { secrets, routes, .. } = &*self.resources;
-        let (meta, at) = match object.kind {
+        let (meta, certificate) = match object.kind {
             Kind::Secret => secrets.get(&object.key).map(|secret| (&secret.meta, of_secret(secret)))?,
             _ => routes.get(&object.key).map(|route| (&route.meta, of_route(route)))?,
         };
-        let at = at?;
+        let at = expiry(certificate?)?;
         let when = Timestamp::from_second(at).ok()?;
         let expires = if at < now { "expired" } else { "expires" };
         Some(Notice {
@@ -145,15 +161,15 @@ impl Expiries {
     }
 }
 
-fn of_secret(secret: &Secret) -> Option<i64> {
-    expiry(secret.pair.as_ref()?)
+fn of_secret(secret: &Arc<Secret>) -> Option<&Certificate> {
+    secret.pair.as_ref()
 }
 
 /// A Route's own certificate; one of a Secret is the Secret's.
-fn of_route(route: &Route) -> Option<i64> {
+fn of_route(route: &Arc<Route>) -> Option<&Certificate> {
     let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return None };
     let CertificateSource::Inline(certificate) = &tls.material.as_ref().ok()?.certificate else { return None };
-    expiry(certificate)
+    Some(certificate)
 }
 
 #[cfg(test)]
@@ -183,7 +199,7 @@ mod tests {
 
     /// Names and notes of the Events that are due.
     fn due(expiries: &mut Expiries, now: i64) -> Vec<(String, String)> {
-        let notices = expiries.due(now).into_iter();
+        let notices = expiries.due(now, usize::MAX).into_iter();
         notices.map(|notice| (notice.regarding.name.unwrap_or_default(), notice.note)).collect()
     }
 
@@ -216,5 +232,27 @@ mod tests {
         take(&mut expiries, &[&route("early", end + 90 * DAY)]);
         assert_eq!((expiries.due.len(), expiries.repeated.len()), (1, 0));
         assert_eq!((due(&mut expiries, end + 2 * DAY), expiries.next()), (vec![], Some(end + 76 * DAY)));
+    }
+
+    #[test]
+    fn events_that_there_is_no_room_for_stay_due() {
+        let mut expiries = Expiries::default();
+        let end = 20_000 * DAY;
+        let routes = ["a", "b", "c", "d", "e"].map(|name| route(name, end));
+        expiries.take(Arc::clone(&input(routes.to_vec()).resources));
+        let names = |notices: Vec<Notice>| -> Vec<String> {
+            notices.into_iter().filter_map(|notice| notice.regarding.name).collect()
+        };
+        let now = end - DAY;
+        assert_eq!((names(expiries.due(now, 0)), expiries.wait(now)), (vec![], NO_ROOM));
+        assert_eq!(
+            (names(expiries.due(now, 3)), expiries.wait(now)),
+            (vec!["a".into(), "b".into(), "c".into()], NO_ROOM)
+        );
+        let later = now + 10;
+        assert_eq!((names(expiries.due(later, 3)), expiries.wait(later)), (vec!["d".into(), "e".into()], LOOK));
+        let again = now + DAY;
+        assert_eq!(expiries.wait(again - 7), Duration::from_secs(7));
+        assert_eq!(names(expiries.due(again, 4)), ["a", "b", "c"]);
     }
 }
