@@ -200,14 +200,13 @@ impl ApiStatusWriter {
                 return;
             }
             Written::Throttled(after) => {
-                if let Some(pause) = self.queue.throttle(object, after, now) {
-                    tracing::debug!(?pause, "the API server asks for fewer requests: no status is written meanwhile");
-                }
+                let pause = self.queue.throttle(object, after, now);
+                tracing::debug!(?pause, "the API server asks for fewer requests: no status is written meanwhile");
                 return;
             }
             // No other write would have an answer either.
             Written::Failed(problem) if !self.server.reachability.answers() => {
-                if self.queue.throttle(object, None, now).is_some() {
+                if self.queue.unanswered(object, now) {
                     tracing::warn!(problem, "the API server does not answer: no status is written until it does");
                 }
                 return;

@@ -191,3 +191,22 @@ fn an_outage_pauses_all_writes_and_is_logged_once() -> Result<()> {
     assert_eq!((count("the API server does not answer"), count("a status was not written")), (1, 0));
     Ok(())
 }
+
+#[test]
+fn an_outage_of_a_busy_api_server_is_logged_once() -> Result<()> {
+    let site = Site::mock_with_route()?;
+    let server = site.mocked()?;
+    let busy = server.fault(When::verbs(&[Verb::Patch]).of("routes"), Then::Busy(1));
+    let sluice = site.serve()?;
+    wait_until("a write is rejected", PATIENCE, || busy.met() > 0)?;
+    server.stop()?;
+    wait_until("the outage is noticed", PATIENCE, || sluice.has_line("the API server does not answer"))?;
+    // Longer than a pause: it is tried again.
+    hold(Duration::from_secs(3), || Ok(()))?;
+    busy.release();
+    server.resume()?;
+    site.wait_for_admitted("a", "True")?;
+    let count = |text: &str| sluice.output().iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count("the API server does not answer"), count("a status was not written")), (1, 0));
+    Ok(())
+}

@@ -39,6 +39,8 @@ pub struct Queue {
     paused: Option<Instant>,
     /// The API server has asked for fewer requests, and none has succeeded since: one at a time.
     is_throttled: bool,
+    /// The API server answers no request.
+    is_out: bool,
     tokens: Tokens,
 }
 
@@ -60,6 +62,7 @@ impl Queue {
             delayed: HashMap::new(),
             paused: None,
             is_throttled: false,
+            is_out: false,
             tokens: Tokens::new(RATE, BURST, now),
         }
     }
@@ -130,7 +133,7 @@ impl Queue {
 
     /// Notes that an object's status is as it should be. The API server has answered.
     pub fn done(&mut self, object: &ObjectRef) {
-        self.is_throttled = false;
+        (self.is_throttled, self.is_out) = (false, false);
         self.settle(object);
         self.end(object);
     }
@@ -140,26 +143,35 @@ impl Queue {
         self.delayed.remove(object);
     }
 
-    /// Notes a failed write, to be repeated after a delay; by default one that doubles with each failure. Returns the delay
+    /// Notes a write that the API server's answer fails, to be repeated after a delay; by default one that doubles with each failure. Returns the delay
     /// and the number of failures before.
     pub fn fail(&mut self, object: ObjectRef, delay: Option<Duration>, now: Instant) -> (Duration, u32) {
         let delayed = self.delayed.entry(object.clone()).or_default();
         let failures = delayed.failures;
         let delay = delay.unwrap_or_else(|| FIRST_RETRY.saturating_mul(1 << failures.min(12)).min(LONGEST_RETRY));
         *delayed = Delayed { until: Some(now + delay), failures: failures.saturating_add(1) };
+        self.is_out = false;
         self.end(&object);
         (delay, failures)
     }
 
-    /// Notes that the API server asks for fewer requests, or answers none: writes nothing for a while, and then one at a
-    /// time until one succeeds. Returns the length of the pause if it is the first one.
-    pub fn throttle(&mut self, object: ObjectRef, after: Option<Duration>, now: Instant) -> Option<Duration> {
+    /// Notes that the API server asks for fewer requests: writes nothing for a while, and then one at a time until one
+    /// succeeds. Returns the length of the pause.
+    pub fn throttle(&mut self, object: ObjectRef, after: Option<Duration>, now: Instant) -> Duration {
         let pause = after.unwrap_or_default().clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-        let is_first = !std::mem::replace(&mut self.is_throttled, true);
+        (self.is_throttled, self.is_out) = (true, false);
         self.pause(now + pause);
         self.end(&object);
         self.enqueue(object);
-        is_first.then_some(pause)
+        pause
+    }
+
+    /// The same if the API server does not answer. Returns true if it answered before.
+    pub fn unanswered(&mut self, object: ObjectRef, now: Instant) -> bool {
+        let was_out = self.is_out;
+        self.throttle(object, None, now);
+        self.is_out = true;
+        !was_out
     }
 
     /// Writes nothing before a time.
@@ -263,19 +275,51 @@ mod tests {
         assert_eq!(first.len(), MAX_OF_KIND);
         let pause = Duration::from_secs(2);
         let pauses: Vec<_> = first.into_iter().map(|object| queue.throttle(object, Some(pause), now)).collect();
-        assert_eq!(pauses, [Some(pause), None, None, None]);
+        assert_eq!(pauses, [pause; MAX_OF_KIND]);
         let end = now + Duration::from_secs(2);
         assert_eq!((begun(&mut queue, now), queue.wakes_at(now)), (vec![], Some(end)));
         let probe = begun(&mut queue, end);
         assert_eq!(probe.len(), 1);
-        assert_eq!(queue.throttle(probe[0].clone(), None, end), None);
+        assert_eq!(queue.throttle(probe[0].clone(), None, end), SHORTEST_PAUSE);
         let later = end + SHORTEST_PAUSE;
         let probe = begun(&mut queue, later);
         assert_eq!(probe.len(), 1);
         queue.done(&probe[0]);
         assert_eq!(begun(&mut queue, later).len(), MAX_OF_KIND);
         let long = queue.throttle(object(Kind::Route, "5"), Some(Duration::from_secs(3600)), later);
-        assert_eq!(long, Some(LONGEST_PAUSE));
+        assert_eq!(long, LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn an_outage_begins_once_whatever_precedes_it() {
+        let (mut queue, mut now) = queue(1);
+        let route = object(Kind::Route, "0");
+        let mut next = |queue: &mut Queue| {
+            now += LONGEST_PAUSE;
+            assert_eq!(begun(queue, now), one(&route));
+            (route.clone(), now)
+        };
+        let answers: [fn(&mut Queue, ObjectRef, Instant); 3] = [
+            |queue, route, now| {
+                queue.throttle(route, None, now);
+            },
+            |queue, route, now| {
+                queue.fail(route, Some(LONGEST_PAUSE), now);
+            },
+            |queue, route, _| {
+                queue.done(&route);
+                queue.add(route);
+            },
+        ];
+        for answer in answers {
+            let (route, now) = next(&mut queue);
+            answer(&mut queue, route, now);
+            let begins = [(); 3].map(|()| {
+                let (route, now) = next(&mut queue);
+                queue.unanswered(route, now)
+            });
+            assert_eq!(begins, [true, false, false]);
+        }
     }
 
     #[test]
