@@ -75,8 +75,8 @@ pub struct RunArgs {
     /// disciplines, filters, TCX programs, nftables).
     #[arg(long, value_enum, default_value_t)]
     peer_redirect: PeerRedirect,
-    /// Where the gate rejects packets, if an IngressController has `gate.sluice.dev` annotations: `auto` does so in the driver
-    /// (native XDP), in the stack where the driver cannot, and not on veth pairs to pods of this host.
+    /// Where the gate rejects packets, if an IngressController or a Gateway has `gate.sluice.dev` annotations: `auto` does so
+    /// in the driver (native XDP), in the stack where the driver cannot, and not on veth pairs to pods of this host.
     #[arg(long, value_enum, default_value_t)]
     xdp: GateMode,
     /// Whether to respect this host's netfilter rules (nftables, iptables), which connections in the kernel bypass:
@@ -87,7 +87,7 @@ pub struct RunArgs {
     /// a build with the feature `kernel-log`.
     #[arg(long)]
     kernel_log: bool,
-    /// Address to listen on; repeatable. The IngressControllers define the ports. [default: every address]
+    /// Address to listen on; repeatable. IngressControllers and Gateways define the ports. [default: every address]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<IpAddr>,
     #[command(flatten)]

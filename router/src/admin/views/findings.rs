@@ -125,7 +125,7 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
             true => ("`--xdp off`", "run without `--xdp off`, or remove the annotations"),
             false => ("every interface is a veth pair, which `--xdp auto` spares", "`--xdp generic` or `--xdp native`"),
         };
-        let why = format!("{why}: the annotations gate.sluice.dev of IngressControllers have no effect");
+        let why = format!("{why}: the annotations gate.sluice.dev have no effect");
         ("all".to_owned(), why, remedy)
     });
     let failed = gate.failed.iter().map(|(name, why)| {
