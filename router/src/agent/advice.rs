@@ -58,7 +58,7 @@ impl LoggedWarnings {
     fn lines(&mut self, published: &Published, known: &ProxyState) -> Vec<String> {
         let (table, status) = (&published.table, &published.status);
         let (report, resources) = (&status.report, &status.resources);
-        let facts = Facts { table, report, resources, trust: known.trust(), is_guarded: true, live: None };
+        let facts = Facts::of(table, report, resources, known.trust());
         let place = |warning: &Warning| {
             let object = resources.object(warning.object.kind, &warning.object.key);
             object.as_ref().map(|object| Object::meta(object).origin.clone()).unwrap_or_default()

@@ -117,13 +117,6 @@ pub fn offline(
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (_, snapshot) = Source::read(source, defaults)?;
     let translation = translate(&snapshot.resources, settings);
-    let facts = Facts {
-        table: &translation.table,
-        report: &translation.report,
-        resources: &snapshot.resources,
-        trust: trust.given(),
-        is_guarded: true,
-        live: None,
-    };
+    let facts = Facts::of(&translation.table, &translation.report, &snapshot.resources, trust.given());
     Ok(explain(facts, query))
 }

@@ -80,7 +80,7 @@ pub fn validate(
     let translation = translate(resources, settings);
     let mut problems = snapshot.diagnostics.to_vec();
     let Translation { table, report, .. } = &translation;
-    let advised = advice(Facts { table, report, resources, trust: trust.given(), is_guarded: true, live: None }, now);
+    let advised = advice(Facts::of(table, report, resources, trust.given()), now);
     let advised = advised.into_iter().map(|warning| (warning.object, warning.path, warning.message));
     let refused = refusals(&translation).into_iter().map(|(object, message)| (object, FieldPath::root(), message));
     let warnings: Vec<(ObjectRef, FieldPath, String)> = advised.chain(refused).collect();

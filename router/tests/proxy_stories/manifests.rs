@@ -54,9 +54,7 @@ impl World {
 
     pub fn ask(&self, query: &Query) -> Explanation {
         let Translation { table, report, .. } = &self.translation;
-        let resources = &self.resources;
-        let facts = Facts { table, report, resources, trust: Trust::default(), is_guarded: true, live: None };
-        explain(facts, query)
+        explain(Facts::of(table, report, &self.resources, Trust::default()), query)
     }
 
     /// The value of a setting in the output of `explain`.

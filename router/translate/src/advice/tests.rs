@@ -11,7 +11,7 @@ use crate::endpoints::addresses::EndpointAddresses;
 use crate::explain::explain;
 use crate::explain::query::Query;
 use crate::settings::Settings;
-use crate::translate::{Translation, translate};
+use crate::translate::translate;
 
 /// The message about a service in every kind of object that names it: from `validate`, then from `explain`.
 #[track_caller]
@@ -78,7 +78,7 @@ fn expect(backend: &[Value], expected: &str) {
         "http://route.test/",
         "tls.test",
     ] {
-        let facts = facts(&translation, &resources);
+        let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
         let query = Query::parse(url).unwrap();
         let query = if url.contains("grpc") { query.with_method("POST").unwrap() } else { query };
         let explanation = explain(facts, &query);
@@ -169,17 +169,6 @@ fn a_gateways_gate_is_in_force_where_nobody_else_has_a_listener() {
     }
 }
 
-fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts {
-        table: &translation.table,
-        report: &translation.report,
-        resources,
-        trust: Trust::default(),
-        is_guarded: true,
-        live: None,
-    }
-}
-
 /// Warnings about one HTTPProxy, with the output of `explain`.
 fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
     let proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
@@ -187,7 +176,7 @@ fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
         "spec": { "virtualhost": { "fqdn": "proxy.test" }, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] } });
     let resources = resources(objects.into_iter().chain([proxy]));
     let translation = translate(&resources, &Settings::default());
-    let facts = facts(&translation, &resources);
+    let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
     let explanation = explain(facts, &Query::parse("http://proxy.test/").unwrap());
     (translation.warnings.into_iter().map(|warning| warning.message).collect(), explanation.fix)
 }

@@ -22,3 +22,10 @@ pub struct Facts<'f> {
     /// State of a running agent; `None` without one.
     pub live: Option<&'f dyn LiveState>,
 }
+
+impl<'f> Facts<'f> {
+    /// Facts without a running agent.
+    pub fn of(table: &'f RoutingTable, report: &'f StatusReport, resources: &'f Resources, trust: Trust<'f>) -> Self {
+        Facts { table, report, resources, trust, is_guarded: true, live: None }
+    }
+}

@@ -1,6 +1,5 @@
 //! Explanations as text, line by line.
 
-use router_api::resources::Resources;
 use router_table::live_state::Trust;
 use serde_json::{Value, json};
 
@@ -16,18 +15,7 @@ use router_table::flag::Flag;
 
 use super::*;
 use crate::settings::Settings;
-use crate::translate::{Translation, translate};
-
-fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts {
-        table: &translation.table,
-        report: &translation.report,
-        resources,
-        trust: Trust::default(),
-        is_guarded: true,
-        live: None,
-    }
-}
+use crate::translate::translate;
 
 fn explained(objects: &[Value], query: &str) -> Explanation {
     explained_with(&Settings::default(), objects, query)
@@ -36,7 +24,7 @@ fn explained(objects: &[Value], query: &str) -> Explanation {
 fn explained_with(settings: &Settings, objects: &[Value], query: &str) -> Explanation {
     let resources = resources(objects.iter().cloned());
     let translation = translate(&resources, settings);
-    let facts = facts(&translation, &resources);
+    let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
     explain(facts, &Query::parse(query).unwrap())
 }
 
@@ -200,7 +188,7 @@ fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<Stri
     }
     let resources = resources([object, slice("a/web", &["10.0.0.1"], 8080)]);
     let translation = translate(&resources, &Settings::default());
-    let facts = facts(&translation, &resources);
+    let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
     let query = Query::parse(query).unwrap();
     let query = from.map_or(query.clone(), |from| query.from_client(from.parse().unwrap()));
     let explanation = explain(facts, &query);
@@ -471,7 +459,7 @@ fn unrouted_requests_are_explained_as_their_client_sees_them() {
 
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());
-    let facts = facts(&translation, &resources);
+    let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
     let call = Query::parse("http://www.shop.test/test.Greeter/Hello").unwrap();
     let call = call.with_method("POST").unwrap().with_header("content-type: application/grpc").unwrap();
     let explanation = explain(facts, &call);

@@ -10,19 +10,8 @@ use crate::explain::explanation::Explanation;
 use crate::explain::facts::Facts;
 use crate::explain::query::Query;
 use crate::settings::Settings;
-use crate::translate::{Translation, translate};
+use crate::translate::translate;
 use crate::warning::Warning;
-
-fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
-    Facts {
-        table: &translation.table,
-        report: &translation.report,
-        resources,
-        trust: Trust::default(),
-        is_guarded: true,
-        live: None,
-    }
-}
 
 /// Warnings of `validate` and the log about these objects, except those on endpoints, and the explanation of
 /// `http://h.test/`.
@@ -32,7 +21,13 @@ fn findings(objects: Vec<Value>) -> (Vec<String>, Explanation) {
     let about_endpoints = |warning: &&Warning| !warning.message.contains("Service");
     let warnings = translation.warnings.iter().filter(about_endpoints);
     let warnings = warnings.map(|it| format!("{}: {}: {}", it.object, it.path, it.message)).collect();
-    (warnings, explain(facts(&translation, &resources), &Query::parse("http://h.test/").unwrap()))
+    (
+        warnings,
+        explain(
+            Facts::of(&translation.table, &translation.report, &resources, Trust::default()),
+            &Query::parse("http://h.test/").unwrap(),
+        ),
+    )
 }
 
 fn class(name: &str, controller: &str) -> Value {
@@ -201,7 +196,10 @@ fn a_query_on_a_port_of_an_unserved_gateway_shows_the_objects_that_claim_the_hos
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     let resources = resources([gateway, http_route("web", json!([{ "name": "public" }]))]);
     let translation = translate(&resources, &Settings::default());
-    let explanation = explain(facts(&translation, &resources), &Query::parse("http://h.test:8080/").unwrap());
+    let explanation = explain(
+        Facts::of(&translation.table, &translation.report, &resources, Trust::default()),
+        &Query::parse("http://h.test:8080/").unwrap(),
+    );
     assert_eq!(
         explanation.verdict,
         "no router listens on port 8080 for http; HTTPRoute a/web claims h.test and is not served: its parent Gateway \

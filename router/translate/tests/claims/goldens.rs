@@ -15,7 +15,6 @@ use router_translate::explain::explain;
 use router_translate::explain::explanation::ExplanationStep as ObjectStatus;
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
-use router_translate::status::report::StatusReport;
 
 use crate::hosts::Hosts;
 use crate::queries::{Step, steps};
@@ -61,7 +60,7 @@ pub fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Ve
     lines.extend([String::new(), "statuses".to_owned()]);
     lines.extend(statuses(resources, &report, now).into_iter().map(|line| format!("  {line}")));
     lines.extend([String::new(), "warnings".to_owned()]);
-    let facts = facts(world, &table, &report, resources);
+    let facts = Facts::of(&table, &report, resources, trust(world));
     lines.extend(
         advice(facts, now).iter().map(|warning| format!("  {}: {}: {}", warning.object, warning.path, warning.message)),
     );
@@ -74,20 +73,8 @@ pub fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Ve
     lines
 }
 
-fn facts<'f>(
-    world: &'f World,
-    table: &'f RoutingTable,
-    report: &'f StatusReport,
-    resources: &'f Resources,
-) -> Facts<'f> {
-    Facts {
-        table,
-        report,
-        resources,
-        trust: Trust { service_ca: world.service_ca.as_ref(), system: None },
-        is_guarded: true,
-        live: None,
-    }
+fn trust(world: &World) -> Trust<'_> {
+    Trust { service_ca: world.service_ca.as_ref(), system: None }
 }
 
 /// A request for each host in clear text and over TLS, and its name in a ClientHello, on the ports of its router.
@@ -115,7 +102,7 @@ fn of_hosts(table: &RoutingTable) -> Vec<Query> {
 /// The output of `explain`, with non-default settings only.
 fn explained(world: &World, engine: &mut Engine, resources: &Resources, query: &Query) -> Vec<String> {
     let (table, report) = engine.apply(resources);
-    let mut explanation = explain(facts(world, &table, &report, resources), query);
+    let mut explanation = explain(Facts::of(&table, &report, resources, trust(world)), query);
     for step in &mut explanation.steps {
         if let ObjectStatus::Settings { settings } = step {
             settings.retain(|setting| setting.non_default);

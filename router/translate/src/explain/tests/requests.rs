@@ -37,7 +37,7 @@ fn versions() -> Vec<Value> {
 fn explain_request(objects: &[Value], url: &str, method: &str, fields: &[&str]) -> Explanation {
     let resources = resources(objects.iter().cloned());
     let translation = translate(&resources, &Settings::default());
-    let facts = facts(&translation, &resources);
+    let facts = Facts::of(&translation.table, &translation.report, &resources, Trust::default());
     let query = Query::parse(url).unwrap().with_method(method).unwrap();
     explain(facts, &fields.iter().fold(query, |query, field| query.with_header(field).unwrap()))
 }
