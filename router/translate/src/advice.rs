@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use router_api::resources::Resources;
@@ -11,14 +10,14 @@ use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_table::live_state::Trust;
-use router_table::table::{ResolvedRoute, RouterTable, RoutingTable, WeightedService};
+use router_table::table::{ResolvedRoute, RoutingTable, WeightedService};
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
 use crate::explain::facts::Facts;
-use crate::explain::gate::is_of_controller;
 use crate::gateway::inclusion::slot_validation;
+use crate::openshift::controllers::is_made;
 use crate::presented_certificates;
 use crate::status::report::StatusReport;
 use crate::unserved::unserved;
@@ -56,22 +55,27 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
         }));
     }
     warnings.extend(slot_validation::warnings(resources));
-    warnings.extend(gates_not_in_force(resources, table));
+    warnings.extend(gates_not_in_force(resources, table, report));
     warnings.extend(absences(table, resources));
     warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
     warnings.sort();
     warnings
 }
 
-/// Listeners of Gateways on which their annotations for the XDP gate are not in force.
-fn gates_not_in_force(resources: &Resources, table: &RoutingTable) -> Vec<Warning> {
+/// Listeners of Gateways on which their annotations for the XDP gate are not in force; of those that are on a router.
+fn gates_not_in_force(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for gateway in resources.gateways.iter().filter(|gateway| gateway.gate.is_some()) {
-        let ports: BTreeSet<u16> = gateway.listeners.iter().map(|listener| listener.port).collect();
-        for port in ports {
-            let has_port = |router: &&Arc<RouterTable>| [router.http_port, router.https_port].contains(&Some(port));
-            let Some(router) = table.routers.iter().find(has_port) else { continue };
-            let why = if is_of_controller(resources, router) {
+        let object = ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
+        let rows = report.others.get(&object).into_iter().flat_map(|status| &status.rows);
+        // One row for each listener; its parent is `router#listener`.
+        let on_routers = gateway.listeners.iter().zip(rows).filter_map(|(listener, row)| {
+            let (name, _) = row.parent.split_once('#')?;
+            let router = table.routers.iter().find(|router| *router.name.0 == *name)?;
+            Some((listener.port, router))
+        });
+        for (port, router) in on_routers.collect::<BTreeMap<_, _>>() {
+            let why = if !is_made(&router.name.0) {
                 format!("its policy is that of IngressController {}; write them there", router.name)
             } else if router.policy.gate != gateway.gate {
                 "other Gateways with listeners there have other annotations; write the same ones, or choose another port"
@@ -80,7 +84,7 @@ fn gates_not_in_force(resources: &Resources, table: &RoutingTable) -> Vec<Warnin
                 continue;
             };
             warnings.push(Warning {
-                object: ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() },
+                object: object.clone(),
                 path: FieldPath::of(&["metadata", "annotations"]),
                 message: format!("gate.sluice.dev annotations are not in force on port {port}: {why}"),
             });

@@ -167,6 +167,20 @@ fn a_gateways_gate_is_in_force_where_nobody_else_has_a_listener() {
         expected.sort();
         assert_eq!(warnings, expected);
     }
+    // Listeners that are on no router have no policy: of a port of another protocol, and of a Gateway that is rejected.
+    let owner = gateway("one", "192.0.2.0/24", &[8080]);
+    let mut mixed = gateway("two", "198.51.100.0/24", &[8080]);
+    mixed["spec"]["listeners"][0]["protocol"] = json!("TLS");
+    mixed["spec"]["listeners"][0]["tls"] = json!({ "mode": "Passthrough" });
+    let mut rejected = gateway("two", "198.51.100.0/24", &[80, 8080]);
+    rejected["spec"]["addresses"] = json!([{ "type": "IPAddress", "value": "203.0.113.1" }]);
+    let mut foreign = gateway("two", "198.51.100.0/24", &[80, 8080]);
+    foreign["spec"]["gatewayClassName"] = json!("nginx");
+    for other in [mixed, rejected, foreign] {
+        let (gates, warnings) = in_force(&[owner.clone(), other.clone()]);
+        assert_eq!(gates, ["gateway-8080: 192.0.2.0/24"]);
+        assert!(!warnings.iter().any(|warning| warning.contains("gate.sluice.dev")), "{other}: {warnings:?}");
+    }
 }
 
 /// Warnings about one HTTPProxy, with the output of `explain`.

@@ -264,7 +264,7 @@ fn take_identity<'r>(
 }
 
 /// True if the name is reserved for routers created for listeners of Gateways.
-fn is_made(name: &str) -> bool {
+pub fn is_made(name: &str) -> bool {
     name.strip_prefix("gateway-").is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
