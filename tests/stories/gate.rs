@@ -1,7 +1,7 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
 //! and who is rejected.
 
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -78,10 +78,10 @@ fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
         ensure!(rejected(&stage, "source-denied")? > 0);
         let client = family.address(FRONT, 2);
         let explained = explain(&stage, client)?;
-        ensure!(
-            explained.contains(&format!("not served: no answer: the XDP gate drops packets of {client}")),
-            "{explained}"
-        );
+        let verdict = format!("not served: no answer: the XDP gate drops packets of {client}");
+        ensure!(explained.contains(&verdict) && !explained.contains("data path"), "{explained}");
+        let explained = explain(&stage, IpAddr::from(Ipv4Addr::LOCALHOST))?;
+        ensure!(explained.contains("\nserved: ") && explained.contains("data path"), "{explained}");
         let nets = stage.sluice.dump("gate_nets")?;
         ensure!(nets[0]["source"] == json!(clients(family)) && nets[0]["list"] == json!(1), "{nets}");
         // Connections of before are not spared.

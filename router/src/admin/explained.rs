@@ -108,7 +108,8 @@ impl Views {
         };
         let mut explanation = explain(facts, &query);
         let router = published.table.routers.iter().find(|r| explanation.router.as_deref() == Some(&*r.name.0));
-        if let Some(router) = router {
+        // Packets that the gate drops reach no other stage.
+        if let Some(router) = router.filter(|_| !explanation.is_dropped()) {
             let path = ExplanationStep::DataPath(self.data_path(router.id, &query, published.table.revision));
             // Losers are not a stage of traffic, so this step stays last.
             let at = explanation.steps.iter().position(|step| matches!(step, ExplanationStep::Losers { .. }));

@@ -38,7 +38,7 @@ pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
     match hosts::listener(facts, query, &mut explanation) {
         Some(router) => {
             explanation.router = Some(router.name.to_string());
-            if !facts.is_guarded || gate::lets_pass(facts.resources, router, query.from, &mut explanation) {
+            if !facts.is_guarded || gate::lets_pass(router, query.from, &mut explanation) {
                 query_trace::trace(facts, router, query, &mut explanation);
             }
         }

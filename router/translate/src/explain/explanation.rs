@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::explain::data_path::KernelDecision;
-use crate::explain::outcome::QueryOutcome;
+use crate::explain::outcome::{OutcomeKind, QueryOutcome};
 use crate::explain::query::Query;
 use crate::explain::settings::RouteSetting;
 
@@ -28,6 +28,13 @@ pub struct Explanation {
     pub fix: Option<String>,
     /// Possible outcomes, for programs: several if the router balances, or if the query does not decide a case.
     pub outcome: Vec<QueryOutcome>,
+}
+
+impl Explanation {
+    /// True if the XDP gate drops the packets of the query's client.
+    pub fn is_dropped(&self) -> bool {
+        self.outcome.iter().any(|outcome| matches!(outcome.kind, OutcomeKind::Dropped { .. }))
+    }
 }
 
 /// One decision.

@@ -3,27 +3,29 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use router_api::resources::Resources;
 use router_common::verdict::Reason;
 use router_table::policy::gate::{GatePolicy, SynRate};
 use router_table::table::RouterTable;
 
 use super::outcome::OutcomeKind;
 use crate::explain::explanation::{Explanation, ExplanationStep};
-use crate::openshift::controllers::IMPLICIT;
+use crate::openshift::controllers::is_made;
 
 /// Most networks of a list that are named.
 const NAMED: usize = 8;
 
 /// Adds the gate's step, if the router has a policy. Returns false, with the verdict set, if the gate drops the packets of
 /// the query's client.
-pub fn lets_pass(resources: &Resources, router: &RouterTable, client: Option<IpAddr>, out: &mut Explanation) -> bool {
+pub fn lets_pass(router: &RouterTable, client: Option<IpAddr>, out: &mut Explanation) -> bool {
     let Some(policy) = router.policy.gate.as_deref() else { return true };
     // Behind a balancer that sends PROXY headers, packets have its address.
-    let has_header = router.policy.accept_proxy;
-    let rejection = client.filter(|_| !has_header).and_then(|client| rejection(policy, router, client));
+    let client = client.filter(|_| !router.policy.accept_proxy).map(|client| client.to_canonical());
+    // The gate is not attached to the loopback interface.
+    let gated = client.filter(|client| !client.is_loopback());
+    let rejection = gated.and_then(|client| rejection(policy, router, client));
     let rules = rules(router);
-    let fate = client.filter(|_| !has_header).map(|client| match (&rejection, policy.observes) {
+    let fate = client.map(|client| match (&rejection, policy.observes) {
+        (None, _) if gated.is_none() => format!("{client} passes: packets on loopback pass no gate"),
         (None, _) => format!("{client} passes, as long as it keeps within these rates"),
         (Some((reason, why)), true) => {
             format!("{client} would be dropped ({}: {why}), and is only counted", reason.text())
@@ -34,20 +36,14 @@ pub fn lets_pass(resources: &Resources, router: &RouterTable, client: Option<IpA
     let Some((reason, why)) = rejection.filter(|_| !policy.observes) else { return true };
     let client = client.map(|client| client.to_string()).unwrap_or_default();
     out.verdict = format!("no answer: the XDP gate drops packets of {client}: {why}");
-    out.fix = Some(format!("change the annotations gate.sluice.dev of {}", owner(resources, router)));
+    out.fix = Some(format!("change the annotations gate.sluice.dev of {}", owner(router)));
     out.outcome.push(OutcomeKind::Dropped { cause: reason.text().to_owned() }.into());
     false
 }
 
-/// Whether a router's policy is that of the IngressController of its name, which may not exist yet.
-pub fn is_of_controller(resources: &Resources, router: &RouterTable) -> bool {
-    let name = &router.name.0;
-    **name == *IMPLICIT || resources.ingress_controllers.iter().any(|controller| controller.meta.key.name == *name)
-}
-
 /// Whose annotations a router's policy is from.
-fn owner(resources: &Resources, router: &RouterTable) -> String {
-    if is_of_controller(resources, router) {
+fn owner(router: &RouterTable) -> String {
+    if !is_made(&router.name.0) {
         return format!("IngressController {}", router.name);
     }
     let ports: Vec<String> = router.http_port.iter().chain(&router.https_port).map(u16::to_string).collect();
@@ -56,7 +52,6 @@ fn owner(resources: &Resources, router: &RouterTable) -> String {
 
 /// Why packets of a client are dropped, whatever its rate.
 fn rejection(policy: &GatePolicy, router: &RouterTable, client: IpAddr) -> Option<(Reason, String)> {
-    let client = client.to_canonical();
     if let Some(net) = policy.deny.iter().find(|net| net.contains(&client)) {
         return Some((Reason::SourceDenied, format!("{net} is denied")));
     }
@@ -120,3 +115,6 @@ fn named(nets: &[IpNet]) -> String {
 fn written(rate: &SynRate) -> String {
     format!("one in {:?}, {} at once", rate.interval, rate.burst)
 }
+
+#[cfg(test)]
+mod tests;

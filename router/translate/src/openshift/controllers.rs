@@ -23,7 +23,7 @@ use crate::translator::RouterPorts;
 /// Namespace of the Secrets that IngressControllers name, in OpenShift.
 const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
 /// Name of the implicit router if there is no IngressController.
-pub const IMPLICIT: &str = "default";
+const IMPLICIT: &str = "default";
 
 /// A router to be served.
 #[derive(Clone, Debug, PartialEq)]
