@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use router_model::field::{FieldPath, Findings};
-use router_table::policy::gate::{GatePolicy, SynRate};
+use router_table::policy::gate::{GatePolicy, SynRate, aggregated};
 
 use crate::meta::Annotations;
 use crate::openshift::route::annotations::allowlist::net;
@@ -28,7 +28,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Longest time between two SYNs: the kernel has 32 bits for it, in units of 256 ns.
 const SLOWEST: Duration = Duration::from_secs(1000);
 /// Most SYNs a second of one source, and of a listener: what the units of their times distinguish.
-const FASTEST: [(&str, u32); 2] = [(SOURCE_RATE, 100_000), (LISTENER_RATE, 10_000_000)];
+const FASTEST_SOURCE: u32 = 100_000;
+const FASTEST_LISTENER: u32 = 10_000_000;
 
 /// Parses them; `None` if there are none. An invalid value is an error: a typing error must neither open what was closed nor
 /// lock anybody out.
@@ -56,8 +57,8 @@ fn set(policy: &mut GatePolicy, name: &str, text: &str) -> Result<(), String> {
         DENY => policy.deny = nets(text)?,
         ALLOW => policy.allow = Some(nets(text)?),
         ROUTES => policy.rejects_unlisted = one_of(text, ["pass", "drop"])?,
-        SOURCE_RATE => policy.source_rate = Some(rate(name, text)?),
-        LISTENER_RATE => policy.listener_rate = Some(rate(name, text)?),
+        SOURCE_RATE => policy.source_rate = Some(rate(text, FASTEST_SOURCE)?),
+        LISTENER_RATE => policy.listener_rate = Some(rate(text, FASTEST_LISTENER)?),
         _ => (policy.v4_bits, policy.v6_bits) = source_prefix(text)?,
     }
     Ok(())
@@ -76,13 +77,12 @@ fn nets(text: &str) -> Result<Arc<[IpNet]>, String> {
                 .ok_or_else(|| format!("{item:?} is no network; write IP addresses or networks, such as 10.0.0.0/8"))
         })
         .collect::<Result<_, _>>()?;
-    let mut nets = IpNet::aggregate(&nets);
-    nets.sort();
-    if nets.is_empty() { Err("write at least one network, or remove it".to_owned()) } else { Ok(nets.into()) }
+    let nets = aggregated(&nets);
+    if nets.is_empty() { Err("write at least one network, or remove it".to_owned()) } else { Ok(nets) }
 }
 
-/// `N/s`, `N/m` or `N/h`, and optionally `burst M`; a burst that is not written is N.
-fn rate(name: &str, text: &str) -> Result<SynRate, String> {
+/// `N/s`, `N/m` or `N/h`, at most so many a second, and optionally `burst M`; a burst that is not written is N.
+fn rate(text: &str, fastest: u32) -> Result<SynRate, String> {
     let syntax = || "write a number for each second, minute or hour, such as 20/s or 20/s burst 100".to_owned();
     let mut words = text.split_ascii_whitespace();
     let (number, unit) = words.next().and_then(|word| word.split_once('/')).ok_or_else(syntax)?;
@@ -99,7 +99,6 @@ fn rate(name: &str, text: &str) -> Result<SynRate, String> {
         _ => return Err(syntax()),
     };
     let interval = Duration::from_secs(unit) / number.get();
-    let fastest = FASTEST.into_iter().find(|(limited, _)| *limited == name).map_or(u32::MAX, |(_, fastest)| fastest);
     if interval > SLOWEST || interval < Duration::from_secs(1) / fastest {
         return Err(format!("write at least 4/h and at most {fastest}/s"));
     }

@@ -14,17 +14,12 @@ const SHOWN_NAMES: usize = 5;
 /// known here. Messages call the host `shown`.
 pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Option<Timestamp>) -> Vec<String> {
     let mut refusals = Vec::new();
-    for (i, certificate) in pair.cert.iter().enumerate() {
-        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { continue };
+    for (i, parsed) in judged(pair) {
         if i == 0 {
             refusals.extend(name_refusal(pair, &parsed, name, shown));
         }
         let Some(now) = now else { break };
         let subject = parsed.subject().to_string();
-        // A client judges a self-signed CA by its own copy.
-        if i > 0 && parsed.subject() == parsed.issuer() {
-            continue;
-        }
         let which = if i == 0 { String::new() } else { format!("has an intermediate certificate ({subject}) that ") };
         let time = |seconds: i64| {
             Timestamp::from_second(seconds).map_or_else(|_| "an unknown time".into(), |at| at.to_string())
@@ -43,10 +38,15 @@ pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Optio
 /// The earliest end of validity of a certificate and of its intermediates, in seconds since the epoch; `None` if it cannot be
 /// read.
 pub fn expiry(pair: &CertifiedKey) -> Option<i64> {
-    let chain = pair.cert.iter().filter_map(|certificate| Some(X509Certificate::from_der(certificate).ok()?.1));
+    judged(pair).map(|(_, parsed)| parsed.validity().not_after.timestamp()).min()
+}
+
+/// The certificate and its intermediates, each with its place in the chain; those that cannot be read are left out.
+fn judged(pair: &CertifiedKey) -> impl Iterator<Item = (usize, X509Certificate<'_>)> {
+    let chain = pair.cert.iter().enumerate();
+    let parsed = chain.filter_map(|(i, certificate)| Some((i, X509Certificate::from_der(certificate).ok()?.1)));
     // A client judges a self-signed CA by its own copy.
-    let judged = chain.enumerate().filter(|(i, parsed)| *i == 0 || parsed.subject() != parsed.issuer());
-    judged.map(|(_, parsed)| parsed.validity().not_after.timestamp()).min()
+    parsed.filter(|(i, parsed)| *i == 0 || parsed.subject() != parsed.issuer())
 }
 
 fn name_refusal(pair: &CertifiedKey, leaf: &X509Certificate<'_>, name: Option<&str>, shown: &str) -> Option<String> {

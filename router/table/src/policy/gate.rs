@@ -55,3 +55,10 @@ pub struct SynRate {
     /// How many may follow one another at once, at least 1.
     pub burst: u32,
 }
+
+/// The same networks in one form: joined where they can be, and sorted.
+pub fn aggregated(nets: &[IpNet]) -> Arc<[IpNet]> {
+    let mut nets = IpNet::aggregate(&nets.to_vec());
+    nets.sort();
+    nets.into()
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::persistent::OrderedMap;
+use router_table::policy::gate::aggregated;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
 /// Changes of a router's Routes.
@@ -128,17 +129,17 @@ impl AllowLists {
     fn add(&mut self, route: &ResolvedRoute) {
         match &route.allow {
             None => self.without += 1,
-            Some(list) => *self.with.entry(sorted(list).into()).or_default() += 1,
+            Some(list) => *self.with.entry(aggregated(list)).or_default() += 1,
         }
     }
 
     fn remove(&mut self, route: &ResolvedRoute) {
         let Some(list) = &route.allow else { return self.without -= 1 };
-        let list = sorted(list);
-        if let Some(count) = self.with.get_mut(&*list) {
+        let list = aggregated(list);
+        if let Some(count) = self.with.get_mut(&list) {
             *count -= 1;
             if *count == 0 {
-                self.with.remove(&*list);
+                self.with.remove(&list);
             }
         }
     }
@@ -153,13 +154,6 @@ impl AllowLists {
     fn routes(&self) -> usize {
         self.without + self.with.values().sum::<usize>()
     }
-}
-
-/// The same networks, in one form.
-fn sorted(list: &[IpNet]) -> Vec<IpNet> {
-    let mut list = IpNet::aggregate(&list.to_vec());
-    list.sort();
-    list
 }
 
 #[cfg(test)]
