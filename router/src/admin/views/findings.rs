@@ -106,15 +106,7 @@ fn relayed(image: &MapImage) -> Vec<Finding> {
 
 /// Interfaces that the programs are not attached to, grouped by reason.
 fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
-    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, why) in left_alone {
-        by_reason.entry(why).or_default().push(name.clone());
-    }
-    let finding = |(why, names): (&str, _)| {
-        let remedy = "nothing, where its connections are answered".to_owned();
-        Finding { what: "interface", names, reason: None, why: why.to_owned(), remedy }
-    };
-    by_reason.into_iter().map(finding).collect()
+    by_reason(left_alone, str::to_owned, "nothing, where its connections are answered")
 }
 
 /// Interfaces that lack the XDP gate though there are policies.
@@ -125,24 +117,30 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
             true => ("`--xdp off`", "run without `--xdp off`, or remove the annotations"),
             false => ("every interface is a veth pair, which `--xdp auto` spares", "`--xdp generic` or `--xdp native`"),
         };
-        let why = format!("{why}: the annotations gate.sluice.dev have no effect");
-        ("all".to_owned(), why, remedy)
+        Finding {
+            what: "interface",
+            names: vec!["all".to_owned()],
+            reason: None,
+            why: format!("{why}: the annotations gate.sluice.dev have no effect"),
+            remedy: remedy.to_owned(),
+        }
     });
-    let failed = gate.failed.iter().map(|(name, why)| {
-        (
-            name.clone(),
-            format!("the gate is not attached: {why}"),
-            "what the reason says; other interfaces have the gate",
-        )
-    });
-    let finding = |(name, why, remedy): (_, _, &str)| Finding {
-        what: "interface",
-        names: vec![name],
-        reason: None,
-        why,
-        remedy: remedy.to_owned(),
+    let why = |why: &str| format!("the gate is not attached: {why}");
+    let failed = by_reason(&gate.failed, why, "what the reason says; other interfaces have the gate");
+    nowhere.into_iter().chain(failed).collect()
+}
+
+/// A finding for each reason, with the interfaces that have it.
+fn by_reason(interfaces: &[(String, String)], why: impl Fn(&str) -> String, remedy: &str) -> Vec<Finding> {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, reason) in interfaces {
+        by_reason.entry(reason).or_default().push(name.clone());
+    }
+    let finding = |(reason, names): (&str, _)| {
+        let (why, remedy) = (why(reason), remedy.to_owned());
+        Finding { what: "interface", names, reason: None, why, remedy }
     };
-    nowhere.into_iter().chain(failed).map(finding).collect()
+    by_reason.into_iter().map(finding).collect()
 }
 
 /// Sysctls of this host that affect the kernel data path.
@@ -238,6 +236,22 @@ mod tests {
                 ("endpoint", "10.0.1.1:80".to_owned(), Some("no-endpoint"), "its route encapsulates packets"),
             ]
         );
+    }
+
+    #[test]
+    fn interfaces_without_the_gate_stand_together() {
+        let failed = [("eth0", "busy"), ("eth1", "old"), ("eth2", "busy")];
+        let failed = failed.map(|(name, why)| (name.to_owned(), why.to_owned())).to_vec();
+        let found = gate(&GateReport { listeners: 1, failed, ..GateReport::default() });
+        let shown: Vec<_> = found.iter().map(|it| (it.names.join(" "), &*it.why)).collect();
+        let expected = [
+            ("eth0 eth2".to_owned(), "the gate is not attached: busy"),
+            ("eth1".to_owned(), "the gate is not attached: old"),
+        ];
+        assert_eq!(shown, expected);
+        let nowhere = gate(&GateReport { listeners: 1, is_off: true, ..GateReport::default() });
+        assert_eq!(nowhere[0].why, "`--xdp off`: the annotations gate.sluice.dev have no effect");
+        assert_eq!(gate(&GateReport::default()), []);
     }
 
     #[test]
