@@ -2,16 +2,15 @@
 //! its own.
 
 use std::env;
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use http::Method;
+use serde_json::Value;
 use tests::cluster::ControlPlane;
-use tests::cluster::site::{ONE, Server, Site};
+use tests::cluster::site::{ONE, ROUTES, Server, Site, route_object};
 use tests::command;
+use tests::process::Process;
 
 use crate::objects::route;
 use crate::row;
@@ -19,39 +18,38 @@ use crate::row;
 /// Number of agents.
 const AGENTS: usize = 1000;
 /// Number of Routes.
-const ROUTES: usize = 100;
+const FEW: usize = 100;
 /// The Route that every agent waits for.
 const NEW: &str = "new";
+/// Time-out for all of them to list, or to have the change.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Measures what they cost the API server, and when all have a change.
 pub fn measure() -> Result<()> {
-    let site = Site::real()?;
-    let Server::Real(plane) = &site.server else { anyhow::bail!("the API server is the mock") };
+    let mut site = Site::real()?;
     site.service("web", ONE)?;
-    (0..ROUTES).try_for_each(|number| site.route(&route(number), "web"))?;
-    let (before, rejected_before) = (resident(plane)?, rejected(plane)?);
-    let readers = env::var_os("SLUICE_READERS").context("SLUICE_READERS is the example `readers` of router")?;
-    let mut command = site.netns.command(readers)?;
+    // An agent has a second connection after each GOAWAY, and they could not be counted.
+    site.plane()?.kill_api_server()?;
+    site.plane()?.start_api_server(&["--goaway-chance=0"])?;
+    let Server::Real(plane) = &site.server else { bail!("the API server is the mock") };
+    let routes: Vec<Value> = (0..FEW).map(|number| route_object(&route(number), "web")).collect();
+    plane.create_all(ROUTES, &routes)?;
+    let (before, rejected_before) = (plane.resident()?, rejected(plane)?);
+    let program = env::var_os("SLUICE_READERS").context("SLUICE_READERS is the example `readers` of router")?;
+    let mut command = site.netns.command("setpriv")?;
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command.arg(site.kubeconfig()).args([&AGENTS.to_string(), NEW]);
     let begin = Instant::now();
-    let mut readers = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let mut lines = BufReader::new(readers.stdout.take().context("stdout is piped")?).lines();
-    let mut expect = |expected: &str| -> Result<()> {
-        let line = lines.next().context("the readers have ended")??;
-        ensure!(line == expected, "the readers print {line:?}");
-        Ok(())
-    };
-    expect("listed")?;
+    let mut readers = Process::start_lasting("readers", command)?;
+    readers.wait_for_line("listed", PATIENCE)?;
     let listed = begin.elapsed();
     let connections = connections(&site, plane)?;
-    let after = resident(plane)?;
+    let after = plane.resident()?;
     let begin = Instant::now();
-    site.route(NEW, "web")?;
-    expect("changed")?;
+    plane.api().create(ROUTES, &route_object(NEW, "web"))?;
+    readers.wait_for_line("changed", PATIENCE)?;
     let changed = begin.elapsed();
     let rejected = rejected(plane)? - rejected_before;
-    drop(readers.stdin.take());
-    ensure!(readers.wait()?.success(), "the readers failed");
 
     let what = format!("{AGENTS} agents that start at once (their sources alone): connections");
     row::print(&what, &connections.to_string(), &AGENTS.to_string(), connections == AGENTS);
@@ -70,19 +68,6 @@ fn connections(site: &Site, plane: &ControlPlane) -> Result<usize> {
     command.args(["-tnH", "state", "established", "dst", &plane.server().to_string()]);
     let listed = command::output(&mut command)?;
     Ok(String::from_utf8(listed.stdout)?.lines().count())
-}
-
-/// Resident memory of the API server, in bytes.
-fn resident(plane: &ControlPlane) -> Result<u64> {
-    let is_server = |process: &u32| {
-        fs::read(format!("/proc/{process}/cmdline"))
-            .is_ok_and(|line| line.split(|byte| *byte == 0).any(|argument| argument.ends_with(b"kube-apiserver")))
-    };
-    let process = plane.processes().into_iter().find(is_server).context("the API server runs")?;
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kibibytes << 10)
 }
 
 /// Requests that API Priority and Fairness has rejected (429), of all flows.

@@ -207,6 +207,14 @@ impl ControlPlane {
         self.components().map(Process::id).collect()
     }
 
+    /// Resident memory of the API server, in bytes.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn resident(&self) -> Result<u64> {
+        self.api_server.as_ref().context("the API server does not run")?.resident()
+    }
+
     /// etcd's folder; a copy of it, made while etcd does not run, is a backup.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("etcd")

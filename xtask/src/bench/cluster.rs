@@ -98,11 +98,12 @@ fn head(outage: u32) -> Result<String> {
     Ok(format!(
         "`cargo xtask bench cluster`, on {}. Etcd, the API server, its controllers, the agents and their clients share the
 cores. A real API server has 10,000 Routes to 100 Services; the mock of the tests has 100,000, and 5,000 each with a Service
-for the changes of EndpointSlices; the thousand agents have a real one with 100. The Routes have the statuses that an agent wrote, as before any restart. The clock of a
-start runs from exec to `sluice: ready`. That of a change of a Route's host, made while the agent is at rest, runs from before
-the request to the API server: to a response of the proxy on a new connection, to the key in the pinned map `http_be`, or to the
-stored status. Writes are those of the API server's audit log, but for Leases. Under load, four clients send 100 requests
-a second, half of them on new connections; none is open at the moment when the agent, which `sluice keep` runs, is killed.
+for the changes of EndpointSlices; the thousand agents have a real one with 100, which sends no GOAWAY. The Routes have the
+statuses that an agent wrote, as before any restart. The clock of a start runs from exec to `sluice: ready`. That of a change
+of a Route's host, made while the agent is at rest, runs from before the request to the API server: to a response of the proxy
+on a new connection, to the key in the pinned map `http_be`, or to the stored status. Writes are those of the API server's audit
+log, but for Leases. Under load, four clients send 100 requests a second, half of them on new connections; none is open at the
+moment when the agent, which `sluice keep` runs, is killed.
 {note}
 | what | measured | bar | |
 |---|---|---|---|
