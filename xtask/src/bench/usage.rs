@@ -27,18 +27,7 @@ pub struct Processor {
 impl Processor {
     /// Of some processes, and the machine.
     pub fn of(processes: &[u32]) -> Result<Processor> {
-        let stat = fs::read_to_string("/proc/stat")?;
-        let machine = stat.lines().next().context("/proc/stat is empty")?;
-        // proc_stat(5): user nice system idle iowait irq softirq steal; guest time is in user already.
-        let fields: Vec<f64> = machine.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
-        let [user, nice, system, _, _, irq, softirq, ..] = fields[..] else {
-            anyhow::bail!("/proc/stat has another form: {machine}")
-        };
-        let mut total = Processor {
-            softirq: softirq / TICKS,
-            busy: (user + nice + system + irq + softirq) / TICKS,
-            ..Processor::default()
-        };
+        let mut total = Processor::of_line("cpu")?;
         for process in processes {
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).context("a router's process has ended")?;
             let (_, after_name) = stat.rsplit_once(')').context("no name in stat")?;
@@ -49,6 +38,26 @@ impl Processor {
         }
         Ok(total)
     }
+
+    /// The line of /proc/stat with this name, without processes.
+    fn of_line(name: &str) -> Result<Processor> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let mut lines = stat.lines().map(str::split_whitespace);
+        let line = lines.find_map(|mut fields| (fields.next() == Some(name)).then_some(fields));
+        // proc_stat(5): user nice system idle iowait irq softirq steal; guest time is in user already.
+        let line = line.with_context(|| format!("/proc/stat has no {name}"))?;
+        let fields: Vec<f64> = line.filter_map(|field| field.parse().ok()).collect();
+        let [user, nice, system, _, _, irq, softirq, ..] = fields[..] else {
+            anyhow::bail!("/proc/stat has another form: {fields:?}")
+        };
+        let busy = (user + nice + system + irq + softirq) / TICKS;
+        Ok(Processor { softirq: softirq / TICKS, busy, ..Processor::default() })
+    }
+}
+
+/// Seconds in which the processor with this number was not idle.
+pub fn busy(number: usize) -> Result<f64> {
+    Processor::of_line(&format!("cpu{number}")).map(|processor| processor.busy)
 }
 
 impl Sub for Processor {
@@ -259,5 +268,7 @@ kmalloc-512 2 16 512 16 2 : tunables 0 0 0 : slabdata 1 1 0
         assert!(family(me).unwrap().contains(&me));
         let before = Processor::of(&[me]).unwrap();
         assert!(before.busy >= before.softirq);
+        let first = busy(0).unwrap();
+        assert!(first <= Processor::of(&[]).unwrap().busy);
     }
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Pid;
@@ -18,14 +19,13 @@ use crate::bench::passthrough::load::hello::Hello;
 use crate::bench::passthrough::load::protocol::Load;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
+use crate::bench::usage::busy;
 
 /// The processor that receives, where the agent's threads are as well, and the one that sends.
 const RECEIVER: usize = 0;
 const SENDER: usize = 1;
 /// Milliseconds of one measurement.
 const TIME: u32 = 2000;
-/// By how many milliseconds a flood is longer than what is measured in it.
-const MARGIN: u32 = 500;
 /// Where SYNs go that disturb nobody.
 const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
 
@@ -43,7 +43,7 @@ pub struct Flood {
     pub kept: Ratios,
     /// Connections that failed.
     pub failed: u64,
-    /// Time of the receiving processor for one SYN, in ns; `None` if it has no time left, as then SYNs are lost on the way.
+    /// Time of the receiving processor for one SYN that the gate drops, in ns; `None` without a gate.
     pub cost: Option<f64>,
 }
 
@@ -63,13 +63,7 @@ pub fn measure(tools: &Tools, network: &Network, lane: &Lane, rounds: usize) -> 
         disturbed.push(made.rate());
         failed += made.errors;
         sent.push(rate);
-        let alone = || {
-            let (before, begin) = (busy(RECEIVER)?, Instant::now());
-            std::thread::sleep(Duration::from_millis(TIME.into()));
-            Ok((busy(RECEIVER)? - before) / begin.elapsed().as_secs_f64())
-        };
-        let (share, rate) = flooded(tools, network, listener, alone)?;
-        costs.extend((share < 0.9).then_some(share / rate * 1e9));
+        costs.extend(cost(tools, network, lane)?);
     }
     Ok(Flood {
         way: lane.way,
@@ -80,6 +74,23 @@ pub fn measure(tools: &Tools, network: &Network, lane: &Lane, rounds: usize) -> 
         failed,
         cost: median(costs),
     })
+}
+
+/// Time of the receiving processor for one SYN of a flood without clients, in ns, by the packets that the gate drops; `None`
+/// without a gate.
+fn cost(tools: &Tools, network: &Network, lane: &Lane) -> Result<Option<f64>> {
+    if lane.denied()?.is_none() {
+        return Ok(None);
+    }
+    let counted = || Ok((busy(RECEIVER)?, lane.denied()?.unwrap_or_default()));
+    let alone = || {
+        let before = counted()?;
+        thread::sleep(Duration::from_millis(TIME.into()));
+        Ok((before, counted()?))
+    };
+    let ((before, after), _) = flooded(tools, network, lane.middle.listener(), alone)?;
+    ensure!(after.1 > before.1, "the gate has dropped no SYN of a flood");
+    Ok(Some((after.0 - before.0) * 1e9 / (after.1 - before.1) as f64))
 }
 
 /// Binds the router to the receiving processor, with what arrives from the client, and gives the flood's sources and its other
@@ -123,34 +134,24 @@ fn processes_of(name: &str) -> Result<Vec<i32>> {
     Ok(numbers.filter(is_named).collect())
 }
 
-/// Does something while SYNs are sent; returns its result, and SYNs a second.
+/// Does something while SYNs are sent, from before it until after it; returns its result, and SYNs a second.
 fn flooded<T>(tools: &Tools, network: &Network, to: SocketAddrV4, act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let mut command = network.client.command(&tools.load)?;
     command.args(["load", "flood", "--to", &to.to_string(), "--processor", &SENDER.to_string()]);
-    command.args(["--milliseconds", &(TIME + MARGIN).to_string()]).stdout(Stdio::piped());
-    let mut flood = command.spawn().context("the load tool cannot be run")?;
+    let mut flood =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the load tool cannot be run")?;
     let mut printed = BufReader::new(flood.stdout.take().context("stdout is piped")?);
     let mut line = String::new();
     printed.read_line(&mut line)?;
     ensure!(line.trim() == FLOODING, "the flood printed {line:?}");
     let result = act();
+    drop(flood.stdin.take());
     let mut rest = String::new();
     printed.read_to_string(&mut rest)?;
     ensure!(flood.wait()?.success(), "the flood failed");
     let numbers: Vec<f64> = rest.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("numbers")?;
     let [sent, nanoseconds] = numbers[..] else { anyhow::bail!("the flood printed {rest:?}") };
     Ok((result?, sent / nanoseconds * 1e9))
-}
-
-/// Seconds of a processor that were not idle.
-fn busy(processor: usize) -> Result<f64> {
-    let stat = fs::read_to_string("/proc/stat")?;
-    let name = format!("cpu{processor} ");
-    let line = stat.lines().find_map(|line| line.strip_prefix(&name)).context("no such processor")?;
-    // proc_stat(5): user nice system idle iowait irq softirq steal; USER_HZ is 100.
-    let ticks: Vec<f64> = line.split_whitespace().filter_map(|ticks| ticks.parse().ok()).collect();
-    let [user, nice, system, _, _, irq, softirq, ..] = ticks[..] else { anyhow::bail!("/proc/stat has another form") };
-    Ok((user + nice + system + irq + softirq) / 100.0)
 }
 
 /// The ratios of two series.

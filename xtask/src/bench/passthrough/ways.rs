@@ -161,7 +161,13 @@ impl Lane {
 
     /// Connections that the kernel has dialed; `None` where it does not.
     pub fn dialed(&self) -> Result<Option<u64>> {
-        self.instance.as_ref().map(PinnedInstance::dialed).transpose()
+        self.instance.as_ref().map(|instance| instance.counted("dialed")).transpose()
+    }
+
+    /// Packets of denied sources that the gate has dropped; `None` where there is no gate.
+    pub fn denied(&self) -> Result<Option<u64>> {
+        let gate = self.instance.as_ref().filter(|_| matches!(self.way, Way::GateGeneric | Way::GateNative));
+        gate.map(|instance| instance.counted("source-denied")).transpose()
     }
 
     /// Makes a load on it.
@@ -227,15 +233,15 @@ impl PinnedInstance {
         Path::new("/sys/fs/bpf/sluice").join(&self.name)
     }
 
-    /// The counter `dialed` of `sluice bpf stats`; 0 without it.
-    fn dialed(&self) -> Result<u64> {
+    /// A counter of `sluice bpf stats`; 0 without it.
+    fn counted(&self, counter: &str) -> Result<u64> {
         let mut command = Command::new(&self.sluice);
         command.args(["bpf", "stats", "--instance", &self.name]);
         let output = command.output().with_context(|| format!("`{}` cannot be run", process::text(&command)))?;
         if !output.status.success() {
             bail!("`{}`: {}", process::text(&command), String::from_utf8_lossy(&output.stderr).trim());
         }
-        Ok(dialed(&String::from_utf8_lossy(&output.stdout)))
+        Ok(count_of(counter, &String::from_utf8_lossy(&output.stdout)))
     }
 }
 
@@ -246,10 +252,10 @@ impl Drop for PinnedInstance {
     }
 }
 
-/// The last number of the line that has `dialed` as a word.
-fn dialed(stats: &str) -> u64 {
+/// The last number of the line that has a counter's name as a word.
+fn count_of(counter: &str, stats: &str) -> u64 {
     let words = stats.lines().map(|line| line.split_whitespace());
-    let line = words.into_iter().find(|words| words.clone().any(|word| word == "dialed"));
+    let line = words.into_iter().find(|words| words.clone().any(|word| word == counter));
     line.and_then(|words| words.filter_map(|word| word.parse().ok()).next_back()).unwrap_or_default()
 }
 
@@ -297,9 +303,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dials_are_found_in_the_statistics() {
+    fn counters_are_found_in_the_statistics() {
         let stats = "VERDICT  REASON       CONNECTIONS\nsteer    passthrough  12\n\nCOUNTER  COUNT\ndialed   11\n";
-        assert_eq!(dialed(stats), 11);
-        assert_eq!(dialed("VERDICT  REASON       CONNECTIONS\nsteer    passthrough  12\n"), 0);
+        assert_eq!(["dialed", "passthrough", "source-denied"].map(|counter| count_of(counter, stats)), [11, 12, 0]);
     }
 }

@@ -1,9 +1,12 @@
 //! A flood of SYNs from many sources that do not exist, as raw IPv4 packets (raw(7)), from one processor.
 
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
@@ -14,8 +17,8 @@ pub const FLOODING: &str = "flooding";
 /// Sources are of 198.18.0.0/15, which belongs to benchmarks (RFC 2544 §C.2.2).
 const SOURCES: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const SOURCE_BITS: u32 = 17;
-/// Most packets of one flood.
-const MOST: u32 = 100_000_000;
+/// A flood that nobody has ended until then fails.
+const LONGEST: Duration = Duration::from_secs(60);
 /// Packets between two looks at the clock.
 const BATCH: u32 = 64;
 
@@ -25,24 +28,26 @@ pub struct Arguments {
     /// Destination.
     #[arg(long)]
     to: SocketAddrV4,
-    /// For how long.
-    #[arg(long)]
-    milliseconds: u32,
     /// The processor that sends.
     #[arg(long)]
     processor: usize,
 }
 
-/// Sends, and prints how many packets, and in how many nanoseconds.
+/// Sends until stdin ends, and prints how many packets, and in how many nanoseconds.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut processors = CpuSet::new();
     processors.set(arguments.processor);
     sched_setaffinity(None, &processors).context("the processor cannot be chosen")?;
     let socket = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).context("a raw socket")?;
-    let (to, time) = (arguments.to, Duration::from_millis(arguments.milliseconds.into()));
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    thread::spawn(|| {
+        let _ = io::stdin().lock().read_to_end(&mut Vec::new());
+        IS_OVER.store(true, Ordering::Relaxed);
+    });
+    let to = arguments.to;
     let begin = Instant::now();
     let mut sent = 0_u64;
-    for number in 0..MOST {
+    for number in (0..=u32::MAX).cycle() {
         match sendto(&socket, &syn(number, to), SendFlags::empty(), &SocketAddrV4::new(*to.ip(), 0)) {
             Ok(_) => sent += 1,
             Err(Errno::NOBUFS | Errno::AGAIN) => {}
@@ -51,8 +56,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         if number == 0 {
             println!("{FLOODING}");
         }
-        if number % BATCH == 0 && begin.elapsed() > time {
-            break;
+        if number % BATCH == 0 {
+            if IS_OVER.load(Ordering::Relaxed) {
+                break;
+            }
+            if begin.elapsed() > LONGEST {
+                bail!("nobody has ended the flood in {LONGEST:?}");
+            }
         }
     }
     println!("{sent} {}", begin.elapsed().as_nanos());
