@@ -47,6 +47,16 @@ spec:
     .to_owned()
 }
 
+/// The class `sluice` of Gateways.
+pub fn gateway_class() -> &'static str {
+    "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: sluice}
+spec: {controllerName: sluice.dev/gateway-controller}
+"
+}
+
 /// A Service with one endpoint.
 pub fn service(name: &str, endpoint: SocketAddr) -> String {
     service_of(name, &[endpoint])

@@ -17,13 +17,6 @@ use tests::pki::Ca;
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_for, wait_until};
 
-const CLASS: &str = "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: sluice}
-spec: {controllerName: sluice.dev/gateway-controller}
-";
-
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -79,7 +72,7 @@ impl Stage {
         let nginx = Nginx::start(&netns, &[server("one", 9001), server("two", 9002)])?;
         let manifests = TempDir::new()?;
         let services = service("one", at(9001)) + &service("two", at(9002));
-        fs::write(manifests.path().join("base.yaml"), folder::router() + CLASS + &services)?;
+        fs::write(manifests.path().join("base.yaml"), folder::router() + folder::gateway_class() + &services)?;
         fs::write(manifests.path().join("change.yaml"), text)?;
         let sluice = Sluice::start(&netns, manifests.path(), options)?;
         Ok(Stage { netns, manifests, sluice, _nginx: nginx })
@@ -329,7 +322,8 @@ spec:
 "
     );
     let listeners = "  - {name: raw, port: 9443, protocol: TLS, tls: {mode: Passthrough}}\n";
-    let text = folder::router() + CLASS + &gateway(listeners) + &service("raw", at(9003)) + &tls_route;
+    let text =
+        folder::router() + folder::gateway_class() + &gateway(listeners) + &service("raw", at(9003)) + &tls_route;
     fs::write(manifests.path().join("all.yaml"), text)?;
     let sluice = Sluice::start(&netns, manifests.path(), &Options::loopback(DataPath::Kernel))?;
     let client = Client::of(&netns, Ipv4Addr::LOCALHOST.into());

@@ -20,6 +20,7 @@ use super::placeholders::{Certificates, TRUSTED};
 use super::short_status;
 use super::story::{Section, Story};
 use crate::echo::Echo;
+use crate::folder;
 use crate::netns::Netns;
 use crate::sluice::{self, DataPath, Options, Sluice};
 
@@ -28,12 +29,6 @@ const ROUTER: &str = "apiVersion: operator.openshift.io/v1
 kind: IngressController
 metadata: {name: default, namespace: openshift-ingress-operator}
 spec: {domain: apps.test}
-";
-/// The class of a story's Gateways, unless the story defines it.
-const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: sluice}
-spec: {controllerName: sluice.dev/gateway-controller}
 ";
 /// Time for which output must stay the same before it is final, if it is not the expected one.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -105,7 +100,7 @@ impl<'s> Stage<'s> {
             fs::write(manifests.path().join("router.yaml"), ROUTER)?;
         }
         if has("Gateway") && !has("GatewayClass") {
-            fs::write(manifests.path().join("class.yaml"), CLASS)?;
+            fs::write(manifests.path().join("class.yaml"), folder::gateway_class())?;
         }
         let mut arguments = vec!["--show-cause"];
         let files = TempDir::new()?;

@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tests::cluster::Definitions;
+use tests::folder;
 use tests::process::Process;
 use tests::sluice::binary;
 use tests::wait::{PATIENCE, hold, wait_until};
@@ -38,12 +39,7 @@ fn a_controller_writes_what_agents_that_never_lead_serve() -> Result<()> {
     let site = Site::mock_with_route()?;
     let server = site.mocked()?;
     server.install(Definitions::GatewayStandard)?;
-    server.apply(&json!({
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "GatewayClass",
-        "metadata": {"name": "sluice"},
-        "spec": {"controllerName": "sluice.dev/gateway-controller"},
-    }))?;
+    site.apply(folder::gateway_class())?;
     server.apply(&gateway())?;
     let agent = site.serve_with(&["--leader", "never"])?;
     site.wait_for("a.apps.test", "one")?;

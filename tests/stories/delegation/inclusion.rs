@@ -23,14 +23,6 @@ use tests::sluice::{DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_until};
 use tests::workspace;
 
-const CLASS: &str = "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: sluice}
-spec: {controllerName: sluice.dev/gateway-controller}
----
-";
-
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -45,7 +37,7 @@ struct Stage {
 impl Stage {
     /// A router on port 8080 with these manifests, and backends with these names on ports 9001, 9002, …
     fn new(backends: &[&str], text: &str) -> Result<Stage> {
-        Stage::with(backends, CLASS, text, &Options::loopback(DataPath::UserSpace))
+        Stage::with(backends, folder::gateway_class(), text, &Options::loopback(DataPath::UserSpace))
     }
 
     /// As [`Stage::new`], with these options; `base` stays when [`Stage::change`] replaces `text`.

@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tests::folder;
 use tests::process::Process;
 use tests::program::Program;
 use tests::python;
@@ -20,13 +21,10 @@ const RATE: &str = "100";
 
 /// A Gateway on the router's port for clear text, and a GRPCRoute for `SERVICE.grpc.test` to each of these services.
 fn grpc_routes(services: &[&str]) -> Result<String> {
-    let mut text = format!(
+    let mut text = folder::gateway_class().to_owned();
+    write!(
+        text,
         "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {{name: sluice}}
-spec: {{controllerName: sluice.dev/gateway-controller}}
----
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {{name: calls, namespace: test}}
@@ -34,7 +32,7 @@ spec:
   gatewayClassName: sluice
   listeners: [{{name: calls, port: {HTTP}, protocol: HTTP, hostname: \"*.grpc.test\"}}]
 "
-    );
+    )?;
     for service in services {
         writeln!(
             text,

@@ -1,8 +1,9 @@
 //! Manifests of trees of routes: a Gateway of `shop`, slots with different `allowedRoutes`, and in each namespace a
 //! Service `web`, whose endpoint identifies itself by the namespace.
 
-use super::{CLASS, Stage, namespace, service};
+use super::{Stage, namespace, service};
 use anyhow::Result;
+use tests::folder;
 use tests::sluice::{DataPath, Options};
 
 /// Listeners: `web` on 8080 for `*.t.test`, `any` on 8081 for every host, `one` on 8082 for one host.
@@ -44,12 +45,12 @@ impl Stage {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let options = Options { arguments, ..Options::loopback(DataPath::UserSpace) };
         let backends = NAMESPACES.map(|(name, ..)| name);
-        Stage::with(&backends, &(CLASS.to_owned() + &surroundings()), &objects.concat(), &options)
+        Stage::with(&backends, &surroundings(), &objects.concat(), &options)
     }
 }
 
 fn surroundings() -> String {
-    let mut text = GATEWAY.to_owned();
+    let mut text = folder::gateway_class().to_owned() + GATEWAY;
     for (name, open, port) in NAMESPACES {
         text += &namespace(name, open);
         text += &service(name, "web", port);
