@@ -1,23 +1,28 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
 //! and who is rejected.
 
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
-use std::process::Command;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tests::folder;
 use tests::frames::Frames;
-use tests::sluice::{DataPath, binary};
+use tests::raw::{Packet, Path};
+use tests::sluice::{self, DataPath};
 use tests::steering::{FRONT, Family, HOST, ROUTER_PORT, Setup, Stage};
+use tests::stream::{self, joined};
 use tests::wait::{PATIENCE, wait_until};
-use tests::{command, folder};
 
-/// Long enough for a client to connect on an idle or a busy machine; one that may not has a time-out.
-const SOON: Duration = Duration::from_secs(1);
+/// Time-out of a client that gets no answer.
+const UNANSWERED: Duration = Duration::from_secs(1);
 
 fn stage(family: Family, mode: &str) -> Result<Stage> {
     let arguments = ["--xdp", mode].map(str::to_owned).to_vec();
@@ -36,10 +41,18 @@ fn is_attached(mode: &'static str) -> impl Fn(&Value) -> bool {
     move |gate| gate["attached"] == json!([format!("back ({mode})"), format!("front ({mode})")])
 }
 
-/// Whether a client can connect within a second.
-fn can_connect(stage: &Stage) -> Result<bool> {
-    let address = stage.address;
-    stage.client.run(|| Ok(TcpStream::connect_timeout(&address, SOON).is_ok()))
+/// Checks that a client can connect.
+fn is_open(stage: &Stage) -> Result<()> {
+    stream::open(&stage.client, stage.address).map(drop)
+}
+
+/// Checks that a client gets no answer, because its packets are rejected for a reason.
+fn is_closed(stage: &Stage, reason: &str) -> Result<()> {
+    let (before, address) = (rejected(stage, reason)?, stage.address);
+    let connected = stage.client.run(|| Ok(TcpStream::connect_timeout(&address, UNANSWERED)))?;
+    ensure!(connected.as_ref().is_err_and(|error| error.kind() == ErrorKind::TimedOut), "{connected:?}");
+    ensure!(rejected(stage, reason)? > before, "nothing is rejected as {reason}");
+    Ok(())
 }
 
 /// Number of packets that were rejected for a reason.
@@ -55,9 +68,9 @@ fn explain(stage: &Stage, client: IpAddr) -> Result<String> {
 }
 
 fn explain_host(stage: &Stage, host: &str, client: IpAddr) -> Result<String> {
-    let mut command = Command::new(binary()?);
-    command.args(["explain", host, "--from", &client.to_string()]);
-    let output = command.arg("--state").arg(stage.sluice.state()).output()?;
+    let client = client.to_string();
+    let arguments = ["explain", host, "--from", &client, "--state"].map(OsStr::new);
+    let output = sluice::run(&[&arguments[..], &[stage.sluice.state().as_os_str()]].concat())?;
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -74,8 +87,7 @@ fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
         let open = stage.connect()?;
         let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(family));
         guard(&stage, &deny, is_attached(mode))?;
-        ensure!(!can_connect(&stage)?);
-        ensure!(rejected(&stage, "source-denied")? > 0);
+        is_closed(&stage, "source-denied")?;
         let client = family.address(FRONT, 2);
         let explained = explain(&stage, client)?;
         let verdict = format!("not served: no answer: the XDP gate drops packets of {client}");
@@ -86,7 +98,7 @@ fn denied_sources_get_no_answer_until_they_are_removed() -> Result<()> {
         ensure!(nets[0]["source"] == json!(clients(family)) && nets[0]["list"] == json!(1), "{nets}");
         // Connections of before are not spared.
         let before = rejected(&stage, "source-denied")?;
-        let _ = stage.client.run(|| Ok(std::io::Write::write_all(&mut &open.client, b"x")?));
+        (&open.client).write_all(b"x")?;
         wait_until("its packets are dropped", PATIENCE, || {
             rejected(&stage, "source-denied").is_ok_and(|now| now > before)
         })?;
@@ -138,17 +150,14 @@ fn the_gate_outlives_its_agent_and_the_next_one_goes_on() -> Result<()> {
     for agent in &agents {
         kill_process(Pid::from_raw(i32::try_from(*agent)?).context("a process id")?, Signal::KILL)?;
     }
-    let before = rejected(&stage, "source-denied")?;
-    ensure!(!can_connect(&stage)?);
-    ensure!(rejected(&stage, "source-denied")? > before);
+    is_closed(&stage, "source-denied")?;
     let is_another = || stage.sluice.agents().is_ok_and(|now| !now.is_empty() && now != agents);
     wait_until("the keeper starts another agent", PATIENCE, is_another)?;
     let is_adopted = |gate: &Value| is_attached("native")(gate) && gate["networks"] == json!(1);
     guard(&stage, &deny, is_adopted)?;
-    ensure!(!can_connect(&stage)?);
+    is_closed(&stage, "source-denied")?;
     guard(&stage, "", Value::is_null)?;
-    ensure!(can_connect(&stage)?);
-    Ok(())
+    is_open(&stage)
 }
 
 #[test]
@@ -160,8 +169,7 @@ fn allow_lists_of_routes_reach_the_gate_while_all_have_the_same() -> Result<()> 
     let lists = "gate.sluice.dev/route-allow-lists: drop";
     let is_listed = |gate: &Value| is_attached("native")(gate) && gate["networks"] == json!(1);
     guard(&stage, lists, is_listed)?;
-    ensure!(!can_connect(&stage)?);
-    ensure!(rejected(&stage, "source-not-listed")? > 0);
+    is_closed(&stage, "source-not-listed")?;
     let client = Family::V4.address(FRONT, 2);
     let explained = explain(&stage, client)?;
     let rule = "only 192.0.2.0/24 may connect: the allow-list of every route";
@@ -171,7 +179,7 @@ fn allow_lists_of_routes_reach_the_gate_while_all_have_the_same() -> Result<()> 
     let other = folder::route("other", "other.apps.test", "raw", folder::PASSTHROUGH);
     stage.place("other.yaml", &other)?;
     guard(&stage, lists, |gate| is_attached("native")(gate) && gate["networks"] == json!(0))?;
-    ensure!(can_connect(&stage)?);
+    is_open(&stage)?;
     let explained = explain(&stage, client)?;
     let rule = "allow-lists of routes stay with the routes: not all routes have the same one";
     ensure!(explained.contains(rule) && explained.contains("not served: ") && !explained.contains("XDP gate drops"));
@@ -179,8 +187,7 @@ fn allow_lists_of_routes_reach_the_gate_while_all_have_the_same() -> Result<()> 
     let list = [("haproxy.router.openshift.io/ip_allowlist", "192.0.2.0/24")];
     stage.place("other.yaml", &folder::annotated(&other, &list))?;
     guard(&stage, lists, is_listed)?;
-    ensure!(!can_connect(&stage)?);
-    Ok(())
+    is_closed(&stage, "source-not-listed")
 }
 
 /// A Gateway with a listener of TLS passthrough on this port.
@@ -200,15 +207,11 @@ spec:
 #[test]
 fn policies_of_gateways_hold_on_ports_where_they_agree() -> Result<()> {
     const PORT: u16 = 9443;
-    const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: sluice}
-spec: {controllerName: sluice.dev/gateway-controller}
-";
     let mut stage = stage(Family::V4, "native")?;
     stage.address.set_port(PORT);
     let deny = format!("gate.sluice.dev/deny: \"{}\"", clients(Family::V4));
-    let place = |gateways: &[String]| stage.place("gateways.yaml", &(CLASS.to_owned() + &gateways.concat()));
+    let place =
+        |gateways: &[String]| stage.place("gateways.yaml", &(folder::gateway_class().to_owned() + &gateways.concat()));
     let attached = |is_attached: bool| {
         let is_there = move |status: Value| {
             let gate = &status["dataPath"]["gate"];
@@ -219,15 +222,14 @@ spec: {controllerName: sluice.dev/gateway-controller}
     };
     place(&[gateway("one", PORT, &deny)])?;
     attached(true)?;
-    ensure!(!can_connect(&stage)?);
-    ensure!(rejected(&stage, "source-denied")? > 0);
+    is_closed(&stage, "source-denied")?;
     let explained = explain_host(&stage, &format!("one.gw.test:{PORT}"), Family::V4.address(FRONT, 2))?;
     ensure!(explained.contains(&format!("the Gateways with listeners on port {PORT}")), "{explained}");
 
     // Another tenant's Gateway: neither can close the port for the other.
     place(&[gateway("one", PORT, &deny), gateway("two", PORT, "")])?;
     attached(false)?;
-    ensure!(can_connect(&stage)?);
+    is_open(&stage)?;
     let warned = || {
         let said = stage.sluice.output();
         said.iter().any(|line| line.contains(&format!("not in force on port {PORT}: other Gateways")))
@@ -235,57 +237,58 @@ spec: {controllerName: sluice.dev/gateway-controller}
     wait_until("the Gateway's owner is warned", PATIENCE, warned)?;
     place(&[gateway("one", PORT, &deny), gateway("two", PORT, &deny)])?;
     attached(true)?;
-    ensure!(!can_connect(&stage)?);
-    Ok(())
+    is_closed(&stage, "source-denied")
 }
 
-/// A SYN from a port of the client, as a frame to the router.
-fn syn(stage: &Stage, source: [u8; 4], port: u16, seq: u32) -> Result<Vec<u8>> {
-    let mac = |netns: &tests::netns::Netns, interface: &str| -> Result<Vec<u8>> {
-        let output = command::output(netns.command("ip")?.args(["-j", "link", "show", interface]))?;
-        let links: Value = serde_json::from_slice(&output.stdout)?;
-        let text = links[0]["address"].as_str().context("an address")?;
-        text.split(':').map(|part| Ok(u8::from_str_radix(part, 16)?)).collect()
+/// The way from the client's machine to the router, for frames from an address.
+fn path(stage: &Stage, local: SocketAddr) -> Result<Path> {
+    let hardware = stage.client.hardware_address("eth0")?;
+    Ok(Path { hardware, gateway: stage.router.hardware_address("front")?, local, remote: stage.address })
+}
+
+fn syn(seq: u32, payload: &[u8]) -> Packet {
+    Packet { seq, syn: true, window: u16::MAX, payload: payload.to_vec(), ..Packet::default() }
+}
+
+/// Sends a frame; again while the link has no room for it.
+fn send(frames: &Frames, frame: &[u8]) -> Result<()> {
+    let has_no_room = |error: &anyhow::Error| {
+        let error = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        error == Some(Errno::NOBUFS.raw_os_error())
     };
-    let mut frame = [mac(&stage.router, "front")?, mac(&stage.client, "eth0")?].concat();
-    frame.extend([0x08, 0, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-    frame.extend(source);
-    frame.extend([10, 81, FRONT, 1]);
-    frame.extend(port.to_be_bytes());
-    frame.extend(ROUTER_PORT.to_be_bytes());
-    frame.extend(seq.to_be_bytes());
-    frame.extend([0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
-    Ok(frame)
+    while let Err(error) = frames.send(frame) {
+        ensure!(has_no_room(&error), error);
+        thread::yield_now();
+    }
+    Ok(())
 }
 
 #[test]
 fn eight_senders_at_once_get_as_many_syns_through_as_the_policy_allows() -> Result<()> {
-    const EACH: u64 = 2000;
+    const SENDERS: u16 = 8;
+    const EACH: u16 = 2000;
     for mode in ["generic", "native"] {
         let stage = stage(Family::V4, mode)?;
         let rates = "gate.sluice.dev/syn-rate-per-source: 100/h burst 100, gate.sluice.dev/source-prefix: \"30,64\"";
         // An hour in which a full bucket of 100 fills.
         guard(&stage, rates, is_attached(mode))?;
-        let template = syn(&stage, [10, 81, FRONT, 2], 0, 0)?;
+        let path = path(&stage, SocketAddr::new(Family::V4.address(FRONT, 2), 0))?;
         thread::scope(|scope| {
-            let senders: Vec<_> = (0..8_u16)
-                .map(|sender| {
-                    let (template, stage) = (&template, &stage);
-                    scope.spawn(move || -> Result<()> {
-                        let frames = Frames::open(&stage.client, "eth0")?;
-                        let mut frame = template.clone();
-                        for count in 0..EACH {
-                            let port = 1024 + sender * EACH as u16 + count as u16;
-                            frame[34..36].copy_from_slice(&port.to_be_bytes());
-                            frames.send(&frame)?;
-                        }
-                        Ok(())
+            let sender = |ports: Range<u16>| {
+                let (client, mut path) = (&stage.client, path);
+                scope.spawn(move || {
+                    let frames = Frames::open(client, "eth0")?;
+                    ports.into_iter().try_for_each(|port| {
+                        path.local.set_port(port);
+                        send(&frames, &syn(0, b"").write(&path)?)
                     })
                 })
-                .collect();
-            senders.into_iter().try_for_each(|sender| tests::stream::joined(sender))
+            };
+            let ports = (0..SENDERS).map(|number| 1024 + number * EACH..1024 + (number + 1) * EACH);
+            let senders: Vec<_> = ports.map(sender).collect();
+            senders.into_iter().try_for_each(joined)
         })?;
-        let sent = 8 * EACH;
+        let sent = u64::from(SENDERS * EACH);
         let all_seen = || rejected(&stage, "source-syn-rate").is_ok_and(|dropped| dropped >= sent - 100);
         wait_until("every SYN was decided", PATIENCE, all_seen)?;
         let dropped = rejected(&stage, "source-syn-rate")?;
@@ -296,15 +299,15 @@ fn eight_senders_at_once_get_as_many_syns_through_as_the_policy_allows() -> Resu
     Ok(())
 }
 
-/// The rows of `sluice gate top`, as fields of a line.
+/// The rows of `sluice gate top`, as the first fields of a line.
 fn top(stage: &Stage) -> Result<Vec<Vec<String>>> {
-    let mut command = Command::new(binary()?);
-    command.args(["gate", "top", "--once", "--seconds", "2", "--instance", stage.sluice.instance()]);
-    let output = command::output(&mut command)?.stdout;
+    let arguments = ["gate", "top", "--once", "--instance", stage.sluice.instance()].map(OsStr::new);
+    let output = sluice::run(&arguments)?;
+    ensure!(output.status.success(), "{output:?}");
     let is_harmless = |byte: &u8| *byte == b'\n' || (b' '..=b'~').contains(byte);
-    ensure!(output.iter().all(is_harmless), "{}", output.escape_ascii());
-    let text = String::from_utf8(output)?;
-    Ok(text.lines().map(|line| line.split_ascii_whitespace().map(str::to_owned).collect()).collect())
+    ensure!(output.stdout.iter().all(is_harmless), "{}", output.stdout.escape_ascii());
+    let text = String::from_utf8(output.stdout)?;
+    Ok(text.lines().map(|line| line.split_ascii_whitespace().take(4).map(str::to_owned).collect()).collect())
 }
 
 /// Bytes that clear a terminal's screen, as an address.
@@ -317,39 +320,45 @@ fn top_names_those_who_are_rejected_and_why() -> Result<()> {
     guard(&stage, policy, is_attached("native"))?;
     // Packets of each sender in a round. The last one's are of a denied source, and what they contain is hostile.
     let senders = [([10, 81, FRONT, 21], 12), ([10, 81, FRONT, 22], 6), ([10, 81, FRONT, 23], 3), (ESCAPE, 1)];
-    let of = |(source, count)| Ok(([syn(&stage, source, 1024, 0)?, ESCAPE.repeat(10)].concat(), count));
-    let mut senders = senders.into_iter().map(of).collect::<Result<Vec<(Vec<u8>, usize)>>>()?;
+    let of = |(source, count): ([u8; 4], usize)| Ok((path(&stage, (source, 1024).into())?, count));
+    let senders = senders.into_iter().map(of).collect::<Result<Vec<_>>>()?;
+    let listener = &stage.address.to_string();
+    let row = |fields: [&str; 4]| fields.map(str::to_owned).to_vec();
+    let limited = |source| row([source, listener, "source-syn-rate", "dropped"]);
+    let expected = [
+        row(["SOURCE", "LISTENER", "REASON", "EFFECT"]),
+        limited("10.81.1.21"),
+        limited("10.81.1.22"),
+        limited("10.81.1.23"),
+        row(["27.91.50.74", listener, "source-denied", "dropped"]),
+    ];
     let is_over = AtomicBool::new(false);
-    let rows = thread::scope(|scope| {
+    thread::scope(|scope| {
         let flood = scope.spawn(|| -> Result<()> {
             let frames = Frames::open(&stage.client, "eth0")?;
             let mut seq = 0_u32;
             while !is_over.load(Ordering::Relaxed) {
-                for (frame, count) in &mut senders {
+                for (path, count) in &senders {
                     for _ in 0..*count {
                         seq += 1;
-                        frame[38..42].copy_from_slice(&seq.to_be_bytes());
-                        frames.send(frame)?;
+                        send(&frames, &syn(seq, &ESCAPE.repeat(10)).write(path)?)?;
                     }
                 }
                 thread::sleep(Duration::from_millis(5));
             }
             Ok(())
         });
-        let rows = top(&stage);
+        let begin = Instant::now();
+        let rows = loop {
+            match top(&stage) {
+                Ok(rows) if rows != expected && begin.elapsed() < PATIENCE => {}
+                last => break last,
+            }
+        };
         is_over.store(true, Ordering::Relaxed);
-        tests::stream::joined(flood).and(rows)
-    })?;
-    let listener = &stage.address.to_string();
-    let named: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().take(4).map(String::as_str).collect()).collect();
-    let limited = |source: &'static str| vec![source, listener, "source-syn-rate", "dropped"];
-    let expected = [
-        vec!["SOURCE", "LISTENER", "REASON", "EFFECT"],
-        limited("10.81.1.21"),
-        limited("10.81.1.22"),
-        limited("10.81.1.23"),
-        vec!["27.91.50.74", listener, "source-denied", "dropped"],
-    ];
-    ensure!(named == expected, "{rows:#?}");
-    Ok(())
+        joined(flood)?;
+        let rows = rows?;
+        ensure!(rows == expected, "{rows:#?}");
+        Ok(())
+    })
 }
