@@ -14,7 +14,7 @@ use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::maps::{ConnVerdict, DecisionEvent, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
-use router_datapath::address::sixteen;
+use router_datapath::address::sixteen_net;
 use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
 use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_datapath::maps::write::Maps;
@@ -127,7 +127,8 @@ fn image() -> MapImage {
     passthrough("a.test", 1, false);
     passthrough("*.w.test", 2, false);
     passthrough("private.test", 3, true);
-    image.allow.insert((3, sixteen("127.0.0.0".parse().unwrap()), 96 + 8));
+    let (address, bits) = sixteen_net(&"127.0.0.0/8".parse().unwrap());
+    image.allow.insert((3, address, bits));
     for (map, host, route, reason) in [
         (RouteMap::EdgeReencrypt, "b.test", 4, Reason::TlsTerminate),
         (RouteMap::EdgeReencrypt, "edge.w.test", 5, Reason::TlsTerminate),

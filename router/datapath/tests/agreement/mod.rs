@@ -59,7 +59,7 @@ impl Both {
     fn new() -> Both {
         let mut rig = Rig::new();
         for (id, _) in LISTS {
-            list(id).for_each(|net| rig.list(id, net.addr(), net.prefix_len().into()));
+            list(id).for_each(|net| rig.list(id, net));
         }
         let policy = GatePolicy { deny: DENIED, allow: ALLOWED, flags: GATE_NO_FRAGMENTS | GATE_NO_OPTIONS, ..plain() };
         let mut packets = Vec::new();
