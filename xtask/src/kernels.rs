@@ -174,12 +174,14 @@ impl Tests {
     }
 }
 
-/// The guest's init script. The commands are the same for all kernels, except for the tests of TCX.
+/// The guest's init script. The commands are the same for all kernels, except for the tests of TCX. Without
+/// KVM, the usual number of packets that programs decide takes too long.
 fn script(tcx: bool) -> String {
     let mut text = String::from(
         "#!/bin/busybox sh\n\
          /bin/busybox --install -s /bin\n\
          export PATH=/bin HOME=/root TMPDIR=/tmp SLUICE_BINARY=/bin/sluice RUST_BACKTRACE=0\n\
+         export SLUICE_PACKETS=20000\n\
          mount -t proc proc /proc\n\
          mount -t sysfs sys /sys\n\
          mount -t devtmpfs dev /dev\n\
