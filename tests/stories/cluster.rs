@@ -7,6 +7,7 @@ mod controller;
 mod definitions;
 mod events;
 mod faults;
+mod gateways;
 mod golden;
 mod mock;
 mod nodes;

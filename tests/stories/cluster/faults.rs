@@ -145,10 +145,10 @@ fn a_busy_api_server_has_a_request_a_second_of_each_stream() -> Result<()> {
     let (before, written, begin) = (asked(), writes.met(), Instant::now());
     server.interrupt(None, Interrupt::End);
     hold(WHILE, || {
-        // Those at the begin and at the end, and one each second.
-        let most = 2 + usize::try_from(begin.elapsed().as_secs())?;
         let of_kinds = asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
         let of_writes = writes.met() - written;
+        // Those at the begin and at the end, and one each second.
+        let most = 2 + usize::try_from(begin.elapsed().as_secs())?;
         ensure!(of_kinds.iter().all(|asked| *asked <= most), "{KINDS:?}: {of_kinds:?} in {:?}", begin.elapsed());
         ensure!(of_writes <= most + IN_FLIGHT, "{of_writes} writes in {:?}", begin.elapsed());
         Ok(())

@@ -12,16 +12,15 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tests::client::trusting;
-use tests::cluster::{Api, Definitions};
 use tests::pki::{Ca, Leaf};
 use tests::wait::{PATIENCE, wait_until};
 
+use super::gateways::{GATEWAY_API, OURS, of, with_class};
 use super::rows;
 use super::site::{ONE, ROUTES, Site, route_object};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CONTROLLERS: &str = "/apis/operator.openshift.io/v1/namespaces/openshift-ingress-operator/ingresscontrollers";
-const GATEWAY_API: &str = "/apis/gateway.networking.k8s.io";
 
 /// A story on a site.
 type Story = fn(&Site) -> Result<()>;
@@ -109,24 +108,8 @@ fn a_certificate_is_rotated_without_a_failed_handshake(site: &Site) -> Result<()
     Ok(())
 }
 
-/// Installs Gateway API, and a GatewayClass of this name and controller.
-fn with_class(site: &Site, name: &str, controller: &str) -> Result<Api> {
-    site.define(Definitions::GatewayStandard)?;
-    let api = site.api()?;
-    let class = json!({"metadata": {"name": name}, "spec": {"controllerName": controller}});
-    api.create(&format!("{GATEWAY_API}/v1/gatewayclasses"), &of("v1", "GatewayClass", class))?;
-    Ok(api)
-}
-
-/// An object of Gateway API.
-fn of(version: &str, kind: &str, mut object: Value) -> Value {
-    object["apiVersion"] = json!(format!("gateway.networking.k8s.io/{version}"));
-    object["kind"] = json!(kind);
-    object
-}
-
 fn a_grant_opens_and_closes(site: &Site) -> Result<()> {
-    let api = with_class(site, "granted", "sluice.dev/gateway-controller")?;
+    let api = with_class(site, "granted", OURS)?;
     api.create(NAMESPACES, &json!({"metadata": {"name": "other"}}))?;
     let ca = Ca::new()?;
     let name = "granted.gw.test";
@@ -207,7 +190,7 @@ fn labels_of_a_namespace_move_its_routes(site: &Site) -> Result<()> {
 
 fn a_gateway_of_another_class_is_not_touched(site: &Site) -> Result<()> {
     let api = with_class(site, "theirs", "theirs.test/controller")?;
-    with_class(site, "ours", "sluice.dev/gateway-controller")?;
+    with_class(site, "ours", OURS)?;
     let gateways = format!("{GATEWAY_API}/v1/namespaces/test/gateways");
     let gateway = |class: &str, port: u16| {
         let listener = json!({"name": "web", "port": port, "protocol": "HTTP"});

@@ -9,34 +9,31 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::cluster::mock::{Request, Verb};
 use tests::cluster::site::Server;
-use tests::cluster::{Api, Definitions, Write};
+use tests::cluster::{Api, Write};
 use tests::stream::joined;
 use tests::wait::{PATIENCE, wait_until};
 
+use super::gateways::{GATEWAY_API, OURS, of, with_class};
 use super::site::Site;
 
-const GATEWAY_API: &str = "/apis/gateway.networking.k8s.io/v1";
 const THEIRS: &str = "theirs.test/controller";
-const OURS: &str = "sluice.dev/gateway-controller";
 
 /// Number of writers of the other controller's entry, each with a connection of its own.
 const WRITERS: u64 = 100;
 
 /// Each write of the other controller adds one to a count in its entry, while changes of the object make the agent write.
 pub fn outlast_races(site: &Site) -> Result<()> {
-    site.define(Definitions::GatewayStandard)?;
     let api = site.api()?;
     for (name, controller, port) in [("race-ours", OURS, 8093), ("race-theirs", THEIRS, 8094)] {
-        let class = json!({"metadata": {"name": name}, "spec": {"controllerName": controller}});
-        api.create(&format!("{GATEWAY_API}/gatewayclasses"), &of("GatewayClass", class))?;
+        with_class(site, name, controller)?;
         let listener = json!({"name": "web", "port": port, "protocol": "HTTP"});
         let gateway = json!({"metadata": {"name": name}, "spec": {"gatewayClassName": name, "listeners": [listener]}});
-        api.create(&format!("{GATEWAY_API}/namespaces/test/gateways"), &of("Gateway", gateway))?;
+        api.create(&format!("{GATEWAY_API}/v1/namespaces/test/gateways"), &of("v1", "Gateway", gateway))?;
     }
-    let routes = format!("{GATEWAY_API}/namespaces/test/httproutes");
+    let routes = format!("{GATEWAY_API}/v1/namespaces/test/httproutes");
     let path = format!("{routes}/shared");
     let spec = json!({"parentRefs": [{"name": "race-ours"}, {"name": "race-theirs"}], "hostnames": ["h.test"]});
-    api.create(&routes, &of("HTTPRoute", json!({"metadata": {"name": "shared"}, "spec": spec})))?;
+    api.create(&routes, &of("v1", "HTTPRoute", json!({"metadata": {"name": "shared"}, "spec": spec})))?;
     let condition = json!({
         "type": "Accepted", "status": "True", "reason": "Accepted", "message": "0", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
@@ -75,12 +72,6 @@ pub fn outlast_races(site: &Site) -> Result<()> {
     println!("{counted} writes of theirs, {} conflicts of ours", conflicts(site)?);
     ensure!(counted >= WRITERS && count_in(&route)? == counted, "{counted} writes, but {route:#}");
     Ok(())
-}
-
-fn of(kind: &str, mut object: Value) -> Value {
-    object["apiVersion"] = json!("gateway.networking.k8s.io/v1");
-    object["kind"] = json!(kind);
-    object
 }
 
 /// Whether the entries are one of each controller, and ours is of the present generation.

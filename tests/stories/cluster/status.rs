@@ -9,6 +9,7 @@ use tests::cluster::mock::{Then, Verb, When};
 use tests::wait::{PATIENCE, hold, wait_until};
 
 use super::site::{CALM, ONE, Site, route_object, wait_until_it_leads};
+use super::writers::TAKEN_OVER;
 
 fn statuses_are_written_once(site: &Site) -> Result<()> {
     site.service("web", ONE)?;
@@ -86,7 +87,7 @@ fn one_agent_writes_and_another_follows_it() -> Result<()> {
     drop(first.kill()?);
     let second = site.serve_with(&["--lease", "sluice-shared"])?;
     wait_until_it_leads(&second)?;
-    ensure!(begin.elapsed() < Duration::from_secs(40), "another leads after {:?}", begin.elapsed());
+    ensure!(begin.elapsed() < TAKEN_OVER, "another leads after {:?}", begin.elapsed());
     ensure!(holder(&site.mocked()?.get(&lease)?).is_some_and(|holder| holder != first_holder));
     assert_eq!(site.wait_for_status_writes(1)?, 1);
     site.route("b", "web")?;
