@@ -25,7 +25,7 @@ use router_datapath::dump::DropRecord;
 use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_sys::abi::Raw;
 
-use packets::{Client, fragments, own_network, prefix, with};
+use packets::{Client, fragments, own_network, with};
 
 /// `XDP_DROP`, `XDP_PASS` (linux/bpf.h).
 const DROP: u32 = 1;

@@ -99,7 +99,7 @@ same round.
     text.push_str(
         "
 One processor sends SYNs of 131,072 denied sources to the listener; another one receives them, where the agent works as well: by
-receive packet steering, with the gate in native mode in the interface's NAPI thread. Sixteen clients make new connections to a
+receive packet steering, with the gate in native mode in the interface's NAPI thread, which precedes tasks. Sixteen clients make new connections to a
 passthrough route meanwhile; undisturbed, the same processor sends the same to an interface of its own. The cost of a SYN is the
 time of the receiving processor in a flood without clients, by the packets that the gate counts as `source-denied` in it.
 

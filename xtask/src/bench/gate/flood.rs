@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::bench::passthrough::load::protocol::Load;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
 use crate::bench::usage::busy;
+use crate::process;
 
 /// The processor that receives, where the agent's threads are as well, and the one that sends.
 const RECEIVER: usize = 0;
@@ -82,7 +83,7 @@ fn cost(tools: &Tools, network: &Network, lane: &Lane) -> Result<Option<f64>> {
     if lane.denied()?.is_none() {
         return Ok(None);
     }
-    let counted = || Ok((busy(RECEIVER)?, lane.denied()?.unwrap_or_default()));
+    let counted = || anyhow::Ok((busy(RECEIVER)?, lane.denied()?.unwrap_or_default()));
     let alone = || {
         let before = counted()?;
         thread::sleep(Duration::from_millis(TIME.into()));
@@ -108,7 +109,11 @@ fn prepare(network: &Network, lane: &Lane) -> Result<()> {
         lane.middle.netns.shell(&format!("echo 1 > {device}/threaded"))?;
         let polling = processes_of("napi/client")?;
         ensure!(!polling.is_empty(), "the interface has no NAPI thread");
-        polling.into_iter().try_for_each(bind)?;
+        for thread in polling {
+            bind(thread)?;
+            // It precedes tasks, as the softirq does that receives for a network card.
+            process::run(Command::new("chrt").args(["--fifo", "--pid", "1", &thread.to_string()]))?;
+        }
     }
     for process in lane.processes()? {
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
