@@ -11,7 +11,7 @@ mod write;
 pub use image::GateImage;
 pub use lower::lower;
 pub use maps::GateMaps;
-pub use write::{GateWrites, reconcile};
+pub use write::{AT_ONCE, GateContent, GateWrites, reconcile};
 
 #[cfg(test)]
 mod tests;

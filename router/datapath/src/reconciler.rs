@@ -194,6 +194,14 @@ impl ReconcilerTask {
                     self.end(lost.split_off(lost.len().saturating_sub(ENDED_AT_ONCE)));
                     continue;
                 }
+                () = tokio::task::yield_now(), if self.gate.is_unfinished() => {
+                    let gate = self.gate.go_on(&mut self.kernel, self.state.interfaces());
+                    if gate.error.is_some() {
+                        again = self.state.retry(true).map(|pause| Instant::now() + pause);
+                    }
+                    self.publish(|programmed| programmed.gate = gate);
+                    continue;
+                }
                 () = at(look_at) => {
                     (look_at, looked) = (None, Instant::now());
                     if !self.look() {

@@ -17,7 +17,7 @@ use aya::maps::{Array, Map, MapData};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use ipnet::{IpNet, Ipv4Net};
 use router_common::maps::{Config, GatePolicy, names};
-use router_datapath::gate::{GateImage, GateMaps, GateWrites, reconcile};
+use router_datapath::gate::{GateContent, GateImage, GateMaps, GateWrites, reconcile};
 use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_sys::abi::Raw;
 
@@ -133,12 +133,19 @@ fn packets_pass_while_very_many_networks_are_loaded_changed_and_freed() {
             (slowest, packets, decided)
         }
     });
-    let mut now = GateImage::default();
+    let mut content = GateContent::default();
     for (what, wanted) in steps {
-        let begin = Instant::now();
-        reconcile(&mut maps, &mut now, &wanted).unwrap();
-        assert_eq!(now, wanted);
-        println!("{count} networks {what} in {:.2} s", begin.elapsed().as_secs_f64());
+        let (begin, mut longest) = (Instant::now(), Duration::ZERO);
+        loop {
+            let part = Instant::now();
+            let is_complete = reconcile(&mut maps, &mut content, &wanted).unwrap();
+            longest = longest.max(part.elapsed());
+            if is_complete {
+                break;
+            }
+        }
+        assert_eq!(content.now, wanted);
+        println!("{count} networks {what} in {:.2} s, at most {longest:?} at a time", begin.elapsed().as_secs_f64());
     }
     is_over.store(true, Ordering::Relaxed);
     let (slowest, packets, dropped) = receiver.join().unwrap();

@@ -1,11 +1,11 @@
 //! Policies of an IngressController down to the writes of their maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use router_api::defaults::Defaults;
 use router_api::parse::{ParseOutcome, parse};
@@ -127,9 +127,11 @@ impl GateWrites for Maps {
         Ok(())
     }
 
-    fn remove(&mut self, list: u32, _: &[IpNet]) -> io::Result<()> {
+    fn remove(&mut self, list: u32, nets: &[IpNet]) -> io::Result<()> {
         self.log.push(format!("remove {list}"));
-        self.nets.remove(&list);
+        let gone: BTreeSet<&IpNet> = nets.iter().collect();
+        self.nets.entry(list).or_default().retain(|net| !gone.contains(net));
+        self.nets.retain(|_, nets| !nets.is_empty());
         Ok(())
     }
 
@@ -153,33 +155,69 @@ impl GateWrites for Maps {
 fn the_old_list_holds_until_the_new_one_is_complete() {
     let denying = |nets: &str| table(json!({"gate.sluice.dev/deny": nets}), host_network());
     let mut maps = Maps { room: 3, ..Maps::default() };
-    let mut now = GateImage::default();
-    let first = lowered(&denying("10.0.0.0/8"), &now);
-    reconcile(&mut maps, &mut now, &first).unwrap();
-    assert_eq!(now, first);
-    assert_eq!(lowered(&denying("10.0.0.0/8"), &now), first, "an equal list has the same id");
+    let mut content = GateContent::default();
+    let first = lowered(&denying("10.0.0.0/8"), &content.now);
+    assert!(reconcile(&mut maps, &mut content, &first).unwrap());
+    assert_eq!(content.now, first);
+    assert_eq!(lowered(&denying("10.0.0.0/8"), &content.now), first, "an equal list has the same id");
 
     // Three networks beside one do not fit in three.
     let larger = denying("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16");
-    let wanted = lowered(&larger, &now);
-    assert_eq!(reconcile(&mut maps, &mut now, &wanted).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
-    assert_eq!((&now, &maps.policies), (&first, &first.policies));
+    let wanted = lowered(&larger, &content.now);
+    assert_eq!(reconcile(&mut maps, &mut content, &wanted).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    assert_eq!((&content.now, &maps.policies), (&first, &first.policies));
     assert_eq!(maps.nets.keys().collect::<Vec<_>>(), [&1], "nothing of half a list is left");
 
     maps.room = 4;
     maps.log.clear();
-    reconcile(&mut maps, &mut now, &wanted).unwrap();
-    assert_eq!(now, wanted);
+    assert!(reconcile(&mut maps, &mut content, &wanted).unwrap());
+    assert_eq!(content.now, wanted);
     assert_eq!(maps.log, ["add 2", "put 80", "put 443", "put 80", "remove 1"]);
 
     // More than the map has room for is not even begun.
     maps.log.clear();
     let nets: Vec<IpNet> = vec!["10.0.0.0/8".parse().unwrap(); MAX_GATE_NETS];
-    let huge = GateImage { lists: [(3, nets.into())].into(), ..now.clone() };
-    let error = reconcile(&mut maps, &mut now.clone(), &huge).unwrap_err().to_string();
+    let huge = GateImage { lists: [(2, Arc::clone(&wanted.lists[&2])), (3, nets.into())].into(), ..wanted.clone() };
+    let error = reconcile(&mut maps, &mut content, &huge).unwrap_err().to_string();
     assert_eq!(error, "a list of 2097152 networks does not fit beside the 3 that are in force: at most 2097152 do");
     assert_eq!(maps.log, ["remove 2"; 0]);
 
-    reconcile(&mut maps, &mut now, &GateImage::default()).unwrap();
-    assert_eq!((&now, maps.log.last()), (&GateImage::default(), Some(&"remove 2".to_owned())));
+    assert!(reconcile(&mut maps, &mut content, &GateImage::default()).unwrap());
+    assert_eq!((&content.now, maps.log.last()), (&GateImage::default(), Some(&"remove 2".to_owned())));
+}
+
+/// A list of that many networks, and a policy that denies it.
+fn denying(id: u32, count: usize) -> GateImage {
+    let net = |i: u32| IpNet::V4(Ipv4Net::new(Ipv4Addr::from_bits(i << 8), 24).unwrap());
+    let nets: Vec<IpNet> = (0..u32::try_from(count).unwrap()).map(net).collect();
+    let policy = GatePolicy { id: 1, deny: id, ..GatePolicy::default() };
+    GateImage { policies: [(listener("192.0.2.1", 80), policy)].into(), lists: [(id, nets.into())].into() }
+}
+
+/// A long list is in force when all of it is there; one that is not wanted any more is removed as far as it was written.
+#[test]
+fn long_lists_are_written_and_removed_in_parts() {
+    let mut maps = Maps { room: 10 * AT_ONCE, ..Maps::default() };
+    let mut content = GateContent::default();
+    let (long, short) = (denying(1, 2 * AT_ONCE + 1), denying(2, 1));
+    let in_map = |maps: &Maps, id| maps.nets.get(&id).map_or(0, Vec::len);
+    for written in [AT_ONCE, 2 * AT_ONCE] {
+        assert!(!reconcile(&mut maps, &mut content, &long).unwrap());
+        assert_eq!((in_map(&maps, 1), content.networks(), maps.policies.len()), (written, written, 0));
+    }
+    assert!(reconcile(&mut maps, &mut content, &long).unwrap());
+    assert_eq!((in_map(&maps, 1), &content.now), (2 * AT_ONCE + 1, &long));
+    assert!(!reconcile(&mut maps, &mut content, &short).unwrap());
+    assert_eq!(maps.policies, short.policies, "the new one is in force before the old one is removed");
+    assert!(!reconcile(&mut maps, &mut content, &short).unwrap());
+    // In the middle of its removal it is wanted again, under the id that it had.
+    assert!(!reconcile(&mut maps, &mut content, &long).unwrap());
+    let rounds = (0..10).take_while(|_| !reconcile(&mut maps, &mut content, &long).unwrap()).count();
+    assert!(rounds < 5, "{rounds}");
+    assert_eq!((in_map(&maps, 1), in_map(&maps, 2), &content.now), (2 * AT_ONCE + 1, 0, &long));
+    // It is given up when half of it is written.
+    let other = denying(3, 3 * AT_ONCE);
+    assert!(!reconcile(&mut maps, &mut content, &other).unwrap());
+    while !reconcile(&mut maps, &mut content, &GateImage::default()).unwrap() {}
+    assert_eq!((maps.nets.values().map(Vec::len).sum::<usize>(), content.networks()), (0, 0));
 }

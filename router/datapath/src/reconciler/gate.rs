@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 
-use crate::gate::{GateImage, GateMaps, lower, reconcile};
+use crate::gate::{GateContent, GateImage, GateMaps, lower, reconcile};
 use crate::interfaces::Interfaces;
 use crate::kernel::{GateMode, KernelError, KernelPrograms};
 
@@ -31,7 +31,10 @@ pub struct GateReport {
 /// The gate's maps, and what they hold.
 pub struct GateReconciler {
     maps: GateMaps,
-    now: GateImage,
+    content: GateContent,
+    wanted: GateImage,
+    /// There is more to write.
+    is_unfinished: bool,
     /// Ids of policies with a token bucket.
     buckets: BTreeSet<u32>,
     mode: GateMode,
@@ -44,7 +47,14 @@ impl GateReconciler {
     /// [`KernelError::Map`].
     pub fn new(kernel: &mut KernelPrograms, mode: GateMode) -> Result<Self, KernelError> {
         kernel.set_gate_mode(mode);
-        Ok(GateReconciler { maps: kernel.take_gate_maps()?, now: GateImage::default(), buckets: BTreeSet::new(), mode })
+        Ok(GateReconciler {
+            maps: kernel.take_gate_maps()?,
+            content: GateContent::default(),
+            wanted: GateImage::default(),
+            is_unfinished: false,
+            buckets: BTreeSet::new(),
+            mode,
+        })
     }
 
     /// Reads what an earlier agent left.
@@ -52,11 +62,11 @@ impl GateReconciler {
     /// # Errors
     /// The system call's.
     pub fn adopt(&mut self) -> io::Result<()> {
-        (self.now, self.buckets) = (self.maps.read()?, self.maps.buckets()?);
+        (self.content, self.buckets) = (GateContent::of(self.maps.read()?), self.maps.buckets()?);
         Ok(())
     }
 
-    /// Writes what differs, and attaches the program if there is a policy.
+    /// Writes what differs, or the first part of it, and attaches the program if there is a policy.
     pub fn follow(
         &mut self,
         kernel: &mut KernelPrograms,
@@ -64,18 +74,29 @@ impl GateReconciler {
         interfaces: &Interfaces,
     ) -> GateReport {
         let local: Vec<IpAddr> = interfaces.addresses.iter().copied().collect();
-        let wanted = lower(table, listeners, &local, &self.now);
-        let written = reconcile(&mut self.maps, &mut self.now, &wanted);
+        self.wanted = lower(table, listeners, &local, &self.content.now);
+        self.go_on(kernel, interfaces)
+    }
+
+    /// Whether there is more to write: lists are long.
+    pub fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
+    /// Writes what is left, or the next part of it.
+    pub fn go_on(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces) -> GateReport {
+        let written = reconcile(&mut self.maps, &mut self.content, &self.wanted);
+        self.is_unfinished = matches!(written, Ok(false));
         let removed = self.remove_buckets();
         let error = written.and(removed).err().map(|error| error.to_string());
         if let Some(error) = &error {
             tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
         }
         self.attach(kernel, interfaces, false);
-        let listeners = self.now.policies.keys().filter(|(_, port)| *port != 0).count();
+        let listeners = self.content.now.policies.keys().filter(|(_, port)| *port != 0).count();
         let is_off = self.mode == GateMode::Off && listeners > 0;
         let (attached, failed) = attachments(kernel);
-        GateReport { listeners, networks: self.now.networks(), attached, failed, is_off, error }
+        GateReport { listeners, networks: self.content.networks(), attached, failed, is_off, error }
     }
 
     /// Tries again where the program could not be attached: another one there may have been detached.
@@ -85,14 +106,14 @@ impl GateReconciler {
     }
 
     fn attach(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, is_retried: bool) {
-        for news in kernel.follow_gate(interfaces, !self.now.policies.is_empty(), is_retried) {
+        for news in kernel.follow_gate(interfaces, !self.content.now.policies.is_empty(), is_retried) {
             tracing::info!(target: "datapath", "{news}");
         }
     }
 
     /// Removes the token buckets of policies that are gone.
     fn remove_buckets(&mut self) -> io::Result<()> {
-        let used = self.now.buckets();
+        let used = self.content.now.buckets();
         self.buckets.extend(&used);
         let gone: Vec<u32> = self.buckets.difference(&used).copied().collect();
         gone.into_iter().try_for_each(|policy| {
