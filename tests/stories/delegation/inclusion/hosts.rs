@@ -40,22 +40,22 @@ fn any_exact_and_wildcard_hosts_at_each_of_three_levels() -> Result<()> {
     let (open, closed): (Vec<_>, Vec<_>) = cases.iter().zip(trees).partition(|(levels, _)| levels[0] == "any");
     let all: Vec<String> = closed.iter().map(|(_, tree)| tree.clone()).collect();
     let stage = Stage::of(&all, &[])?;
+    // The leaf serves the name that all levels have in common, and another name if no level has a single one.
+    let expected = |levels: &[&str; 3]| {
+        let domain = domain(levels);
+        let other = if levels.contains(&"exact") { "404" } else { "red /x" };
+        [(format!("a.{domain}:8080/x"), "red /x"), (format!("b.{domain}:8080/x"), other)]
+    };
     for (levels, _) in &closed {
-        serves(&stage, levels, &domain(levels))?;
+        expected(levels).iter().try_for_each(|(url, answer)| stage.expect(&[(url, answer)]))?;
     }
     for (levels, tree) in &open {
-        let domain = domain(levels);
         stage.change(tree)?;
-        stage.becomes(&format!("a.{domain}:8080/x"), "red /x")?;
-        serves(&stage, levels, &domain)?;
+        // Both: the tree before may have every host.
+        expected(levels).iter().try_for_each(|(url, answer)| stage.becomes(url, answer))?;
+        expected(levels).iter().try_for_each(|(url, answer)| stage.expect(&[(url, answer)]))?;
     }
     Ok(())
-}
-
-/// The leaf serves the name that all levels have in common, and another name if no level has a single one.
-fn serves(stage: &Stage, levels: &[&str; 3], domain: &str) -> Result<()> {
-    let other = if levels.contains(&"exact") { "404" } else { "red /x" };
-    stage.expect(&[(&format!("a.{domain}:8080/x"), "red /x"), (&format!("b.{domain}:8080/x"), other)])
 }
 
 #[test]
