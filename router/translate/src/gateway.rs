@@ -140,7 +140,7 @@ fn virtual_host(host: HostMatch, built: Built) -> VirtualHost {
         terminated: OneOrMany::default(),
         cleartext: OneOrMany::default(),
         certificate: None,
-        rules: Some(Box::new(built.host_rules)),
+        rules: Some(built.host_rules),
     }
 }
 

@@ -244,8 +244,10 @@ impl Incremental {
             listeners: base.listeners().map(|(at, ..)| at).collect(),
             policies: base.policies.iter().map(|policy| policy.meta.key.clone()).collect(),
         };
-        let mut hosts: BTreeMap<_, _> = self.claims.keys().map(|at| (at.clone(), None)).collect();
-        hosts.append(&mut std::mem::take(&mut model.hosts.built).into_iter().map(|(at, it)| (at, Some(it))).collect());
+        let gone = self.claims.keys().map(|at| (at.clone(), None));
+        let built = std::mem::take(&mut model.hosts.built).into_iter().map(|(at, built)| (at, Some(built)));
+        // Of a host that was claimed and is built, the second entry counts.
+        let hosts = gone.chain(built).map(|(at, built)| (at, PendingHost { built, was_served: false })).collect();
         self.pending = Pending {
             all: true,
             decided: Some((part, model)),
@@ -260,30 +262,26 @@ impl Incremental {
     /// Stores the claims of hosts, which become pending, and returns the claims that differ.
     fn update_claims(
         &mut self,
-        hosts: BTreeMap<RouterHost, Option<Built>>,
+        mut hosts: BTreeMap<RouterHost, PendingHost>,
     ) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
         let (mut differing, mut new_claims) = (Vec::new(), Vec::new());
-        let pending = hosts.into_iter().filter_map(|(at, built)| {
-            let old = self.claims.get(&at);
-            let is_same = match (&built, old) {
-                (Some(built), Some(old)) => (&built.host_rules.owner, &built.age) == (&old.owner, &old.age),
-                (None, None) => return None,
-                _ => false,
-            };
-            let was_served = old.is_some() && !self.unserved.contains(&at);
-            if !is_same {
-                let claim =
-                    built.as_ref().map(|it| HostClaim { owner: it.host_rules.owner.clone(), age: it.age.clone() });
-                let claim = claim.map(Arc::new);
-                match &claim {
-                    Some(claim) => new_claims.push((at.clone(), Arc::clone(claim))),
-                    None => drop(self.claims.remove(&at)),
-                }
-                differing.push((at.clone(), claim));
+        hosts.retain(|at, PendingHost { built, was_served }| {
+            let old = self.claims.get(at);
+            let claim = built.as_ref().map(|built| &built.claim);
+            if claim.is_none() && old.is_none() {
+                return false;
             }
-            Some((at, PendingHost { built, was_served }))
+            *was_served = old.is_some() && !self.unserved.contains(at);
+            if claim != old {
+                match claim {
+                    Some(claim) => new_claims.push((at.clone(), Arc::clone(claim))),
+                    None => drop(self.claims.remove(at)),
+                }
+                differing.push((at.clone(), claim.cloned()));
+            }
+            true
         });
-        self.pending.hosts = pending.collect();
+        self.pending.hosts = hosts;
         if self.claims.is_empty() {
             // A map of many is built at once.
             self.claims = new_claims.into_iter().collect();
@@ -299,11 +297,16 @@ fn take_built(
     model: &mut GatewayTranslator,
     base: &GatewayBase,
     hosts: &HostScope,
-) -> BTreeMap<RouterHost, Option<Built>> {
+) -> BTreeMap<RouterHost, PendingHost> {
     let at = |(router_index, host): &(usize, HostPattern)| {
         Some((base.routers.get(*router_index)?.name.clone(), host.to_match()))
     };
-    hosts.iter().filter_map(at).map(|at| (at.clone(), model.hosts.built.remove(&at))).collect()
+    let mut built: BTreeMap<_, _> = std::mem::take(&mut model.hosts.built).into_iter().collect();
+    let hosts = hosts.iter().filter_map(at).map(|at| {
+        let built = built.remove(&at);
+        (at, PendingHost { built, was_served: false })
+    });
+    hosts.collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use router_api::gateway_api::types::GatewayRoute;
 use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
-use router_model::names::{HostMatch, RouterName};
 use router_model::object::{Meta, ObjectRef};
 use router_model::parallel;
 use router_table::host_pattern::HostPattern;
@@ -26,13 +25,13 @@ use crate::gateway::inclusion::types::EffectiveRule;
 use crate::gateway::listeners::placed_listener::{GatewayProtocol, PlacedListener};
 use crate::gateway::listeners::ports::PortKind;
 use crate::owned_age::OwnedAge;
-use crate::translator::RouterPorts;
+use crate::translator::{HostClaim, RouterHost, RouterPorts};
 
 /// All virtual hosts of Gateways.
 #[derive(Debug)]
 pub struct GatewayHosts {
-    /// By router and host.
-    pub built: BTreeMap<(RouterName, HostMatch), Built>,
+    /// Each host of a router once.
+    pub built: Vec<(RouterHost, Built)>,
     /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
     base: Arc<GatewayBase>,
@@ -44,10 +43,10 @@ pub struct GatewayHosts {
 /// A virtual host of Gateway API.
 #[derive(Debug)]
 pub struct Built {
-    /// Age of the oldest object that claims the host; that object owns the host rules.
-    pub age: OwnedAge,
+    /// The claim of the oldest object that claims the host, which owns the host rules.
+    pub claim: Arc<HostClaim>,
     /// Rules for clear text and terminated TLS.
-    pub host_rules: HostRules,
+    pub host_rules: Box<HostRules>,
     /// Route of passthrough connections.
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
@@ -76,7 +75,7 @@ impl GatewayHosts {
         resolver: &Resolver<'_>,
         scope: Option<&HostScope>,
     ) -> GatewayHosts {
-        let (built, notes, claims) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
+        let (built, notes, claims) = (Vec::new(), BTreeMap::new(), HashMap::new());
         let mut hosts = GatewayHosts { built, notes, base: Arc::clone(base), claims };
         let mut by_router: Vec<Vec<&AttachedRules<'_>>> = vec![Vec::new(); base.routers.len()];
         for one in attached_rules {
@@ -187,7 +186,7 @@ impl GatewayHosts {
         });
         // Hosts with equal rules share one list.
         let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::with_capacity(claimed_hosts.len());
-        let mut built = Vec::with_capacity(claimed_hosts.len());
+        self.built.reserve(claimed_hosts.len());
         for (host, served) in claimed_hosts.into_iter().zip(served) {
             let host_listeners = || served.iter().map(|(listener, _)| listener);
             let oldest = host_listeners()
@@ -195,16 +194,18 @@ impl GatewayHosts {
                 .min_by_key(|one| one.0.age());
             // No object claims exactly the allowed part of a wider host.
             let owner = oldest.or_else(|| host_listeners().find_map(|served| served.owner_of(&host)));
-            let (mut host_rules, mut passthrough) = (None::<HostRules>, None);
+            let (mut host_rules, mut passthrough) = (None::<Box<HostRules>>, None);
             for (served, rules) in served {
                 let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
                 let rules = Arc::clone(lists.entry(same).or_insert_with(|| rules.into()));
-                let host_rules = host_rules.get_or_insert_with(|| HostRules {
-                    owner: served.gateway.clone(),
-                    listener: Arc::clone(&served.name),
-                    cleartext_listener: None,
-                    cleartext: None,
-                    tls: None,
+                let host_rules = host_rules.get_or_insert_with(|| {
+                    Box::new(HostRules {
+                        owner: served.gateway.clone(),
+                        listener: Arc::clone(&served.name),
+                        cleartext_listener: None,
+                        cleartext: None,
+                        tls: None,
+                    })
                 });
                 // Names the listener in the 421 message for TLS clients of another listener's host.
                 host_rules.listener = Arc::clone(&served.name);
@@ -225,10 +226,10 @@ impl GatewayHosts {
             }
             let (Some(mut host_rules), Some((meta, kind))) = (host_rules, owner) else { continue };
             host_rules.owner = ObjectRef { kind, key: meta.key.clone() };
-            let age = OwnedAge::of(meta);
-            built.push(((router.name.clone(), host.to_match()), Built { age, host_rules, passthrough }));
+            let claim = HostClaim { owner: host_rules.owner.clone(), age: OwnedAge::of(meta) };
+            let built = Built { claim: Arc::new(claim), host_rules, passthrough };
+            self.built.push(((router.name.clone(), host.to_match()), built));
         }
-        self.built.append(&mut built.into_iter().collect());
     }
 }
 

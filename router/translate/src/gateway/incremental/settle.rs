@@ -37,9 +37,9 @@ impl Incremental {
         let mut decided: Vec<(Part, GatewayTranslator)> = pending.decided.take().into_iter().collect();
         if let Some((part, mut model)) = self.owner_changes(&base, inputs, &pending, &decided, changed) {
             let built = take_built(&mut model, &base, &part.hosts).into_iter();
-            pending.hosts.extend(built.filter(|(_, built)| built.is_some()).map(|(at, built)| {
+            pending.hosts.extend(built.filter(|(_, host)| host.built.is_some()).map(|(at, host)| {
                 let was_served = !self.unserved.contains(&at);
-                (at, PendingHost { built, was_served })
+                (at, PendingHost { was_served, ..host })
             }));
             decided.push((part, model));
         }
@@ -52,9 +52,10 @@ impl Incremental {
             let status = gateways::status(state, *i, inputs.addresses, &self.counts, &self.outcomes);
             statuses.insert(object, Some(status));
         }
-        let hosts = pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost));
+        let mut hosts = Vec::with_capacity(pending.hosts.len());
+        hosts.extend(pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost)));
         Delta {
-            hosts: hosts.collect(),
+            hosts,
             statuses: statuses.into_iter().collect(),
             routers: pending.all.then(|| base.created_routers.clone()),
             domains: None,
