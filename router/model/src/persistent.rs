@@ -126,18 +126,23 @@ impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for OrderedMap<K, V> {
             entries.into_iter().for_each(|(key, value)| self.insert(key, value));
             return;
         }
-        let mut entries: Vec<(K, V)> = entries.into_iter().collect();
-        entries.sort_by(|a, b| a.0.cmp(&b.0));
-        entries.dedup_by(|later, kept| {
-            let is_same = later.0 == kept.0;
-            if is_same {
-                std::mem::swap(later, kept);
-            }
-            is_same
-        });
+        let entries = last_of_each(entries.into_iter().collect());
         self.len = entries.len();
         self.root = Node::build(entries);
     }
+}
+
+/// These entries in order of key; the last of equal keys counts.
+pub fn last_of_each<K: Ord, V>(mut entries: Vec<(K, V)>) -> Vec<(K, V)> {
+    entries.sort_by(|one, other| one.0.cmp(&other.0));
+    entries.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        if is_same {
+            std::mem::swap(later, kept);
+        }
+        is_same
+    });
+    entries
 }
 
 impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for OrderedMap<K, V> {

@@ -44,7 +44,7 @@ pub struct EndpointIndex {
 impl EndpointIndex {
     /// Indexes these EndpointSlices.
     pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
-        let mut index = EndpointIndex { slices: HashMap::new(), addresses };
+        let mut index = EndpointIndex { slices: HashMap::with_capacity(resources.endpoint_slices.len()), addresses };
         for slice in resources.endpoint_slices.iter() {
             index.put(slice.clone());
         }

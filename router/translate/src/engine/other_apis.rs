@@ -48,8 +48,8 @@ struct Api {
     domains: BTreeSet<(RouterName, Hostname)>,
 }
 
-/// Virtual hosts that differ, by router.
-type ChangedHosts = BTreeMap<RouterName, BTreeMap<HostMatch, Option<VirtualHost>>>;
+/// Virtual hosts that differ, by router; the last change of a host counts.
+type ChangedHosts = BTreeMap<RouterName, Vec<(HostMatch, Option<VirtualHost>)>>;
 
 impl OtherApis {
     /// These APIs, without objects. If objects of two APIs are equally old, the first API gets the host. Every router
@@ -127,16 +127,7 @@ impl OtherApis {
                 if host.is_some() && lost.contains_key(&at) {
                     continue;
                 }
-                let changed = hosts.entry(at.0).or_default();
-                match host {
-                    Some(host) => {
-                        changed.insert(at.1, Some(host));
-                    }
-                    // If the host passes to another API, that one sets it.
-                    None => {
-                        changed.entry(at.1).or_insert(None);
-                    }
-                }
+                hosts.entry(at.0).or_default().push((at.1, host));
             }
             statuses.extend(reported);
             if let Some(routers) = routers.filter(|routers| *routers != api.routers) {
@@ -153,6 +144,8 @@ impl OtherApis {
         if routers_differ {
             self.create_routers(&inputs.settings.cluster_domain);
         }
+        // If a host passes to another API, that one sets it.
+        hosts.values_mut().for_each(|changed| changed.sort_by_key(|(_, host)| host.is_some()));
         self.close(&mut hosts);
         self.update_hosts(hosts);
         if domains_differ {
@@ -205,7 +198,7 @@ impl OtherApis {
         let routers: BTreeSet<RouterName> = self.routers.iter().chain(self.created.keys()).cloned().collect();
         for (router, changed) in &mut *hosts {
             if self.closed.contains(router) && routers.contains(router) {
-                changed.retain(|host, _| !self.denied.contains(host));
+                changed.retain(|(host, _)| !self.denied.contains(host));
             }
         }
         for router in self.closed.symmetric_difference(&routers) {

@@ -1,9 +1,10 @@
 //! Host rules of one router, updated by the hosts that differ.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use router_model::names::{HostMatch, Hostname, RouteId};
+use router_model::persistent::last_of_each;
 use router_table::table::{ResolvedRoute, VirtualHost};
 
 use crate::engine::assembly::HostRulesTable;
@@ -43,13 +44,13 @@ impl RuleTable {
         }
     }
 
-    /// Sets and removes (`None`) hosts. Hosts and routes that are equal to the earlier ones keep their `Arc`.
-    pub fn update(&mut self, changes: BTreeMap<HostMatch, Option<VirtualHost>>) {
+    /// Sets and removes (`None`) hosts; the last change of a host counts. Hosts and routes that are equal to the earlier ones keep their `Arc`.
+    pub fn update(&mut self, changes: Vec<(HostMatch, Option<VirtualHost>)>) {
         let before = self.table.routes.clone();
         let mut reuse = Reuse::new(&before);
         let mut uses: Vec<(RouteId, Use)> = Vec::new();
         let mut set = Vec::new();
-        for (at, host) in changes {
+        for (at, host) in last_of_each(changes) {
             let old = self.table.hosts.get(&at).cloned();
             let new = host.map(|host| reuse.host(host, old.as_ref()));
             if let (Some(old), Some(new)) = (&old, &new)
@@ -85,7 +86,7 @@ impl RuleTable {
             let after = before.saturating_add_signed(hosts);
             if after > 1 {
                 self.extra_hosts.insert(id.clone(), after - 1);
-            } else {
+            } else if !self.extra_hosts.is_empty() {
                 self.extra_hosts.remove(&id);
             }
             if after == 0 {
@@ -103,6 +104,12 @@ type Versions<'h> = (Option<&'h Arc<ResolvedRoute>>, Option<&'h Arc<ResolvedRout
 
 /// Adds what differs between two versions of a host. Most routes of a large host are the same.
 fn add_uses(old: Option<&VirtualHost>, new: Option<&VirtualHost>, uses: &mut Vec<(RouteId, Use)>) {
+    let mut added = new.into_iter().flat_map(routes_of);
+    // As most new hosts have.
+    if let (None, Some(only), None) = (old, added.next(), added.next()) {
+        uses.push((only.id.clone(), Use { hosts: 1, route: Some(Arc::clone(only)) }));
+        return;
+    }
     let mut routes: HashMap<&RouteId, Versions<'_>> = HashMap::new();
     for route in old.into_iter().flat_map(routes_of) {
         routes.entry(&route.id).or_default().0 = Some(route);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
-use router_model::persistent::OrderedMap;
+use router_model::persistent::{OrderedMap, last_of_each};
 
 use crate::engine::rejected_manifests;
 use crate::status::object_status::ObjectStatus;
@@ -52,7 +52,7 @@ impl ObjectStatuses {
             }
         }
         let mut set = Vec::new();
-        for (object, status) in changes.into_iter().collect::<BTreeMap<_, _>>() {
+        for (object, status) in last_of_each(changes.into_iter().collect()) {
             if let Some(of_api) = self.rejected.get_mut(&object) {
                 *of_api = status.map(Arc::new);
                 combined.insert(object);

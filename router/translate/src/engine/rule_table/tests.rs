@@ -66,24 +66,24 @@ fn routes_by_host(table: &RuleTable) -> Vec<String> {
 #[test]
 fn a_route_stays_as_long_as_a_host_uses_it() {
     let mut table = RuleTable::default();
-    table.update(BTreeMap::from([host("a.test", "one", false), host("b.test", "one", false)]));
-    table.update(BTreeMap::from([host("c.test", "one", false), host("d.test", "two", false)]));
+    table.update(Vec::from([host("a.test", "one", false), host("b.test", "one", false)]));
+    table.update(Vec::from([host("c.test", "one", false), host("d.test", "two", false)]));
     assert_eq!(routes_by_host(&table), ["a.test: one", "b.test: one", "c.test: one", "d.test: two"]);
-    table.update(BTreeMap::from([removed("a.test"), removed("d.test"), removed("e.test")]));
+    table.update(Vec::from([removed("a.test"), removed("d.test"), removed("e.test")]));
     assert_eq!(routes_by_host(&table), ["b.test: one", "c.test: one"]);
     // The route moves from its last hosts to another one within one update.
-    table.update(BTreeMap::from([removed("b.test"), host("c.test", "two", false), host("a.test", "one", false)]));
+    table.update(Vec::from([removed("b.test"), host("c.test", "two", false), host("a.test", "one", false)]));
     assert_eq!(routes_by_host(&table), ["a.test: one", "c.test: two"]);
-    table.update(BTreeMap::from([removed("a.test"), removed("c.test")]));
+    table.update(Vec::from([removed("a.test"), removed("c.test")]));
     assert!(table.is_empty() && table.table().routes.is_empty() && table.extra_hosts.is_empty());
 }
 
 #[test]
 fn what_is_equal_keeps_its_identity() {
     let mut table = RuleTable::default();
-    table.update(BTreeMap::from([host("a.test", "one", false), host("b.test", "one", false)]));
+    table.update(Vec::from([host("a.test", "one", false), host("b.test", "one", false)]));
     let before = table.table().clone();
-    table.update(BTreeMap::from([host("a.test", "one", false), host("c.test", "one", false)]));
+    table.update(Vec::from([host("a.test", "one", false), host("c.test", "one", false)]));
     let HostRulesTable { hosts, routes, .. } = table.table();
     let changed: Vec<String> = hosts.changes_since(&before.hosts).map(|changed| changed.key.to_string()).collect();
     assert_eq!(changed, ["c.test"]);

@@ -1,12 +1,13 @@
 //! The second step of a translation: hosts and statuses, once the owners of hosts among all APIs are known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouterName};
 use router_model::object::ObjectRef;
+use router_model::persistent::last_of_each;
 use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
 use serde_json::json;
@@ -19,7 +20,8 @@ use crate::gateway::{GatewayTranslator, virtual_host};
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{Delta, Inputs, LostHosts, RouterHost};
 
-type StatusChanges = BTreeMap<ObjectRef, Option<ObjectStatus>>;
+/// Of several changes of an object, the last one counts.
+type StatusChanges = Vec<(ObjectRef, Option<ObjectStatus>)>;
 
 impl Incremental {
     /// See [`crate::translator::Translator::translate`].
@@ -50,13 +52,13 @@ impl Incremental {
             let Some(state) = base.gateways.get(*i) else { continue };
             let object = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
             let status = gateways::status(state, *i, inputs.addresses, &self.counts, &self.outcomes);
-            statuses.insert(object, Some(status));
+            statuses.push((object, Some(status)));
         }
         let mut hosts = Vec::with_capacity(pending.hosts.len());
         hosts.extend(pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost)));
         Delta {
             hosts,
-            statuses: statuses.into_iter().collect(),
+            statuses: last_of_each(statuses),
             routers: pending.all.then(|| base.created_routers.clone()),
             domains: None,
         }
@@ -121,7 +123,7 @@ impl Incremental {
         // Statuses of all earlier objects are already removed if all are translated.
         if !part.is_all {
             let objects = part.objects.iter().cloned().chain(part.policies.iter().map(policy));
-            statuses.append(&mut objects.map(|object| (object, None)).collect());
+            statuses.extend(objects.map(|object| (object, None)));
         }
         let (routes, counted) = model.route_statuses(&|object| part.is_all || part.objects.contains(object), cross_api);
         let policies = model.policy_statuses(&|key| part.policies.contains(key));
@@ -129,8 +131,7 @@ impl Incremental {
         let slots = slots.filter(|slot| resources.route_slots.get(&slot.key).is_some());
         let slots = slots.map(|slot| (slot.clone(), self.slot_status(slot)));
         let decided = routes.into_iter().chain(policies).chain(slots);
-        let mut decided: StatusChanges = decided.map(|(object, status)| (object, Some(status))).collect();
-        statuses.append(&mut decided);
+        statuses.extend(decided.map(|(object, status)| (object, Some(status))));
         let outcomes: Vec<_> = part.listeners.iter().map(|at| (*at, model.listener_outcome(*at, cross_api))).collect();
         let mut gateways = self.count(&part.objects, counted);
         for (at, outcome) in outcomes {
