@@ -52,7 +52,11 @@ impl<T> From<Vec<T>> for OneOrMany<T> {
 
 impl<T> FromIterator<T> for OneOrMany<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        items.into_iter().collect::<Vec<T>>().into()
+        let mut items = items.into_iter();
+        match (items.next(), items.next()) {
+            (Some(only), None) => OneOrMany::One(only),
+            (first, second) => OneOrMany::Many(first.into_iter().chain(second).chain(items).collect()),
+        }
     }
 }
 

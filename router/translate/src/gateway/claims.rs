@@ -66,7 +66,8 @@ pub fn attach(
     routes.sort_by(|one, other| age_order(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
     let candidates = parallel::map_all(&routes, |route| {
         let rejection = rejection(route);
-        let parents = route.parents.iter().enumerate().filter_map(|(index, parent)| {
+        let mut parents = Vec::with_capacity(route.parents.len());
+        parents.extend(route.parents.iter().enumerate().filter_map(|(index, parent)| {
             let gateway = *by_key.get(&gateway_of(route, parent)?)?;
             let state = gateways.get(gateway)?;
             let found = match &rejection {
@@ -74,8 +75,8 @@ pub fn attach(
                 None => attachments(route, parent, state, resources),
             };
             Some((index, gateway, state, found))
-        });
-        parents.collect::<Vec<_>>()
+        }));
+        parents
     });
     // Without routes of both kinds there are no conflicts.
     let mut rivals = (!http.is_empty() && !grpc.is_empty()).then(HostnameConflicts::default);
@@ -135,14 +136,16 @@ fn attachments(
         );
         return rejected("NotAllowedByListeners", message);
     }
-    let attachments: Vec<_> = allowed
-        .iter()
-        .map(|(i, placed)| Attachment {
-            listener: *i,
-            hosts: intersection(&placed.listener.hostname, &route.hostnames),
-        })
-        .filter(|attachment| !attachment.hosts.is_empty())
-        .collect();
+    let mut attachments = Vec::with_capacity(allowed.len());
+    attachments.extend(
+        allowed
+            .iter()
+            .map(|(i, placed)| Attachment {
+                listener: *i,
+                hosts: intersection(&placed.listener.hostname, &route.hostnames),
+            })
+            .filter(|attachment| !attachment.hosts.is_empty()),
+    );
     if attachments.is_empty() {
         let theirs: Vec<_> = allowed.iter().map(|(_, placed)| placed.listener.hostname.to_string()).collect();
         let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
@@ -150,11 +153,10 @@ fn attachments(
             format!("hostnames {} do not intersect those of the listeners: {}", own.join(", "), theirs.join(", "));
         return rejected("NoMatchingListenerHostname", message);
     }
-    let (ready, rest): (Vec<_>, Vec<_>) = attachments
-        .into_iter()
-        .partition(|attachment| state.listeners.get(attachment.listener).is_some_and(|placed| placed.router.is_some()));
-    if ready.is_empty() {
-        let names: Vec<_> = rest.iter().filter_map(|attachment| state.listeners.get(attachment.listener)).collect();
+    let placed = |attachment: &Attachment| state.listeners.get(attachment.listener);
+    let is_ready = |attachment: &Attachment| placed(attachment).is_some_and(|placed| placed.router.is_some());
+    if !attachments.iter().any(is_ready) {
+        let names: Vec<_> = attachments.iter().filter_map(placed).collect();
         let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
         let message = match &state.rejection {
             Some(rejection) => format!("Gateway {} is not accepted: {}", state.gateway.meta.key, rejection.message),
@@ -163,7 +165,8 @@ fn attachments(
         return rejected("NoReadyListeners", message);
     }
     // A route also counts in `attachedRoutes` of listeners that are not accepted.
-    Ok(ready.into_iter().chain(rest).collect())
+    attachments.sort_by_key(|attachment| !is_ready(attachment));
+    Ok(attachments)
 }
 
 fn listener_text(parent: &ParentRef) -> String {
@@ -192,7 +195,7 @@ pub fn admits(placed: &PlacedListener, route: &GatewayRoute, state: &GatewayStat
 pub fn intersection(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
     let any = [HostPattern::Any];
     let own = if hostnames.is_empty() { &any[..] } else { hostnames };
-    let mut hosts: Vec<HostPattern> = Vec::new();
+    let mut hosts: Vec<HostPattern> = Vec::with_capacity(own.len());
     for host in own.iter().filter_map(|host| host.intersect(listener)) {
         if !hosts.contains(&host) {
             hosts.push(host);
