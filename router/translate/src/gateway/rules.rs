@@ -4,7 +4,6 @@ mod references;
 mod rule_path;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -35,8 +34,8 @@ const NO_CHILD: u16 = 404;
 pub struct Routes<'a, 'r, 'e> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
-    /// The key includes the outcome, as a slot may be empty under one listener and not under another.
-    rule_routes: HashMap<(RulePath<'e>, RuleOutcome), RuleRoute<'e>>,
+    /// A rule has several outcomes if a slot is empty under one listener and not under another.
+    rule_routes: HashMap<RulePath<'e>, Vec<RuleRoute<'e>>>,
     connections: HashMap<ObjectRef, u32>,
     /// Routes without endpoints, for listeners without TLSRoutes.
     closed_routes: HashMap<(ObjectRef, usize), Arc<ResolvedRoute>>,
@@ -44,6 +43,7 @@ pub struct Routes<'a, 'r, 'e> {
 
 /// The resolved route of an effective rule.
 struct RuleRoute<'e> {
+    outcome: RuleOutcome,
     /// See [`RouteId::part`].
     part: u32,
     /// The smallest of the rule's hosts on the router, in the order of [`HostPattern`].
@@ -66,22 +66,25 @@ impl<'a, 'r, 'e> Routes<'a, 'r, 'e> {
     /// Numbers a rule: its position in the route, offset for each further path to that route. `paths` are those so far.
     fn number(&mut self, rule: &'e EffectiveRule, paths: &mut Paths<'e>) {
         let (Some(leaf), Some(least)) = (rule.leaf(), rule.hosts().iter().min()) else { return };
-        match self.rule_routes.entry((RulePath(&rule.levels), rule.outcome)) {
-            Entry::Occupied(mut known) if least < known.get().host => known.get_mut().host = least,
-            Entry::Occupied(_) => {}
-            Entry::Vacant(new) => {
-                let nth = paths.number(&rule.levels, leaf);
+        let outcomes = self.rule_routes.entry(RulePath(&rule.levels)).or_insert_with(|| Vec::with_capacity(1));
+        match outcomes.iter_mut().find(|known| known.outcome == rule.outcome) {
+            Some(known) => known.host = known.host.min(least),
+            None => {
+                let nth = paths.number(&rule.levels, leaf, outcomes.len());
                 let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
                 let part = u32::try_from(part).unwrap_or(u32::MAX);
-                new.insert(RuleRoute { part, host: least, route: OnceLock::new() });
+                outcomes.push(RuleRoute { outcome: rule.outcome, part, host: least, route: OnceLock::new() });
             }
         }
     }
 
     /// The resolved route for a rule's requests.
     pub fn http(&self, rule: &EffectiveRule) -> Arc<ResolvedRoute> {
-        match self.rule_routes.get(&(RulePath(&rule.levels), rule.outcome)) {
-            Some(RuleRoute { part, host, route }) => Arc::clone(route.get_or_init(|| self.resolve(rule, *part, host))),
+        let outcomes = self.rule_routes.get(&RulePath(&rule.levels)).into_iter().flatten();
+        match outcomes.into_iter().find(|known| known.outcome == rule.outcome) {
+            Some(RuleRoute { outcome: _, part, host, route }) => {
+                Arc::clone(route.get_or_init(|| self.resolve(rule, *part, host)))
+            }
             None => self.resolve(rule, 0, &HostPattern::Any),
         }
     }

@@ -179,23 +179,23 @@ impl GatewayHosts {
         claimed_hosts.sort_unstable();
         claimed_hosts.dedup();
         let served = parallel::map_all(&claimed_hosts, |host| {
-            let port_kinds = [PortKind::Cleartext, PortKind::Tls].into_iter();
-            let listeners =
-                port_kinds.filter_map(|port_kind| served_listeners.get(&self.closest(place, port_kind, host)?));
-            listeners.map(|served| (served, served.rules(host, routes))).collect::<Vec<_>>()
+            [PortKind::Cleartext, PortKind::Tls].map(|port_kind| {
+                let served = served_listeners.get(&self.closest(place, port_kind, host)?)?;
+                Some((served, served.rules(host, routes)))
+            })
         });
         // Hosts with equal rules share one list.
         let mut lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>> = HashMap::with_capacity(claimed_hosts.len());
         self.built.reserve(claimed_hosts.len());
         for (host, served) in claimed_hosts.into_iter().zip(served) {
-            let host_listeners = || served.iter().map(|(listener, _)| listener);
+            let host_listeners = || served.iter().flatten().map(|(listener, _)| listener);
             let oldest = host_listeners()
                 .filter_map(|listener| listener.claimants.get(&host).copied())
                 .min_by_key(|one| one.0.age());
             // No object claims exactly the allowed part of a wider host.
             let owner = oldest.or_else(|| host_listeners().find_map(|served| served.owner_of(&host)));
             let (mut host_rules, mut passthrough) = (None::<Box<HostRules>>, None);
-            for (served, rules) in served {
+            for (served, rules) in served.into_iter().flatten() {
                 let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
                 let rules = Arc::clone(lists.entry(same).or_insert_with(|| rules.into()));
                 let host_rules = host_rules.get_or_insert_with(|| {
@@ -302,7 +302,7 @@ impl<'m> ServedListener<'m> {
                     path_form: self.path_form,
                     prefix: Arc::clone(&alternative.prefix),
                     route: routes.http(rule),
-                    origin: format!("{} ▸ {}", self.name, rule.origin()).into(),
+                    origin: rule.origin(&self.name).into(),
                 })
             });
             rules.push(Arc::clone(built));

@@ -1,6 +1,7 @@
 //! Inputs and results of inclusion.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ pub struct WalkResult {
     /// Its rules.
     pub rules: Vec<EffectiveRule>,
     /// Matches evaluated, by child.
-    pub evaluated: HashMap<ObjectRef, usize>,
+    pub evaluated: BTreeMap<ObjectRef, usize>,
     /// True if a limit on all paths or matches below the root route rejected a child.
     pub is_limited: bool,
 }
@@ -144,16 +145,20 @@ impl EffectiveRule {
         self.leaf().map_or(&[], |level| &level.hosts)
     }
 
-    /// The routes and rules that it is built from, for `explain`: `HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
-    pub fn origin(&self) -> String {
-        let levels = self.levels.iter().map(|Level { route, rule, .. }| {
-            let (kind, key) = (route.kind, &route.meta.key);
-            match route.rules.get(*rule).and_then(|rule| rule.name.as_ref()) {
-                Some(name) => format!("{kind} {key}/{name}"),
-                None => format!("{kind} {key}/{rule}"),
-            }
-        });
-        levels.collect::<Vec<_>>().join(" ▸ ")
+    /// A listener, and the routes and rules that the rule is built from, for `explain`:
+    /// `Gateway shop/public#web ▸ HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
+    pub fn origin(&self, listener: &str) -> String {
+        let mut text = String::with_capacity(listener.len() + 64 * self.levels.len());
+        text.push_str(listener);
+        for Level { route, rule, .. } in &self.levels {
+            // Writing to a `String` never fails.
+            let _ = write!(text, " ▸ {} {}/", route.kind, route.meta.key);
+            let _ = match route.rules.get(*rule).and_then(|rule| rule.name.as_ref()) {
+                Some(name) => text.write_str(name),
+                None => write!(text, "{rule}"),
+            };
+        }
+        text
     }
 }
 

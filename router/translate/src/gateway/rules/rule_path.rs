@@ -1,6 +1,6 @@
 //! Paths of inclusion as keys of maps: compared by the names of routes, without copies of these.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use router_model::kind::Kind;
@@ -20,8 +20,9 @@ struct RoutePath<'e>(&'e [Level]);
 pub struct Paths<'e> {
     /// How many paths lead to a route.
     counts: HashMap<(Kind, &'e ObjectKey), usize>,
-    /// For each path to a route, its numbers among the paths to that route, each with the rules numbered for it.
-    numbers: HashMap<RoutePath<'e>, Vec<(usize, BTreeSet<usize>)>>,
+    /// For each path to a route, its numbers among the paths to that route: one, or as many as a rule of it has
+    /// outcomes.
+    numbers: HashMap<RoutePath<'e>, Vec<usize>>,
 }
 
 impl<'e> Paths<'e> {
@@ -31,17 +32,16 @@ impl<'e> Paths<'e> {
     }
 
     /// The number of a rule's path, which ends at `leaf`, among those to its route. A rule that is already numbered for
-    /// a path, with another outcome, repeats the path.
-    pub fn number(&mut self, levels: &'e [Level], leaf: &'e Level) -> usize {
-        let numbers = self.numbers.entry(RoutePath(levels)).or_default();
-        if let Some((number, rules)) = numbers.iter_mut().find(|(_, rules)| !rules.contains(&leaf.rule)) {
-            rules.insert(leaf.rule);
+    /// a path, with `others` other outcomes, repeats the path.
+    pub fn number(&mut self, levels: &'e [Level], leaf: &'e Level, others: usize) -> usize {
+        let numbers = self.numbers.entry(RoutePath(levels)).or_insert_with(|| Vec::with_capacity(1));
+        if let Some(number) = numbers.get(others) {
             return *number;
         }
         let count = self.counts.entry((leaf.route.kind, &leaf.route.meta.key)).or_default();
         let number = *count;
         *count += 1;
-        numbers.push((number, BTreeSet::from([leaf.rule])));
+        numbers.push(number);
         number
     }
 }
@@ -113,19 +113,21 @@ mod tests {
     #[test]
     fn each_path_to_a_route_has_a_number_that_its_rules_share() {
         let rules = [
-            (vec![("top", 0), ("leaf", 0)], 0),
-            (vec![("top", 0), ("leaf", 1)], 0),
-            (vec![("top", 1), ("leaf", 0)], 1),
+            (vec![("top", 0), ("leaf", 0)], 0, 0),
+            (vec![("top", 0), ("leaf", 1)], 0, 0),
+            (vec![("top", 1), ("leaf", 0)], 0, 1),
             // The same path and rule with another outcome.
-            (vec![("top", 0), ("leaf", 0)], 2),
-            (vec![("top", 1), ("leaf", 1)], 1),
-            (vec![("leaf", 0)], 3),
-            (vec![("top", 0)], 0),
+            (vec![("top", 0), ("leaf", 0)], 1, 2),
+            (vec![("top", 0), ("leaf", 1)], 1, 2),
+            (vec![("top", 1), ("leaf", 1)], 0, 1),
+            (vec![("leaf", 0)], 0, 3),
+            (vec![("top", 0)], 0, 0),
         ];
-        let levels = rules.map(|(path, number)| (levels(&path), number));
+        let levels = rules.map(|(path, others, number)| (levels(&path), others, number));
         let mut paths = Paths::with_capacity(levels.len());
-        for (levels, number) in &levels {
-            assert_eq!(paths.number(levels, levels.last().unwrap()), *number, "{:?}", RulePath(levels).steps().last());
+        for (levels, others, number) in &levels {
+            let got = paths.number(levels, levels.last().unwrap(), *others);
+            assert_eq!(got, *number, "{:?}", RulePath(levels).steps().last());
         }
     }
 
