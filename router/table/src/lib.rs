@@ -14,7 +14,7 @@ pub mod matchers;
 pub mod path_form;
 pub mod pattern;
 pub mod policy;
-mod recent;
+pub mod recent;
 pub mod rule;
 pub mod table;
 pub mod tls_offer;

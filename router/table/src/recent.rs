@@ -12,6 +12,7 @@ pub struct Recent<T>(Mutex<VecDeque<Arc<T>>>);
 
 impl<T: PartialEq> Recent<T> {
     /// No values.
+    #[expect(clippy::new_without_default, reason = "statics need a constant")]
     pub const fn new() -> Self {
         Recent(Mutex::new(VecDeque::new()))
     }

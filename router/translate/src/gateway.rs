@@ -47,10 +47,12 @@ use crate::endpoints::services::Services;
 use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::claims::AttachedRoute;
 use crate::gateway::gateway_state::GatewayState;
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Fragment, RootRoute, RuleOutcome, WalkResult};
+use crate::gateway::inclusion::types::{
+    Context, EffectiveRule, Expanded, Fragment, RootRoute, RuleOutcome, WalkResult,
+};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Built, GatewayHosts};
-use crate::gateway::tree_rules::{RootHosts, RouteRules, rules_by_route};
+use crate::gateway::tree_rules::{RouteRules, rules_by_route};
 use crate::translator::Inputs;
 
 /// A translation of Gateway API objects, before hosts that other APIs own are removed.
@@ -62,14 +64,14 @@ pub struct GatewayTranslator {
     /// What inclusion adds to statuses, by object.
     fragments: BTreeMap<ObjectRef, Fragment>,
     hosts: GatewayHosts,
-    /// Validity of every route with a parent of Sluice.
-    validity: BTreeMap<ObjectRef, RouteValidity>,
+    /// Validity of the routes with a parent of Sluice that have faults.
+    faults: BTreeMap<ObjectRef, Box<RouteValidity>>,
     /// For each Service that a selected BackendTLSPolicy targets, the Gateways that send requests to it.
     services: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
-    /// Listeners of root routes, with what is below each.
-    walks: Vec<(ListenerAt, RootHosts, WalkResult)>,
+    /// What is below each root route, in the order of [`root_routes`].
+    walks: Vec<WalkResult>,
 }
 
 /// The results to compute; everything else that is needed for them is in the objects or in `known`.
@@ -112,22 +114,22 @@ impl GatewayTranslator {
         let included = included(&listeners, &expanded.walks, &is_reported);
         let included_routes = expanded.fragments.keys().filter_map(|object| resources.gateway_route(object));
         let routes = attached.iter().map(|attached| &attached.route).chain(included_routes);
-        let routes: Vec<_> =
-            routes.map(|route| (route.object(), route)).filter(|(object, _)| is_reported(object)).collect();
-        let validity = parallel::map_all(&routes, |(_, route)| RouteValidity::new(resources, route, &resolver));
-        let validity = routes.into_iter().map(|(object, _)| object).zip(validity).collect();
-        let roots = root_routes.iter().map(|root| (root.route.object(), root.hosts.into()));
-        let walks = listeners.iter().copied().zip(roots).zip(expanded.walks);
-        let walks = walks.map(|((at, root), walk)| (at, root, walk)).collect();
-        let (resources, base, fragments) = (resources.clone(), Arc::clone(base), expanded.fragments);
-        GatewayTranslator { resources, base, attached, fragments, hosts, validity, services, included, walks }
+        let routes: Vec<_> = routes.filter(|route| is_reported(&route.object())).collect();
+        let faults = parallel::map_all(&routes, |route| RouteValidity::faults(resources, route, &resolver));
+        let faults =
+            routes.into_iter().zip(faults).filter_map(|(route, faults)| Some((route.object(), faults?))).collect();
+        let Expanded { walks, fragments } = expanded;
+        let (resources, base) = (resources.clone(), Arc::clone(base));
+        GatewayTranslator { resources, base, attached, fragments, hosts, faults, services, included, walks }
     }
 
     /// Moves the effective rules of the selected routes out of the translation. Also returns whether a
     /// limit of a walk applied (see [`WalkResult::is_limited`]).
     pub fn take_rules(&mut self, is_selected: &dyn Fn(&ObjectRef) -> bool) -> (BTreeMap<ObjectRef, RouteRules>, bool) {
         let walks = std::mem::take(&mut self.walks);
-        let is_limited = walks.iter().any(|(.., walk)| walk.is_limited);
+        let is_limited = walks.iter().any(|walk| walk.is_limited);
+        let (root_routes, listeners) = root_routes(&self.attached, &self.base.gateways);
+        let walks = listeners.into_iter().zip(&root_routes).zip(walks);
         (rules_by_route(walks, &self.fragments, is_selected), is_limited)
     }
 }
@@ -149,7 +151,7 @@ fn root_routes<'a>(
     attached: &'a [AttachedRoute],
     gateways: &'a [GatewayState],
 ) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(attached.len());
     for AttachedRoute { route, parents } in attached {
         for parent in parents {
             let Some(state) = gateways.get(parent.gateway) else { continue };

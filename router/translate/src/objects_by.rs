@@ -41,6 +41,11 @@ impl<K: Ord> ObjectsBy<K> {
         self.0 = std::mem::take(&mut self.0).into_iter().collect();
     }
 
+    /// True if there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Replaces the keys of an object.
     pub fn replace(&mut self, object: &ObjectRef, old: &BTreeSet<K>, new: &BTreeSet<K>)
     where

@@ -44,7 +44,8 @@ impl RuleTable {
         }
     }
 
-    /// Sets and removes (`None`) hosts; the last change of a host counts. Hosts and routes that are equal to the earlier ones keep their `Arc`.
+    /// Sets and removes (`None`) hosts; the last change of a host counts. Hosts and routes that are equal to the earlier
+    /// ones keep their `Arc`.
     pub fn update(&mut self, changes: Vec<(HostMatch, Option<VirtualHost>)>) {
         let before = self.table.routes.clone();
         let mut reuse = Reuse::new(&before);

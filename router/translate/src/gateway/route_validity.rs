@@ -1,6 +1,7 @@
 //! Validates a route independently of its parents: unsupported rules, unresolved references.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::Resources;
@@ -13,7 +14,7 @@ use crate::gateway::inclusion::slot_validation::problems;
 use crate::status::condition::Condition;
 
 /// Conditions in every row of a route's status, besides `Accepted`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RouteValidity {
     /// `ResolvedRefs`.
     resolved: Condition,
@@ -24,13 +25,24 @@ pub struct RouteValidity {
 }
 
 impl RouteValidity {
-    /// Validates a route.
-    pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
+    /// The validity of a route without faults.
+    pub fn good() -> &'static Self {
+        static GOOD: LazyLock<RouteValidity> = LazyLock::new(|| {
+            let resolved = Condition::new("ResolvedRefs", true, "ResolvedRefs", "");
+            RouteValidity { resolved, passthrough: None, unsupported: BTreeMap::new() }
+        });
+        &GOOD
+    }
+
+    /// Validates a route; `None` if it has no faults.
+    pub fn faults(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Option<Box<Self>> {
         let (unsupported, errors) = validate(resources, route);
         let unsupported = if unsupported.len() < route.rules.len() { unsupported } else { BTreeMap::new() };
         let is_tls = route.kind == Kind::TlsRoute;
         let passthrough = is_tls.then(|| resolver.condition(route, BackendPayload::Passthrough, errors.clone()));
-        RouteValidity { resolved: resolver.condition(route, BackendPayload::Content, errors), passthrough, unsupported }
+        let resolved = resolver.condition(route, BackendPayload::Content, errors);
+        let is_good = resolved.holds && passthrough.as_ref().is_none_or(|it| it.holds) && unsupported.is_empty();
+        (!is_good).then(|| Box::new(RouteValidity { resolved, passthrough, unsupported }))
     }
 
     /// Condition `ResolvedRefs` for backends that receive this payload.

@@ -4,13 +4,14 @@ pub mod gateways;
 pub mod host_outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
 use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
+use router_model::object::{CompactJson, ObjectKey, ObjectRef};
 use router_model::parallel;
 use router_table::host_pattern::HostPattern;
+use router_table::recent::Recent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +21,7 @@ use crate::gateway::backend_payload::BackendPayload;
 use crate::gateway::base::ListenerAt;
 use crate::gateway::claims::{AttachedRoute, GatewayParent};
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
+use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::written_parent::WrittenParent;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, ParentStatus};
@@ -43,6 +45,7 @@ struct RouteParentStatus<'s> {
 }
 
 /// A row of a route's status.
+#[derive(PartialEq)]
 struct StatusRow<'s> {
     parent: Option<WrittenParent<'s>>,
     /// Payload that backends receive through this parent.
@@ -51,6 +54,38 @@ struct StatusRow<'s> {
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Map<String, Value>,
     summary: ParentStatus,
+}
+
+/// A route's status. Most routes of a Gateway have the same one, which is written once.
+struct WrittenStatus<'s> {
+    /// Without their summaries.
+    rows: Vec<(RowKey, StatusRow<'s>)>,
+    validity: &'s RouteValidity,
+    generation: i64,
+    json: OnceLock<CompactJson>,
+}
+
+/// Compares all that is written.
+impl PartialEq for WrittenStatus<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.rows, self.validity, self.generation) == (&other.rows, other.validity, other.generation)
+    }
+}
+
+impl WrittenStatus<'_> {
+    fn json(&self) -> CompactJson {
+        let parents: Vec<_> = self.rows.iter().map(|(_, row)| (row, self.validity.partial(&row.dropped))).collect();
+        let parents = parents.iter().map(|(row, partial)| RouteParentStatus {
+            parent_ref: row.parent,
+            controller_name: CONTROLLER_NAME,
+            conditions: conditions(
+                [&row.accepted, self.validity.resolved(row.payload)].into_iter().chain(partial),
+                self.generation,
+            ),
+            members: &row.members,
+        });
+        CompactJson::new(&RouteStatus { parents: parents.collect() })
+    }
 }
 
 /// Claims of hosts, and those lost to other APIs.
@@ -80,35 +115,39 @@ impl GatewayTranslator {
         &self,
         is_selected: &dyn Fn(&ObjectRef) -> bool,
         cross_api: CrossApiClaims<'_>,
-    ) -> (BTreeMap<ObjectRef, ObjectStatus>, CountedRoutes) {
+    ) -> (Vec<(ObjectRef, ObjectStatus)>, CountedRoutes) {
         let attached = self.attached.iter().map(|attached| (attached.route.object(), attached));
         let attached: Vec<_> = attached.filter(|(object, _)| is_selected(object)).collect();
-        let statuses_of_attached =
-            parallel::map_all(&attached, |(object, attached)| self.status_of_attached(object, attached, cross_api));
+        let recent = Recent::new();
+        let statuses_of_attached = parallel::map_all(&attached, |(object, attached)| {
+            self.status_of_attached(object, attached, cross_api, &recent)
+        });
+        let in_tree = attached.iter().map(|(object, _)| object).filter(|object| self.fragments.contains_key(*object));
+        let in_tree: BTreeSet<ObjectRef> = in_tree.cloned().collect();
         // Routes are in the order of age: maps of many are built at once.
         let (mut statuses, mut counted) = (Vec::with_capacity(attached.len()), Vec::with_capacity(attached.len()));
         for ((object, _), (listeners, status)) in attached.into_iter().zip(statuses_of_attached) {
             if !listeners.is_empty() {
                 counted.push((object.clone(), listeners));
             }
-            statuses.extend(status.map(|status| (object, status)));
+            statuses.push((object, status));
         }
-        let mut statuses: BTreeMap<_, _> = statuses.into_iter().collect();
-        for object in self.fragments.keys().filter(|object| is_selected(object)) {
-            let route = self.resources.gateway_route(object).filter(|_| !statuses.contains_key(object));
-            let status = route.and_then(|route| self.status_of(route, object, Vec::new(), cross_api));
+        for object in self.fragments.keys().filter(|object| is_selected(object) && !in_tree.contains(*object)) {
+            let route = self.resources.gateway_route(object);
+            let status = route.map(|route| self.status_of(route, object, Vec::new(), cross_api, &recent));
             statuses.extend(status.map(|status| (object.clone(), status)));
         }
         (statuses, counted.into_iter().collect())
     }
 
     /// The listeners that count a route, and its status.
-    fn status_of_attached(
-        &self,
+    fn status_of_attached<'s>(
+        &'s self,
         object: &ObjectRef,
-        attached: &AttachedRoute,
+        attached: &'s AttachedRoute,
         cross_api: CrossApiClaims<'_>,
-    ) -> (Box<[ListenerAt]>, Option<ObjectStatus>) {
+        recent: &Recent<WrittenStatus<'s>>,
+    ) -> (Box<[ListenerAt]>, ObjectStatus) {
         let mut rows = Vec::with_capacity(attached.parents.len());
         let mut listeners = Vec::new();
         let own: Vec<ListenerAt> = attached.parents.iter().flat_map(listeners_of).collect();
@@ -121,19 +160,18 @@ impl GatewayTranslator {
         }
         listeners.sort_unstable();
         listeners.dedup();
-        (listeners.into(), self.status_of(&attached.route, object, rows, cross_api))
+        (listeners.into(), self.status_of(&attached.route, object, rows, cross_api, recent))
     }
 
-    /// The status of a route with these rows, for the Gateways that it names, and those that inclusion adds; `None` if
-    /// its validity is not known.
+    /// The status of a route with these rows, for the Gateways that it names, and those that inclusion adds.
     fn status_of<'s>(
         &'s self,
         route: &'s GatewayRoute,
         object: &ObjectRef,
         mut rows: Vec<(RowKey, StatusRow<'s>)>,
         cross_api: CrossApiClaims<'_>,
-    ) -> Option<ObjectStatus> {
-        let validity = self.validity.get(object)?;
+        recent: &Recent<WrittenStatus<'s>>,
+    ) -> ObjectStatus {
         if let Some(fragment) = self.fragments.get(object) {
             for (RowKey(_, index), row) in &mut rows {
                 let inclusions = fragment.inclusions.get(index).cloned();
@@ -148,17 +186,10 @@ impl GatewayTranslator {
             rows.sort_by_key(|(key, _)| *key);
         }
         let summaries = rows.iter_mut().map(|(_, row)| std::mem::take(&mut row.summary)).collect();
-        let parents: Vec<_> = rows.iter().map(|(_, row)| (row, validity.partial(&row.dropped))).collect();
-        let parents = parents.iter().map(|(row, partial)| RouteParentStatus {
-            parent_ref: row.parent,
-            controller_name: CONTROLLER_NAME,
-            conditions: conditions(
-                [&row.accepted, validity.resolved(row.payload)].into_iter().chain(partial),
-                route.meta.generation,
-            ),
-            members: &row.members,
-        });
-        Some(ObjectStatus::new(&RouteStatus { parents: parents.collect() }, summaries))
+        let validity = self.faults.get(object).map_or(RouteValidity::good(), |faults| &**faults);
+        let written = WrittenStatus { rows, validity, generation: route.meta.generation, json: OnceLock::new() };
+        let written = recent.share(written);
+        ObjectStatus::of(written.json.get_or_init(|| written.json()).clone(), summaries)
     }
 
     /// The row for a Gateway that the route's `parentRefs` name. `own`: the listeners of all such rows.

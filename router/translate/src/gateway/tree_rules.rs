@@ -9,11 +9,8 @@ use router_table::host_pattern::HostPattern;
 use serde_json::Value;
 
 use crate::gateway::base::ListenerAt;
-use crate::gateway::inclusion::types::{EffectiveRule, Fragment, WalkResult};
+use crate::gateway::inclusion::types::{EffectiveRule, Fragment, RootRoute, WalkResult};
 use crate::gateway::serve::AttachedRules;
-
-/// A root route and its hosts on a listener.
-pub(super) type RootHosts = (ObjectRef, Box<[HostPattern]>);
 
 /// The effective rules whose last level is one route, on all listeners.
 #[derive(Debug, Default)]
@@ -47,14 +44,15 @@ impl RouteRules {
 }
 
 /// The effective rules of the selected routes, by last level, and what fragments contain for RouteSlots.
-pub(super) fn rules_by_route(
-    walks: Vec<(ListenerAt, RootHosts, WalkResult)>,
+pub(super) fn rules_by_route<'r>(
+    walks: impl Iterator<Item = ((ListenerAt, &'r RootRoute<'r>), WalkResult)>,
     fragments: &BTreeMap<ObjectRef, Fragment>,
     is_selected: &dyn Fn(&ObjectRef) -> bool,
 ) -> BTreeMap<ObjectRef, RouteRules> {
     let mut found: BTreeMap<ObjectRef, RouteRules> = BTreeMap::new();
     let mut seen: BTreeSet<(ListenerAt, ObjectRef)> = BTreeSet::new();
-    for (at, (root, hosts), walk) in walks {
+    for ((at, RootRoute { route, hosts, .. }), walk) in walks {
+        let root = route.object();
         // Without children the walk has only rules of the root route.
         if walk.evaluated.is_empty() && !is_selected(&root) || !seen.insert((at, root.clone())) {
             continue;
@@ -67,7 +65,7 @@ pub(super) fn rules_by_route(
             found.entry(child).or_default().evaluated.push(((at, root.clone()), evaluated));
         }
         if is_selected(&root) {
-            found.entry(root).or_default().roots.push((at, hosts));
+            found.entry(root).or_default().roots.push((at, (*hosts).into()));
         }
     }
     let slots = fragments.iter().filter(|(object, fragment)| is_selected(object) && !fragment.slots.is_empty());

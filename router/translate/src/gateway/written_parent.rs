@@ -6,7 +6,7 @@ use router_model::object::ObjectKey;
 use serde::Serialize;
 
 /// A reference to a parent (Gateway API, ParentReference).
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WrittenParent<'p> {
     group: &'p str,

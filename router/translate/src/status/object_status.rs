@@ -16,9 +16,14 @@ pub struct ObjectStatus {
 
 impl ObjectStatus {
     /// A status and its summary; see [`ObjectStatus::status`].
-    pub fn new(status: &(impl Serialize + ?Sized), mut rows: Vec<ParentStatus>) -> Self {
+    pub fn new(status: &(impl Serialize + ?Sized), rows: Vec<ParentStatus>) -> Self {
+        ObjectStatus::of(CompactJson::new(status), rows)
+    }
+
+    /// As [`ObjectStatus::new`], of a status that is already packed.
+    pub fn of(status: CompactJson, mut rows: Vec<ParentStatus>) -> Self {
         rows.iter_mut().for_each(|row| row.hosts.shrink_to_fit());
-        ObjectStatus { status: CompactJson::new(status), rows: rows.into() }
+        ObjectStatus { status, rows: rows.into() }
     }
 
     /// Our part of its `status`, without transition times. Lists with entries of other controllers (`parents`,

@@ -46,6 +46,9 @@ impl RouteLinks {
 
     /// True if a route references a route or RouteSlot, or a route references it.
     pub fn is_in_tree(&self, resources: &Resources, route: &ObjectRef) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
         let references = || resources.gateway_route(route).is_some_and(|route| named(route).next().is_some());
         !self.naming(route).is_empty() || references()
     }
