@@ -195,6 +195,9 @@ impl ReconcilerTask {
                     continue;
                 }
                 () = tokio::task::yield_now(), if self.gate.is_unfinished() => {
+                    if let Some(pid) = self.state.other_writer() {
+                        return Ended::Superseded(pid);
+                    }
                     let gate = self.gate.go_on(&mut self.kernel, self.state.interfaces());
                     if gate.error.is_some() {
                         again = self.state.retry(true).map(|pause| Instant::now() + pause);

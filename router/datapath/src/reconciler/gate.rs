@@ -63,6 +63,7 @@ impl GateReconciler {
     /// The system call's.
     pub fn adopt(&mut self) -> io::Result<()> {
         (self.content, self.buckets) = (GateContent::of(self.maps.read()?), self.maps.buckets()?);
+        self.is_unfinished = false;
         Ok(())
     }
 
