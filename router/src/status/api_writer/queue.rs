@@ -143,8 +143,8 @@ impl Queue {
         self.delayed.remove(object);
     }
 
-    /// Notes a write that the API server's answer fails, to be repeated after a delay; by default one that doubles with each failure. Returns the delay
-    /// and the number of failures before.
+    /// Notes a write that the API server's answer fails, to be repeated after a delay; by default one that doubles with
+    /// each failure. Returns the delay and the number of failures before.
     pub fn fail(&mut self, object: ObjectRef, delay: Option<Duration>, now: Instant) -> (Duration, u32) {
         let delayed = self.delayed.entry(object.clone()).or_default();
         let failures = delayed.failures;
