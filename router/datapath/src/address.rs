@@ -25,7 +25,7 @@ pub fn address(bytes: &[u8; 16]) -> IpAddr {
 }
 
 /// A network from its address in 16-byte form and the bits of that form.
-pub fn network(bytes: &[u8; 16], bits: u32) -> String {
+pub fn network(bytes: &[u8; 16], bits: u8) -> String {
     match address(bytes) {
         IpAddr::V4(v4) => format!("{v4}/{}", bits.saturating_sub(96)),
         IpAddr::V6(v6) => format!("{v6}/{bits}"),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use aya::maps::MapError;
 use router_common::hostname::field_text;
-use router_common::maps::{MAX_ENDPOINTS, ROUTE_ALLOW_LIST, SCOPE_BITS};
+use router_common::maps::{MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
 use router_common::verdict::Reason;
 use router_model::names::RouteId;
 use router_sys::abi::Raw;
@@ -17,6 +17,7 @@ use super::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, PoolSlots, RouteLabel, RouteMap, SlotEntry,
 };
 use super::maps::{KernelMaps, into_io};
+use super::net_keys::nets;
 
 impl KernelMaps {
     /// Content of the configuration maps.
@@ -62,12 +63,8 @@ impl KernelMaps {
             });
             image.hosts.insert((RouteMap::SniPassthrough, key.router, name), value);
         }
-        for key in self.allowlists.keys() {
-            let key = key?;
-            let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
-            let bits = u8::try_from(bits).unwrap_or(u8::MAX);
-            image.allow.insert((net.scope(), net.address, bits));
+        for net in nets(&self.allowlists) {
+            image.allow.insert(net?);
         }
         for entry in self.routes.iter() {
             let (id, Raw(name)) = entry?;

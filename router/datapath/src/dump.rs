@@ -8,14 +8,13 @@ mod gate;
 
 use std::collections::BTreeMap;
 
-use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
     AliasSlot, ConnVerdict, Decided, EndpointState, FirstFlight, FlowKey, FragmentKey, Fragmented, HANDSHAKE_COMPLETE,
     HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool, LaterHead, ListenerKey,
-    ListenerOwner, MapsMeta, POOL_PROXY_V2, POOL_TOLD, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, SCOPE_BITS,
-    ScopedNet, ShortFlight, SlotKey, names,
+    ListenerOwner, MapsMeta, POOL_PROXY_V2, POOL_TOLD, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight,
+    SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use router_sys::abi::{Plain, Raw};
@@ -24,6 +23,7 @@ use serde_json::{Value, json};
 use super::address::{address, network};
 use super::clock;
 use super::image::RouteMap;
+use super::net_keys::{Net, NetTrie, nets};
 use super::pin_folder::PinFolder;
 use common::{flow, merge, protocol, reason, socket};
 
@@ -217,8 +217,8 @@ pub fn endpoint(id: u32, value: &KernelEndpoint) -> Value {
 }
 
 /// A row of `allowlists`.
-pub fn allowed(route: u32, network_address: &[u8; 16], bits: u32) -> Value {
-    json!({"route": route, "source": network(network_address, bits)})
+pub fn allowed((route, address, bits): Net) -> Value {
+    json!({"route": route, "source": network(&address, bits)})
 }
 
 fn fragmented(key: &FragmentKey, value: &Fragmented) -> Value {
@@ -244,15 +244,7 @@ fn hash<K: Plain, V: Plain>(map: Map, decode: impl Fn(&K, &V) -> Value) -> Resul
 }
 
 fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
-    let map: LpmTrie<_, Raw<ScopedNet>, u32> = LpmTrie::try_from(map)?;
-    map.keys()
-        .map(|key| {
-            let key = key?;
-            let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
-            Ok(allowed(net.scope(), &net.address, bits))
-        })
-        .collect()
+    nets(&NetTrie::try_from(map)?).map(|net| net.map(allowed)).collect()
 }
 
 /// The decisions of all CPUs, oldest first; of a connection that was decided again, the newest only.

@@ -10,6 +10,7 @@ use router_model::names::RouteId;
 
 use super::address::sixteen;
 use super::egress_routes::{Obstacle, Path};
+use super::net_keys::Net;
 use super::obstacles::AgentAlone;
 
 /// One of the maps that are keyed by host.
@@ -56,9 +57,6 @@ pub struct HostEntry {
 
 /// Key of a host entry: map, router id, normal name or `*.` and a domain.
 pub type HostName = (RouteMap, u32, String);
-
-/// A network of a route's allow-list: route id, address in its 16-byte form, prefix length in bits of that form.
-pub type AllowEntry = (u32, [u8; 16], u8);
 
 /// A listener; the kernel's `ListenerOwner` before serialisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +129,7 @@ pub struct MapImage {
     /// The host maps.
     pub hosts: BTreeMap<HostName, HostEntry>,
     /// `allowlists`.
-    pub allow: BTreeSet<AllowEntry>,
+    pub allow: BTreeSet<Net>,
     /// `routes`; each of them has counters.
     pub routes: BTreeMap<u32, RouteLabel>,
     /// `pools`, by route id.

@@ -34,6 +34,7 @@ pub mod interfaces;
 pub mod kernel;
 pub mod lower;
 pub mod maps;
+pub mod net_keys;
 pub mod netfilter;
 pub mod netlink;
 pub mod obstacles;

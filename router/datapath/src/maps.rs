@@ -6,16 +6,17 @@ pub mod write;
 use std::io;
 
 use aya::Ebpf;
-use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use router_common::maps::{
     ABI, AliasSlot, Config, EndpointState, HostKey, HostRoute, KernelEndpoint, KernelPool, ListenerKey, ListenerOwner,
-    MapsMeta, ROUTE_NAME_FIELD, RouteName, RouteStats, SCOPE_BITS, ScopedNet, SlotKey, field, names,
+    MapsMeta, ROUTE_NAME_FIELD, RouteName, RouteStats, SlotKey, field, names,
 };
 use router_sys::abi::Raw;
 
 use super::address::sixteen;
 use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
+use super::net_keys::{self, NetTrie};
 use super::plan::MapWrite;
 use write::Maps;
 
@@ -28,7 +29,7 @@ pub struct KernelMaps {
     edge_reencrypt: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     tcp_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
     pub(super) sni_passthrough: HashMap<MapData, Raw<HostKey>, u32>,
-    pub(super) allowlists: LpmTrie<MapData, Raw<ScopedNet>, u32>,
+    pub(super) allowlists: NetTrie<MapData>,
     pub(super) routes: HashMap<MapData, u32, Raw<RouteName>>,
     route_stats: PerCpuHashMap<MapData, u32, Raw<RouteStats>>,
     pub(super) pools: HashMap<MapData, u32, Raw<KernelPool>>,
@@ -181,11 +182,6 @@ pub fn pool_value(entry: PoolEntry) -> KernelPool {
     KernelPool { id: entry.id, slots: entry.slots, flags: entry.flags }
 }
 
-fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<ScopedNet>> {
-    let net = ScopedNet::of(*route, *address);
-    Key::new(SCOPE_BITS + u32::from(*bits), Raw(net))
-}
-
 impl Maps for KernelMaps {
     fn make(&mut self, change: &MapWrite) -> io::Result<()> {
         match change {
@@ -210,8 +206,8 @@ impl Maps for KernelMaps {
             MapWrite::RemoveSlots(pool, count) => self.remove_slots(*pool, *count),
             MapWrite::PutPool(route, entry) => written(self.pools.insert(route, Raw(pool_value(*entry)), 0)),
             MapWrite::RemovePool(route) => removed(self.pools.remove(route)),
-            MapWrite::Allow(entry) => written(self.allowlists.insert(&allow_key(entry), 1, 0)),
-            MapWrite::Disallow(entry) => removed(self.allowlists.remove(&allow_key(entry))),
+            MapWrite::Allow(entry) => written(self.allowlists.insert(&net_keys::key(*entry), 1, 0)),
+            MapWrite::Disallow(entry) => removed(self.allowlists.remove(&net_keys::key(*entry))),
             MapWrite::PutHost((map, router, host), entry) => {
                 let key = Raw(HostKey::new(*router, host));
                 match self.host_map(*map) {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::image::{
-    AllowEntry, EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, PoolSlots, RouteLabel,
-    RouteMap, is_wildcard,
+    EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, PoolSlots, RouteLabel, RouteMap,
+    is_wildcard,
 };
+use super::net_keys::Net;
 
 /// One map write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +18,9 @@ pub enum MapWrite {
     /// Delete a route's name and counters.
     RemoveRoute(u32),
     /// Add a network to a route's allow-list.
-    Allow(AllowEntry),
+    Allow(Net),
     /// Delete a network from a route's allow-list.
-    Disallow(AllowEntry),
+    Disallow(Net),
     /// Write an endpoint, and create its state if it has none.
     PutEndpoint(u32, EndpointEntry),
     /// Delete an endpoint and its state.

@@ -1,9 +1,8 @@
 //! Entries of the XDP gate's maps.
 
-use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, Map, MapError};
 use router_common::maps::{
-    GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GatePolicy, GateSet, ListenerKey, SCOPE_BITS, ScopedNet,
+    GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GatePolicy, GateSet, ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::common::{flow, merge, reason};
 use crate::address::{address, network};
 use crate::clock;
+use crate::net_keys::{self, Net, NetTrie};
 
 /// A row of `gate_policies`. Intervals are in nanoseconds.
 pub fn policy(key: &ListenerKey, value: &GatePolicy) -> Value {
@@ -24,15 +24,8 @@ pub fn policy(key: &ListenerKey, value: &GatePolicy) -> Value {
 
 /// The rows of `gate_nets`.
 pub fn nets(map: Map) -> Result<Vec<Value>, MapError> {
-    let map: LpmTrie<_, Raw<ScopedNet>, u32> = LpmTrie::try_from(map)?;
-    map.keys()
-        .map(|key| {
-            let key = key?;
-            let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
-            Ok(json!({"list": net.scope(), "source": network(&net.address, bits)}))
-        })
-        .collect()
+    let row = |(list, address, bits): Net| json!({"list": list, "source": network(&address, bits)});
+    net_keys::nets(&NetTrie::try_from(map)?).map(|net| net.map(row)).collect()
 }
 
 /// The words of `gate_sources` or `gate_syns` that are in use. They have hashes of addresses, not the addresses.

@@ -5,10 +5,10 @@ use std::io;
 use std::net::IpAddr;
 
 use aya::Ebpf;
-use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{HashMap, MapData, MapError};
 use ipnet::IpNet;
-use router_common::maps::{GatePolicy, ListenerKey, SCOPE_BITS, ScopedNet, names};
+use router_common::maps::{GatePolicy, ListenerKey, names};
 use router_sys::abi::Raw;
 
 use super::image::GateImage;
@@ -16,11 +16,12 @@ use super::write::GateWrites;
 use crate::address::{address, network, sixteen_net};
 use crate::image::listener_key;
 use crate::maps::{NO_REPLACE, into_io, kept, removed, written};
+use crate::net_keys::{self, NetKey, NetTrie, nets};
 
 /// The gate's maps.
 pub struct GateMaps {
     policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
-    nets: LpmTrie<MapData, Raw<ScopedNet>, u32>,
+    nets: NetTrie<MapData>,
     rates: HashMap<MapData, u32, u64>,
 }
 
@@ -69,13 +70,11 @@ impl GateMaps {
             image.policies.insert((address(&key.address), key.port), policy);
         }
         let mut lists: BTreeMap<u32, Vec<IpNet>> = BTreeMap::new();
-        for key in self.nets.keys() {
-            let key = key?;
-            let Raw(net) = key.data();
-            let bits = key.prefix_len().saturating_sub(SCOPE_BITS);
+        for net in nets(&self.nets) {
+            let (list, address, bits) = net?;
             // Only networks are written.
-            if let Ok(found) = network(&net.address, bits).parse() {
-                lists.entry(net.scope()).or_default().push(found);
+            if let Ok(found) = network(&address, bits).parse() {
+                lists.entry(list).or_default().push(found);
             }
         }
         for (id, mut list) in lists {
@@ -86,9 +85,9 @@ impl GateMaps {
     }
 }
 
-fn key(list: u32, net: &IpNet) -> Key<Raw<ScopedNet>> {
+fn key(list: u32, net: &IpNet) -> NetKey {
     let (address, bits) = sixteen_net(net);
-    Key::new(SCOPE_BITS + u32::from(bits), Raw(ScopedNet::of(list, address)))
+    net_keys::key((list, address, bits))
 }
 
 impl GateWrites for GateMaps {

@@ -25,7 +25,7 @@ pub fn intended(image: &MapImage) -> Value {
     let listeners =
         listeners.map(|((ip, port), entry)| dump::listener(&listener_key(*ip, *port), &listener_value(*entry)));
     by_map.insert(names::LISTENERS, listeners.collect());
-    let allow = image.allow.iter().map(|(route, address, bits)| dump::allowed(*route, address, u32::from(*bits)));
+    let allow = image.allow.iter().copied().map(dump::allowed);
     by_map.insert(names::ALLOWLISTS, allow.collect());
     let routes = image.routes.iter().map(|(id, label)| dump::route_name(*id, &maps::route_name(label)));
     by_map.insert(names::ROUTES, routes.collect());

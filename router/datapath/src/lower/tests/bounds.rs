@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::*;
-use crate::image::{AllowEntry, PoolEntry};
+use crate::image::PoolEntry;
+use crate::net_keys::Net;
 use crate::obstacles::AgentAlone;
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -18,7 +19,7 @@ fn hosts(names: impl IntoIterator<Item = String>, route: u32) -> BTreeMap<HostNa
     names.into_iter().map(|name| ((RouteMap::HttpBe, 1, name), entry(route))).collect()
 }
 
-fn allow(route: u32, networks: usize) -> BTreeSet<AllowEntry> {
+fn allow(route: u32, networks: usize) -> BTreeSet<Net> {
     (0..networks as u128).map(|network| (route, network.to_be_bytes(), 128)).collect()
 }
 
