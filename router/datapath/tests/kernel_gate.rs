@@ -8,7 +8,6 @@ mod packets;
 
 use std::time::Duration;
 
-use aya::maps::lpm_trie::Key;
 use aya::maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use ipnet::IpNet;
@@ -16,13 +15,13 @@ use router_common::gate::arrival::{Arrival, read};
 use router_common::gate::sampler::WINDOW_NS;
 use router_common::gate::{GateState, rejection};
 use router_common::maps::{
-    Config, GATE_HEAD, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, ListenerKey, SCOPE_BITS,
-    ScopedNet, names,
+    Config, GATE_HEAD, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, ListenerKey, names,
 };
 use router_common::verdict::Reason;
 use router_datapath::address::{address, sixteen_net};
 use router_datapath::dump::DropRecord;
 use router_datapath::kernel::{BpfObject, KernelPrograms};
+use router_datapath::net_keys::{NetTrie, key};
 use router_sys::abi::Raw;
 
 use packets::{Client, fragments, own_network, with};
@@ -36,7 +35,7 @@ const PORT: u16 = 443;
 struct Rig {
     kernel: KernelPrograms,
     policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
-    nets: LpmTrie<MapData, Raw<ScopedNet>, u32>,
+    nets: NetTrie<MapData>,
     rates: HashMap<MapData, u32, u64>,
     reasons: PerCpuArray<MapData, u64>,
 }
@@ -67,7 +66,7 @@ impl Rig {
 
     fn list(&mut self, list: u32, net: IpNet) {
         let (address, bits) = sixteen_net(&net);
-        self.nets.insert(&Key::new(SCOPE_BITS + u32::from(bits), Raw(ScopedNet::of(list, address))), 1, 0).unwrap();
+        self.nets.insert(&key((list, address, bits)), 1, 0).unwrap();
     }
 
     fn run(&mut self, packet: &[u8]) -> u32 {

@@ -167,7 +167,7 @@ fn allow_lists(image: &MapImage, live: &impl MapReader, routes: &BTreeSet<u32>) 
         .allow
         .iter()
         .filter(|(route, ..)| routes.contains(route))
-        .map(|(route, address, bits)| (*route, network(address, u32::from(*bits))))
+        .map(|(route, address, bits)| (*route, network(address, *bits)))
         .collect();
     let found: BTreeSet<(u32, String)> = live
         .allow_lists()?
