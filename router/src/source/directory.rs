@@ -33,7 +33,7 @@ use super::diagnostic::{Diagnostic, Severity};
 use super::entry::ManifestEntry;
 use super::manifests::{Due, FileContent, ManifestReader};
 use super::snapshot::SourceSnapshot;
-use super::walk::{self, Listing, Stamp};
+use super::walk::{self, Listing};
 use crate::source::document::tree::Mark;
 use index::ObjectIndex;
 use places::FilePlaces;
@@ -97,6 +97,8 @@ struct FileState {
     stamp: u64,
     /// True if the file must be read again although its stamp is unchanged.
     unsettled: bool,
+    /// While the folder is scanned: the file is there.
+    is_listed: bool,
     /// Digest of its text.
     digest: u64,
     content: FileContent,
@@ -188,7 +190,9 @@ impl Directory {
     pub fn rescan(&mut self, scope: &Scope) -> Option<SourceSnapshot> {
         let mut changed = match scope {
             Scope::Files(files) => {
-                let known: Vec<_> = files.iter().filter(|file| self.files.contains_key(*file)).cloned().collect();
+                let known = files.iter().filter(|file| self.files.contains_key(*file));
+                let size = |file: &Arc<str>| fs::metadata(self.root.join(&**file)).map_or(0, |metadata| metadata.len());
+                let known: Vec<_> = known.map(|file| (file.clone(), size(file))).collect();
                 self.read_files(&known)
             }
             Scope::Everything => self.rescan_everything(),
@@ -231,58 +235,45 @@ impl Directory {
     }
 
     fn rescan_everything(&mut self) -> bool {
-        self.listing = walk::walk(&self.root, self.only.as_ref());
-        let is_stale = |file: &Arc<str>, stamp: &Stamp| {
-            let known = self.files.get(file);
-            known.is_none_or(|known| known.unsettled || known.stamp != self.hasher.hash_one(stamp))
-        };
-        let listed = self.listing.files.iter().filter(|(file, stamp)| is_stale(file, stamp));
-        let stale: Vec<Arc<str>> = listed.map(|(file, _)| file.clone()).collect();
-        let gone: Vec<Arc<str>> = self
-            .files
-            .keys()
-            .filter(|file| !self.listing.files.contains_key(*file) && !self.listing.is_unknown(file))
-            .cloned()
-            .collect();
+        let mut stale = Vec::new();
+        self.listing = walk::walk(&self.root, self.only.as_ref(), &mut |file, stamp| {
+            if let Some(known) = self.files.get_mut(file) {
+                known.is_listed = true;
+                if !known.unsettled && known.stamp == self.hasher.hash_one(stamp) {
+                    return;
+                }
+            }
+            stale.push((file.into(), stamp.size()));
+        });
+        stale.sort();
+        let is_gone =
+            |file: &str, known: &mut FileState| !std::mem::take(&mut known.is_listed) && !self.listing.is_unknown(file);
+        let gone: Vec<Arc<str>> =
+            self.files.iter_mut().filter_map(|(file, known)| is_gone(file, known).then(|| file.clone())).collect();
         // New places are added before old ones are removed, so that an object that moves to another file is never
         // absent.
         let changed = self.read_files(&stale);
-        self.listing.files.clear();
         let touched = gone.iter().flat_map(|file| self.forget_file(file)).collect();
         self.settle(&touched, &BTreeMap::new()) || changed
     }
 
-    /// Parses files and replaces their objects. Returns true if an object changed.
-    fn read_files(&mut self, files: &[Arc<str>]) -> bool {
+    /// Parses files, given with their sizes in bytes, and replaces their objects. Returns true if an object changed.
+    fn read_files(&mut self, files: &[(Arc<str>, u64)]) -> bool {
         let mut changed = false;
         let mut rest = files;
         while !rest.is_empty() {
-            let (batch, after) = rest.split_at(self.batch(rest));
+            let (batch, after) = rest.split_at(batch(rest));
             changed |= self.read_batch(batch);
             rest = after;
         }
         changed
     }
 
-    /// The number of files to read at a time, of those that are left.
-    fn batch(&self, files: &[Arc<str>]) -> usize {
-        let mut bytes = 0;
-        let is_over = |file: &Arc<str>| {
-            // Sizes are known while the folder is scanned. What is not there has none.
-            let listed = self.listing.files.get(file).map(Stamp::size);
-            bytes +=
-                listed.unwrap_or_else(|| fs::metadata(self.root.join(&**file)).map_or(0, |metadata| metadata.len()));
-            bytes > MAX_BATCH_BYTES
-        };
-        let end = files.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
-        end.min(files.len())
-    }
-
-    fn read_batch(&mut self, files: &[Arc<str>]) -> bool {
+    fn read_batch(&mut self, files: &[(Arc<str>, u64)]) -> bool {
         let (root, hasher) = (&self.root, &self.hasher);
-        let texts = self.reader.map(files, |file| FileText::read(&root.join(&**file), hasher));
+        let texts = self.reader.map(files, |(file, _)| FileText::read(&root.join(&**file), hasher));
         let (mut due, mut gone) = (Vec::new(), Vec::new());
-        for (file, text) in files.iter().zip(texts) {
+        for ((file, _), text) in files.iter().zip(texts) {
             match text {
                 Ok(text) if self.is_due(file, &text) => due.push((file, text)),
                 Ok(_) => {}
@@ -329,7 +320,7 @@ impl Directory {
         };
         let (stamp, unsettled) = (self.hasher.hash_one(text.stamp), text.is_unsettled());
         let trouble = (!held.is_empty()).then(|| Box::new(Trouble { held, error: None }));
-        let state = FileState { stamp, unsettled, digest: text.digest, content, trouble };
+        let state = FileState { stamp, unsettled, is_listed: false, digest: text.digest, content, trouble };
         let old = previous.into_iter().flat_map(|previous| previous.entries());
         let touched = self.index.replace(old, state.entries());
         if state.is_flawed() {
@@ -439,6 +430,17 @@ pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
         (Some(name), Some(parent)) => (parent, Some(name.into())),
         _ => (given, None),
     }
+}
+
+/// The number of files to read at a time, of those that are left; each with its size in bytes.
+fn batch(files: &[(Arc<str>, u64)]) -> usize {
+    let mut bytes = 0;
+    let is_over = |(_, size): &(Arc<str>, u64)| {
+        bytes += size;
+        bytes > MAX_BATCH_BYTES
+    };
+    let end = files.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
+    end.min(files.len())
 }
 
 /// The text of a file, if it is still the one that was parsed.

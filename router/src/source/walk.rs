@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Maximum number of files.
@@ -45,11 +45,9 @@ impl Stamp {
     }
 }
 
-/// Result of listing a folder.
+/// What a walk found beside files.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Files by path relative to the folder.
-    pub files: BTreeMap<Arc<str>, Stamp>,
     /// Paths that could not be listed; nothing is known about the files below.
     pub unreadable: BTreeMap<Arc<str>, String>,
     /// The folder itself: device and inode; `None` when it could not be opened.
@@ -72,8 +70,9 @@ pub fn is_manifest(name: &str) -> bool {
 }
 
 /// Lists the folder and its subfolders, following links; each folder once, however many links lead to it. With `only`,
-/// lists this file alone, whatever its extension.
-pub fn walk(root: &Path, only: Option<&Arc<str>>) -> Listing {
+/// lists this file alone, whatever its extension. `found` has each file, by its path relative to the folder: nothing is
+/// kept of the many that have not changed.
+pub fn walk(root: &Path, only: Option<&Arc<str>>, found: &mut dyn FnMut(&str, Stamp)) -> Listing {
     let mut listing = Listing::default();
     match fs::metadata(root) {
         Ok(metadata) => listing.identity = Some((metadata.dev(), metadata.ino())),
@@ -81,63 +80,78 @@ pub fn walk(root: &Path, only: Option<&Arc<str>>) -> Listing {
     }
     match (listing.identity, only) {
         (Some(_), Some(file)) => match fs::metadata(root.join(&**file)) {
-            Ok(metadata) => drop(listing.files.insert(Arc::clone(file), Stamp::of(&metadata))),
+            Ok(metadata) => found(file, Stamp::of(&metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => drop(listing.unreadable.insert(Arc::clone(file), error.to_string())),
         },
-        (Some(identity), None) => walk_folder(root, "", 0, &mut BTreeSet::from([identity]), &mut listing),
+        (Some(identity), None) => {
+            let mut walk = Walk { visited: BTreeSet::from([identity]), files: 0, listing: &mut listing, found };
+            walk.folder(root, "", 0);
+        }
         (None, _) => {}
     }
     listing
 }
 
-fn walk_folder(folder: &Path, relative: &str, depth: usize, visited: &mut BTreeSet<(u64, u64)>, listing: &mut Listing) {
-    let entries = match sorted_entries(folder) {
-        Ok(entries) => entries,
-        Err(error) => {
-            listing.unreadable.insert(relative.into(), error.to_string());
-            return;
-        }
-    };
-    for (name, path) in entries {
-        let relative: Arc<str> =
-            if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            // Deleted since the folder was read, or a dangling link: there is no such file.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                listing.unreadable.insert(relative, error.to_string());
-                continue;
-            }
+struct Walk<'a> {
+    /// Folders, by device and inode.
+    visited: BTreeSet<(u64, u64)>,
+    /// Number of files so far.
+    files: usize,
+    listing: &'a mut Listing,
+    found: &'a mut dyn FnMut(&str, Stamp),
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, relative: &str, depth: usize) {
+        let entries = match sorted_entries(folder) {
+            Ok(entries) => entries,
+            Err(error) => return self.unreadable(relative, error.to_string()),
         };
-        if metadata.is_dir() {
-            if !visited.insert((metadata.dev(), metadata.ino())) {
-                continue;
+        for name in entries {
+            let path = folder.join(&name);
+            let relative = if relative.is_empty() { name } else { format!("{relative}/{name}") };
+            let metadata = match fs::metadata(&path) {
+                Ok(metadata) => metadata,
+                // Deleted since the folder was read, or a dangling link: there is no such file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    self.unreadable(&relative, error.to_string());
+                    continue;
+                }
+            };
+            if metadata.is_dir() {
+                if !self.visited.insert((metadata.dev(), metadata.ino())) {
+                    continue;
+                }
+                if depth == MAX_DEPTH {
+                    self.unreadable(&relative, format!("nests deeper than {MAX_DEPTH} folders"));
+                    continue;
+                }
+                self.folder(&path, &relative, depth + 1);
+            } else if metadata.is_file() && is_manifest(&relative) {
+                if self.files == MAX_FILES {
+                    return self.unreadable(&relative, format!("there are more than {MAX_FILES} manifests"));
+                }
+                self.files += 1;
+                (self.found)(&relative, Stamp::of(&metadata));
             }
-            if depth == MAX_DEPTH {
-                listing.unreadable.insert(relative, format!("nests deeper than {MAX_DEPTH} folders"));
-                continue;
-            }
-            walk_folder(&path, &relative, depth + 1, visited, listing);
-        } else if metadata.is_file() && is_manifest(&name) {
-            if listing.files.len() == MAX_FILES {
-                listing.unreadable.insert(relative, format!("there are more than {MAX_FILES} manifests"));
-                return;
-            }
-            listing.files.insert(relative, Stamp::of(&metadata));
         }
+    }
+
+    fn unreadable(&mut self, place: &str, why: String) {
+        self.listing.unreadable.insert(place.into(), why);
     }
 }
 
-fn sorted_entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+fn sorted_entries(folder: &Path) -> io::Result<Vec<String>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         // A name that is not UTF-8 cannot be shown in a message; such files are ignored.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !name.starts_with('.') {
-            entries.push((name, entry.path()));
+            entries.push(name);
         }
     }
     entries.sort();

@@ -200,7 +200,7 @@ fn a_change_within_the_clocks_grain_is_seen() {
     assert!(directory.files["a.yaml"].unsettled, "a file that was written just now must be read again");
     fs::write(&path, route("a", "two.test")).unwrap();
     // As if the second write had changed neither size nor times.
-    let stamp = directory.hasher.hash_one(Stamp::of(&fs::metadata(&path).unwrap()));
+    let stamp = directory.hasher.hash_one(walk::Stamp::of(&fs::metadata(&path).unwrap()));
     directory.files.get_mut("a.yaml").unwrap().stamp = stamp;
     assert_eq!(hosts(&directory.rescan(&Scope::Everything).unwrap()), ["a=two.test"]);
 }
@@ -221,16 +221,11 @@ fn nothing_is_read_twice_without_reason() {
 }
 
 #[test]
-fn files_in_memory_at_a_time_are_few_also_if_only_these_are_scanned() {
-    let folder = tempfile::tempdir().unwrap();
-    let (directory, _) = open(folder.path());
-    let sized = |name: &str, bytes: u64| -> Arc<str> {
-        File::create(folder.path().join(name)).unwrap().set_len(bytes).unwrap();
-        name.into()
-    };
+fn files_in_memory_at_a_time_are_few() {
     let half = MAX_BATCH_BYTES / 2;
-    let files = [sized("a", half), sized("b", half), sized("c", 1), sized("d", 4 * half), sized("e", 1)];
-    let rest = |from: usize| directory.batch(&files[from..]);
+    let files = [("a", half), ("b", half), ("c", 1), ("d", 4 * half), ("e", 1)];
+    let files = files.map(|(name, bytes)| (Arc::from(name), bytes));
+    let rest = |from: usize| batch(&files[from..]);
     assert_eq!([rest(0), rest(2), rest(3), rest(4)], [2, 1, 1, 1]);
 }
 
