@@ -8,16 +8,18 @@ use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_loop;
 use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, ConnectionDecision};
+use router_common::gate::connection::FLOW;
 use router_common::http;
 use router_common::maps::{
-    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner,
-    MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake,
+    ListenerOwner, MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
+use crate::connections;
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
@@ -42,7 +44,7 @@ const MAX_HELD: u32 = 8;
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
 pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
-    let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
+    let packed = (listener.max_segment as u32) << 16 | (listener.is_limited as u32) << 8 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }
 }
@@ -58,12 +60,16 @@ pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
 pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, packed: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    read(&skb, segment, ListenerOwner { router, protocol: packed as u8, pad: 0, max_segment: (packed >> 16) as u16 })
+    let (protocol, is_limited, max_segment) = (packed as u8, (packed >> 8) as u8, (packed >> 16) as u16);
+    read(&skb, segment, ListenerOwner { router, protocol, is_limited, max_segment })
 }
 
 #[inline(always)]
 fn read(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     let flow = &segment.flow;
+    if listener.is_limited != 0 && !connections::may_go_on(skb.0.skb.skb) {
+        return TC_ACT_SHOT;
+    }
     if segment.flags & (SYN | ACK) == SYN {
         handshake::begun(skb, segment);
         return TC_ACT_OK;
@@ -208,7 +214,7 @@ fn give_up(skb: &Skb, segment: &Segment, listener: ListenerOwner, reason: Reason
 
 /// Decides about a complete first flight, and dials, passes or drops.
 #[inline(always)]
-fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &Handshake, whole: bool) -> i32 {
+fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     decide(memory, segment, listener);
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
@@ -222,9 +228,17 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
             why = Reason::OtherWayBack as u32;
         }
         if why == connect::CHOSEN {
+            if handshake.state & HANDSHAKE_COUNTED != 0 && !connections::hold(&segment.flow, FLOW) {
+                // It was given up meanwhile. The client sends again, and is counted again.
+                handshake.state &= !HANDSHAKE_COUNTED;
+                return TC_ACT_SHOT;
+            }
             memory.key = segment.flow;
             memory.arrived = skb.interface();
             why = connect::enter(skb);
+            if why != connect::ENTERED && handshake.state & HANDSHAKE_COUNTED != 0 {
+                connections::unhold(&segment.flow, FLOW);
+            }
         }
     }
     // What the kernel cannot carry goes up, with the reason.
@@ -240,7 +254,12 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
     }
     match memory.decision.verdict() {
         Verdict::Steer | Verdict::Pass => up(skb, segment),
-        Verdict::Drop => reject::reset_both(skb, segment),
+        Verdict::Drop => {
+            if handshake.state & HANDSHAKE_COUNTED != 0 {
+                connections::let_go(&segment.flow, 0);
+            }
+            reject::reset_both(skb, segment)
+        }
     }
 }
 

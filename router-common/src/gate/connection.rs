@@ -43,6 +43,12 @@ pub fn let_go(word: &impl Word, key: &FlowKey, holder: u64) -> bool {
     change(word, key, next).is_some_and(|now| now & ENDED != 0)
 }
 
+/// Removes a holder of a connection that goes on in something else, which will hold it.
+#[inline(always)]
+pub fn unhold(word: &impl Word, key: &FlowKey, holder: u64) {
+    change(word, key, |old| old & !holder);
+}
+
 /// Ends a connection whose word is still this one; `true`: the caller deletes the entry.
 #[inline(always)]
 pub fn end(word: &impl Word, expected: u64) -> bool {

@@ -1,0 +1,194 @@
+//! Open connections of sources: what counts them, and what takes them off again.
+//!
+//! A connection is counted when its client has shown that it received the SYN-ACK: nobody takes another's places. It is
+//! counted once, at whatever packet or socket comes first, and taken off by whoever ends it (`router_common::gate::connection`).
+
+use core::mem::offset_of;
+
+use aya_ebpf::bindings::__sk_buff;
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::programs::TcContext;
+use router_common::gate::connection;
+use router_common::gate::source_count::{self, Counted, Counts, UNLIMITED};
+use router_common::gate::source_key;
+use router_common::keyed_hash::hash;
+use router_common::maps::{
+    FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED,
+    HANDSHAKE_DECIDED,
+};
+use router_common::packet::{ACK, RST, SYN, Segment};
+use router_common::verdict::Reason;
+
+use crate::gate_words::{KernelSet, KernelWord};
+use crate::maps;
+use crate::telemetry::count_reason;
+
+/// What became of a connection that is to be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is counted, now or since earlier.
+    Counted,
+    /// It is not: there is no limit, or no room.
+    Uncounted,
+    /// Its source has as many as it may.
+    Refused,
+}
+
+/// Whether a segment from a client to a listener with a limit may go on; if not, it is counted and to be dropped.
+#[inline(always)]
+pub fn may_go_on(ctx: *mut __sk_buff) -> bool {
+    // SAFETY: the context is the one that the kernel gave.
+    unsafe { sluice_connection(ctx) != 0 }
+}
+
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers. The headers are read
+/// from per-CPU memory.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn sluice_connection(ctx: *mut __sk_buff) -> u32 {
+    let _ = TcContext::new(ctx);
+    let Some(segment) = maps::segment_memory() else { return 1 };
+    let refused = if segment.flags & (SYN | ACK) == SYN { is_full(&segment.flow) } else { is_refused(segment) };
+    if refused {
+        count_reason(Reason::SourceConnections as u32);
+    }
+    !refused as u32
+}
+
+/// Whether a SYN is of a source that has as many connections as it may. On interfaces with the gate, that has dropped it.
+#[inline(always)]
+fn is_full(flow: &FlowKey) -> bool {
+    let Some(policy) = policy(flow) else { return false };
+    let Some(settings) = maps::settings() else { return false };
+    let hash = hash(settings.secret, &source_key(policy, &flow.source));
+    let Some(set) = maps::gate_count_set(hash as u32) else { return false };
+    policy.flags & GATE_OBSERVE == 0
+        && source_count::count(&KernelSet(set), hash) >= policy.source_connections
+        && maps::gate_connection(flow).is_none()
+}
+
+/// Counts the connection of a segment that proves that its client received the SYN-ACK, unless it is counted.
+#[inline(always)]
+fn is_refused(segment: &Segment) -> bool {
+    let Some(handshake) = maps::handshake(&segment.flow) else { return false };
+    const OVER: u8 = HANDSHAKE_COUNTED | HANDSHAKE_DECIDED;
+    if handshake.state & HANDSHAKE_COMPLETE == 0 || handshake.state & OVER == OVER {
+        return false;
+    }
+    if segment.ack != handshake.listener_isn.wrapping_add(1) || segment.flags & ACK == 0 {
+        return false;
+    }
+    if segment.flags & RST != 0 {
+        // It ends a request socket, of which no program is told.
+        if segment.seq == handshake.client_isn.wrapping_add(1) {
+            let_go(&segment.flow, 0);
+        }
+        return false;
+    }
+    match count(&segment.flow, 0, false) {
+        Outcome::Counted => handshake.state |= HANDSHAKE_COUNTED,
+        Outcome::Uncounted => {}
+        Outcome::Refused => return true,
+    }
+    false
+}
+
+/// Counts a connection, with what holds it, unless it is counted; `always`: beyond the limit, too.
+#[inline(never)]
+pub fn count(client: &FlowKey, holder: u64, always: bool) -> Outcome {
+    if holder == 0 && maps::gate_connection(client).is_some() || holder != 0 && hold(client, holder) {
+        return Outcome::Counted;
+    }
+    let Some(policy) = policy(client) else { return Outcome::Uncounted };
+    let Some(settings) = maps::settings() else { return Outcome::Uncounted };
+    let is_unlimited = always || policy.flags & GATE_OBSERVE != 0;
+    let limit = if is_unlimited { UNLIMITED } else { policy.source_connections };
+    let id = policy.id;
+    let hash = hash(settings.secret, &source_key(policy, &client.source));
+    let Some(set) = maps::gate_count_set(hash as u32) else { return Outcome::Uncounted };
+    let index = match source_count::take(&KernelSet(set), hash, limit) {
+        Counted::In(index) => index,
+        Counted::NoRoom => return Outcome::Uncounted,
+        // Another packet of the connection may have counted it meanwhile.
+        Counted::Full if maps::gate_connection(client).is_some() => return Outcome::Counted,
+        Counted::Full => return if is_unlimited { Outcome::Uncounted } else { Outcome::Refused },
+    };
+    let connection = GateConnection {
+        state: connection::begun(client, holder),
+        // SAFETY: the helper has no precondition.
+        at_ns: unsafe { bpf_ktime_get_ns() },
+        count: (hash as u32 & (GATE_COUNT_SETS as u32 - 1)) << 3 | index,
+        policy: id,
+    };
+    if maps::add_gate_connection(client, &connection) {
+        return Outcome::Counted;
+    }
+    KernelSet(set).subtract_one(index);
+    if holder == 0 && maps::gate_connection(client).is_some() || holder != 0 && hold(client, holder) {
+        Outcome::Counted
+    } else {
+        Outcome::Uncounted
+    }
+}
+
+/// The policy of the listener, if it limits connections.
+#[inline(always)]
+fn policy(client: &FlowKey) -> Option<&'static GatePolicy> {
+    maps::gate_policy_at(&client.destination, client.destination_port).filter(|policy| policy.source_connections != 0)
+}
+
+/// Adds what holds a connection; `false`: it is not counted.
+#[inline(always)]
+pub fn hold(client: &FlowKey, holder: u64) -> bool {
+    maps::gate_connection(client).is_some_and(|entry| connection::hold(&word(entry), client, holder))
+}
+
+/// Removes what holds a connection, or with 0 nothing; if nothing is left, takes it off its source's number.
+#[inline(never)]
+pub fn let_go(client: &FlowKey, holder: u64) {
+    if let Some(entry) = maps::gate_connection(client)
+        && connection::let_go(&word(entry), client, holder)
+    {
+        remove(client, entry);
+    }
+}
+
+/// Removes what held a connection that goes on in something else, which will hold it.
+#[inline(always)]
+pub fn unhold(client: &FlowKey, holder: u64) {
+    if let Some(entry) = maps::gate_connection(client) {
+        connection::unhold(&word(entry), client, holder);
+    }
+}
+
+/// Ends a connection as the agent found it; `false`: it has changed since.
+#[inline(always)]
+pub fn end(client: &FlowKey, state: u64, at_ns: u64) -> bool {
+    let Some(entry) = maps::gate_connection(client) else { return false };
+    // SAFETY: `maps` gives a pointer to a live value; the kernel keeps its memory until the program ends.
+    let is_same = unsafe { (&raw const (*entry).at_ns).read_volatile() } == at_ns;
+    let ended = is_same && connection::end(&word(entry), state);
+    if ended {
+        remove(client, entry);
+    }
+    ended
+}
+
+#[inline(always)]
+fn remove(client: &FlowKey, entry: *mut GateConnection) {
+    // SAFETY: as in `end`; who has ended the entry reads it before anybody may use its memory again.
+    let place = unsafe { (&raw const (*entry).count).read_volatile() };
+    maps::remove_gate_connection(client);
+    if let Some(set) = maps::gate_count_set(place >> 3) {
+        KernelSet(set).subtract_one(place & 7);
+    }
+}
+
+#[inline(always)]
+fn word(entry: *mut GateConnection) -> KernelWord {
+    const { assert!(offset_of!(GateConnection, state) == 0) };
+    KernelWord(entry.cast())
+}
