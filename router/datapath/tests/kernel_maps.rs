@@ -41,7 +41,7 @@ fn image() -> MapImage {
     let v4: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
     let v6: IpAddr = Ipv6Addr::LOCALHOST.into();
     for (ip, port, protocol) in [(v4, 80, PROTOCOL_HTTP), (v6, 443, PROTOCOL_TLS)] {
-        image.listeners.insert((ip, port), ListenerEntry { router: 7, protocol, max_segment: 1440 });
+        image.listeners.insert((ip, port), ListenerEntry { router: 7, protocol, is_limited: true, max_segment: 1440 });
     }
     let entry = |route, reason, allow_list| HostEntry { route, reason, allow_list, backend: format!("be:ns:r{route}") };
     for map in [RouteMap::TcpBe, RouteMap::SniPassthrough] {
