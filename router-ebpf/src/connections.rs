@@ -5,15 +5,13 @@
 
 use core::mem::offset_of;
 
-use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use aya_ebpf::programs::TcContext;
-use router_common::gate::connection;
+use router_common::gate::connection::{self, FLOW};
 use router_common::gate::source_count::{self, Counted, Counts, UNLIMITED};
 use router_common::gate::source_key;
 use router_common::keyed_hash::hash;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED,
+    Flow, FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED,
     HANDSHAKE_DECIDED,
 };
 use router_common::packet::{ACK, RST, SYN, Segment};
@@ -21,6 +19,7 @@ use router_common::verdict::Reason;
 
 use crate::gate_words::{KernelSet, KernelWord};
 use crate::maps;
+use crate::scratch::Scratch;
 use crate::telemetry::count_reason;
 
 /// What became of a connection that is to be counted.
@@ -34,22 +33,17 @@ pub enum Outcome {
     Refused,
 }
 
-/// Whether a segment from a client to a listener with a limit may go on; if not, it is counted and to be dropped.
+/// Whether a segment from a client to a listener with a limit may go on; if not, it is counted and to be dropped. The headers
+/// are read from per-CPU memory.
 #[inline(always)]
-pub fn may_go_on(ctx: *mut __sk_buff) -> bool {
-    // SAFETY: the context is the one that the kernel gave.
-    unsafe { sluice_connection(ctx) != 0 }
+pub fn may_go_on() -> bool {
+    sluice_connection() != 0
 }
 
-/// A global function in the kernel's sense: the verifier checks it once, separately from its callers. The headers are read
-/// from per-CPU memory.
-///
-/// # Safety
-/// `ctx` is the program's context.
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn sluice_connection(ctx: *mut __sk_buff) -> u32 {
-    let _ = TcContext::new(ctx);
+pub extern "C" fn sluice_connection() -> u32 {
     let Some(segment) = maps::segment_memory() else { return 1 };
     let refused = if segment.flags & (SYN | ACK) == SYN { is_full(&segment.flow) } else { is_refused(segment) };
     if refused {
@@ -62,8 +56,7 @@ pub unsafe extern "C" fn sluice_connection(ctx: *mut __sk_buff) -> u32 {
 #[inline(always)]
 fn is_full(flow: &FlowKey) -> bool {
     let Some(policy) = policy(flow) else { return false };
-    let Some(settings) = maps::settings() else { return false };
-    let hash = hash(settings.secret, &source_key(policy, &flow.source));
+    let hash = source_hash(policy, &flow.source);
     let Some(set) = maps::gate_count_set(hash as u32) else { return false };
     policy.flags & GATE_OBSERVE == 0
         && source_count::count(&KernelSet(set), hash) >= policy.source_connections
@@ -103,11 +96,10 @@ pub fn count(client: &FlowKey, holder: u64, always: bool) -> Outcome {
         return Outcome::Counted;
     }
     let Some(policy) = policy(client) else { return Outcome::Uncounted };
-    let Some(settings) = maps::settings() else { return Outcome::Uncounted };
     let is_unlimited = always || policy.flags & GATE_OBSERVE != 0;
     let limit = if is_unlimited { UNLIMITED } else { policy.source_connections };
     let id = policy.id;
-    let hash = hash(settings.secret, &source_key(policy, &client.source));
+    let hash = source_hash(policy, &client.source);
     let Some(set) = maps::gate_count_set(hash as u32) else { return Outcome::Uncounted };
     let index = match source_count::take(&KernelSet(set), hash, limit) {
         Counted::In(index) => index,
@@ -140,8 +132,22 @@ fn policy(client: &FlowKey) -> Option<&'static GatePolicy> {
     maps::gate_policy_at(&client.destination, client.destination_port).filter(|policy| policy.source_connections != 0)
 }
 
-/// Adds what holds a connection; `false`: it is not counted.
+/// Whether connections beyond the listener's limit are refused, not only counted.
 #[inline(always)]
+pub fn are_limited(client: &FlowKey) -> bool {
+    policy(client).is_some_and(|policy| policy.flags & GATE_OBSERVE == 0)
+}
+
+/// Hash of a source. A separate function: its stack frame is free again after it returns.
+#[inline(never)]
+fn source_hash(policy: &GatePolicy, source: &[u8; 16]) -> u64 {
+    // Without settings the programs see no packets.
+    let secret = maps::settings().map_or([0; 2], |settings| settings.secret);
+    hash(secret, &source_key(policy, source))
+}
+
+/// Adds what holds a connection; `false`: it is not counted.
+#[inline(never)]
 pub fn hold(client: &FlowKey, holder: u64) -> bool {
     maps::gate_connection(client).is_some_and(|entry| connection::hold(&word(entry), client, holder))
 }
@@ -156,8 +162,19 @@ pub fn let_go(client: &FlowKey, holder: u64) {
     }
 }
 
+/// The flow entries of a connection have ended, given its endpoint's. Its key is built in the working memory, not on the
+/// stack: many frames are active here.
+#[inline(never)]
+pub fn flow_ended(backend: &Flow) {
+    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return };
+    let to = &backend.rewrite.to;
+    (key.source, key.destination) = (to.destination, to.source);
+    (key.source_port, key.destination_port) = (to.destination_port, to.source_port);
+    let_go(key, FLOW);
+}
+
 /// Removes what held a connection that goes on in something else, which will hold it.
-#[inline(always)]
+#[inline(never)]
 pub fn unhold(client: &FlowKey, holder: u64) {
     if let Some(entry) = maps::gate_connection(client) {
         connection::unhold(&word(entry), client, holder);

@@ -44,7 +44,10 @@ const MAX_HELD: u32 = 8;
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
 pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
-    let packed = (listener.max_segment as u32) << 16 | (listener.is_limited as u32) << 8 | listener.protocol as u32;
+    if listener.is_limited != 0 && !connections::may_go_on() {
+        return TC_ACT_SHOT;
+    }
+    let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }
 }
@@ -60,16 +63,13 @@ pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
 pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, packed: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    let (protocol, is_limited, max_segment) = (packed as u8, (packed >> 8) as u8, (packed >> 16) as u16);
-    read(&skb, segment, ListenerOwner { router, protocol, is_limited, max_segment })
+    let (protocol, max_segment) = (packed as u8, (packed >> 16) as u16);
+    read(&skb, segment, ListenerOwner { router, protocol, is_limited: 0, max_segment })
 }
 
 #[inline(always)]
 fn read(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     let flow = &segment.flow;
-    if listener.is_limited != 0 && !connections::may_go_on(skb.0.skb.skb) {
-        return TC_ACT_SHOT;
-    }
     if segment.flags & (SYN | ACK) == SYN {
         handshake::begun(skb, segment);
         return TC_ACT_OK;

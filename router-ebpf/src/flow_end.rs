@@ -1,7 +1,6 @@
 //! The end of a connection that the kernel carries.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use router_common::gate::connection::FLOW;
 use router_common::maps::{FLOW_COUNTED, FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING};
 use router_common::verdict::FlowEndReason;
 
@@ -25,8 +24,7 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     flow.state = STATE_CLOSING;
     other.state = STATE_CLOSING;
     if (flow.claims | other.claims) & FLOW_COUNTED != 0 {
-        let backend = if flow.side == SIDE_CLIENT { &*other } else { &*flow };
-        connections::let_go(&backend.rewrite.to.reversed(), FLOW);
+        connections::flow_ended(if flow.side == SIDE_CLIENT { &*other } else { &*flow });
     }
     telemetry::end(flow, other);
     log::ended(flow, other);
