@@ -95,7 +95,8 @@ fn note(segment: &Segment, flow: &mut Flow) {
     flow.packets += 1;
     flow.bytes += segment.payload_len as u64;
     let end = segment.seq.wrapping_add(segment.payload_len);
-    if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
+    // A RST may be forged, and would move the window of resets.
+    if segment.flags & RST == 0 && end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
         flow.next_seq = end;
     }
     if segment.flags & ACK != 0 {
