@@ -147,8 +147,8 @@ fn source_hash(policy: &GatePolicy, source: &[u8; 16]) -> u64 {
 }
 
 /// Adds what holds a connection; `false`: it is not counted.
-#[inline(never)]
-pub fn hold(client: &FlowKey, holder: u64) -> bool {
+#[inline(always)]
+fn hold(client: &FlowKey, holder: u64) -> bool {
     maps::gate_connection(client).is_some_and(|entry| connection::hold(&word(entry), client, holder))
 }
 
@@ -162,22 +162,86 @@ pub fn let_go(client: &FlowKey, holder: u64) {
     }
 }
 
-/// The flow entries of a connection have ended, given its endpoint's. Its key is built in the working memory, not on the
-/// stack: many frames are active here.
-#[inline(never)]
+/// What happens to the flow entries of a counted connection.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum FlowStep {
+    /// They are about to be made; `false`: the connection has been given up meanwhile.
+    Begin = 0,
+    /// They could not be made, and the connection goes on in a socket.
+    Withdraw = 1,
+    /// They have ended.
+    End = 2,
+    /// There are none: the connection is rejected.
+    Reject = 3,
+}
+
+/// Notes a step of the connection with [`Scratch::key`].
+#[inline(always)]
+pub fn of_flow(step: FlowStep) -> bool {
+    sluice_flow_step(step as u32) != 0
+}
+
+/// Notes that the flow entries of a connection have ended, given its endpoint's.
+#[inline(always)]
 pub fn flow_ended(backend: &Flow) {
-    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return };
+    if remember(backend) {
+        of_flow(FlowStep::End);
+    }
+}
+
+/// Counts a connection again whose flow entries had ended, given its endpoint's; `false`: its source has as many as it may.
+#[inline(always)]
+pub fn flow_resumed(backend: &Flow) -> bool {
+    !remember(backend) || sluice_flow_resumed() != 0
+}
+
+/// Builds the connection's key in the working memory, not on the stack: many frames are active here.
+#[inline(always)]
+fn remember(backend: &Flow) -> bool {
+    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return false };
     let to = &backend.rewrite.to;
     (key.source, key.destination) = (to.destination, to.source);
     (key.source_port, key.destination_port) = (to.destination_port, to.source_port);
-    let_go(key, FLOW);
+    true
 }
 
-/// Removes what held a connection that goes on in something else, which will hold it.
+/// A global function in the kernel's sense: the verifier checks it once, separately from its callers.
+#[unsafe(no_mangle)]
 #[inline(never)]
-pub fn unhold(client: &FlowKey, holder: u64) {
+pub extern "C" fn sluice_flow_resumed() -> u32 {
+    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return 1 };
+    (count(key, FLOW, false) != Outcome::Refused) as u32
+}
+
+/// Likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn sluice_flow_step(step: u32) -> u32 {
+    const BEGIN: u32 = FlowStep::Begin as u32;
+    const END: u32 = FlowStep::End as u32;
+    const WITHDRAW: u32 = FlowStep::Withdraw as u32;
+    let Some(Scratch { key, flight, .. }) = maps::scratch_memory() else { return 1 };
+    let goes_on = match step {
+        BEGIN if flight.dial.handshake.state & HANDSHAKE_COUNTED == 0 => true,
+        BEGIN => hold(key, FLOW),
+        WITHDRAW => {
+            unhold(key);
+            true
+        }
+        _ => {
+            let_go(key, if step == END { FLOW } else { 0 });
+            true
+        }
+    };
+    goes_on as u32
+}
+
+/// Flow entries do not hold the connection any more; its socket will.
+#[inline(always)]
+fn unhold(client: &FlowKey) {
     if let Some(entry) = maps::gate_connection(client) {
-        connection::unhold(&word(entry), client, holder);
+        connection::unhold(&word(entry), client, FLOW);
     }
 }
 

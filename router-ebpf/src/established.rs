@@ -3,7 +3,6 @@
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use router_common::gate::connection::FLOW;
 use router_common::maps::{
     FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_COUNTED, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, SIDE_CLIENT,
     STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
@@ -14,7 +13,7 @@ use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::connecting;
-use crate::connections::{self, Outcome};
+use crate::connections;
 use crate::flow_end::{finish, forget, forget_flight};
 use crate::maps;
 use crate::next_hop;
@@ -204,7 +203,7 @@ fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow)
 #[inline(always)]
 fn is_counted_again(flow: &Flow, other: &Flow, from_client: bool) -> bool {
     let backend = if from_client { other } else { flow };
-    connections::count(&backend.rewrite.to.reversed(), FLOW, false) != Outcome::Refused
+    connections::flow_resumed(backend)
 }
 
 /// True if a RST of this side ended the connection.

@@ -8,7 +8,6 @@ use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_loop;
 use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, ConnectionDecision};
-use router_common::gate::connection::FLOW;
 use router_common::http;
 use router_common::maps::{
     FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake,
@@ -19,7 +18,7 @@ use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
-use crate::connections;
+use crate::connections::{self, FlowStep};
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
@@ -216,6 +215,7 @@ fn give_up(skb: &Skb, segment: &Segment, listener: ListenerOwner, reason: Reason
 #[inline(always)]
 fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    memory.key = segment.flow;
     decide(memory, segment, listener);
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
     let mut why = OFF;
@@ -228,17 +228,13 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &m
             why = Reason::OtherWayBack as u32;
         }
         if why == connect::CHOSEN {
-            if handshake.state & HANDSHAKE_COUNTED != 0 && !connections::hold(&segment.flow, FLOW) {
+            if !connections::of_flow(FlowStep::Begin) {
                 // It was given up meanwhile. The client sends again, and is counted again.
                 handshake.state &= !HANDSHAKE_COUNTED;
                 return TC_ACT_SHOT;
             }
-            memory.key = segment.flow;
             memory.arrived = skb.interface();
             why = connect::enter(skb);
-            if why != connect::ENTERED && handshake.state & HANDSHAKE_COUNTED != 0 {
-                connections::unhold(&segment.flow, FLOW);
-            }
         }
     }
     // What the kernel cannot carry goes up, with the reason.
@@ -246,6 +242,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &m
         memory.decision.reason = decide::too_long(listener.protocol);
     } else if steer && why != connect::ENTERED && why != OFF {
         memory.decision.reason = connect::reason(why);
+        connections::of_flow(FlowStep::Withdraw);
     }
     settle(segment, listener, why == connect::ENTERED);
     if why == connect::ENTERED {
@@ -255,9 +252,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &m
     match memory.decision.verdict() {
         Verdict::Steer | Verdict::Pass => up(skb, segment),
         Verdict::Drop => {
-            if handshake.state & HANDSHAKE_COUNTED != 0 {
-                connections::let_go(&segment.flow, 0);
-            }
+            connections::of_flow(FlowStep::Reject);
             reject::reset_both(skb, segment)
         }
     }

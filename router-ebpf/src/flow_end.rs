@@ -23,11 +23,11 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     other.ended_ns = now;
     flow.state = STATE_CLOSING;
     other.state = STATE_CLOSING;
+    telemetry::end(flow, other);
+    log::ended(flow, other);
     if (flow.claims | other.claims) & FLOW_COUNTED != 0 {
         connections::flow_ended(if flow.side == SIDE_CLIENT { &*other } else { &*flow });
     }
-    telemetry::end(flow, other);
-    log::ended(flow, other);
 }
 
 /// Deletes a first payload that is no longer needed.
