@@ -11,8 +11,8 @@ use router_common::gate::source_count::{self, Counted, Counts, UNLIMITED};
 use router_common::gate::source_key;
 use router_common::keyed_hash::hash;
 use router_common::maps::{
-    Flow, FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED,
-    HANDSHAKE_DECIDED,
+    FLOW_COUNTED, Flow, FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE,
+    HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, SIDE_CLIENT,
 };
 use router_common::packet::{ACK, RST, SYN, Segment};
 use router_common::verdict::Reason;
@@ -24,13 +24,14 @@ use crate::telemetry::count_reason;
 
 /// What became of a connection that is to be counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Outcome {
     /// It is counted, now or since earlier.
-    Counted,
+    Counted = 0,
     /// It is not: there is no limit, or no room.
-    Uncounted,
+    Uncounted = 1,
     /// Its source has as many as it may.
-    Refused,
+    Refused = 2,
 }
 
 /// Whether a segment from a client to a listener with a limit may go on; if not, it is counted and to be dropped. The headers
@@ -81,12 +82,13 @@ fn is_refused(segment: &Segment) -> bool {
         }
         return false;
     }
-    match count(&segment.flow, 0, false) {
-        Outcome::Counted => handshake.state |= HANDSHAKE_COUNTED,
-        Outcome::Uncounted => {}
-        Outcome::Refused => return true,
+    let Some(memory) = maps::scratch_memory() else { return false };
+    memory.key = segment.flow;
+    let outcome = sluice_count(0);
+    if outcome == Outcome::Counted as u32 {
+        handshake.state |= HANDSHAKE_COUNTED;
     }
-    false
+    outcome == Outcome::Refused as u32
 }
 
 /// Counts a connection, with what holds it, unless it is counted; `always`: beyond the limit, too.
@@ -132,10 +134,17 @@ fn policy(client: &FlowKey) -> Option<&'static GatePolicy> {
     maps::gate_policy_at(&client.destination, client.destination_port).filter(|policy| policy.source_connections != 0)
 }
 
-/// Whether connections beyond the listener's limit are refused, not only counted.
-#[inline(always)]
-pub fn are_limited(client: &FlowKey) -> bool {
-    policy(client).is_some_and(|policy| policy.flags & GATE_OBSERVE == 0)
+/// Whether a packet that cannot be read might complete a handshake past the limit; if so, it is counted and to be dropped.
+#[inline(never)]
+pub fn might_pass_unread(client: &FlowKey) -> bool {
+    let is_limited = maps::listener(&client.destination, client.destination_port).is_some_and(|to| to.is_limited != 0);
+    let might = is_limited
+        && maps::handshake(client).is_none_or(|handshake| handshake.state & HANDSHAKE_COUNTED == 0)
+        && policy(client).is_some_and(|policy| policy.flags & GATE_OBSERVE == 0);
+    if might {
+        count_reason(Reason::IpOptions as u32);
+    }
+    might
 }
 
 /// Hash of a source. A separate function: its stack frame is free again after it returns.
@@ -147,13 +156,13 @@ fn source_hash(policy: &GatePolicy, source: &[u8; 16]) -> u64 {
 }
 
 /// Adds what holds a connection; `false`: it is not counted.
-#[inline(always)]
+#[inline(never)]
 fn hold(client: &FlowKey, holder: u64) -> bool {
     maps::gate_connection(client).is_some_and(|entry| connection::hold(&word(entry), client, holder))
 }
 
 /// Removes what holds a connection, or with 0 nothing; if nothing is left, takes it off its source's number.
-#[inline(never)]
+#[inline(always)]
 pub fn let_go(client: &FlowKey, holder: u64) {
     if let Some(entry) = maps::gate_connection(client)
         && connection::let_go(&word(entry), client, holder)
@@ -182,10 +191,10 @@ pub fn of_flow(step: FlowStep) -> bool {
     sluice_flow_step(step as u32) != 0
 }
 
-/// Notes that the flow entries of a connection have ended, given its endpoint's.
-#[inline(always)]
-pub fn flow_ended(backend: &Flow) {
-    if remember(backend) {
+/// Notes that the flow entries of a connection have ended. Not inlined, so that the verifier follows its caller once.
+#[inline(never)]
+pub fn flow_ended(one: &Flow, other: &Flow) {
+    if (one.claims | other.claims) & FLOW_COUNTED != 0 && remember(if one.side == SIDE_CLIENT { other } else { one }) {
         of_flow(FlowStep::End);
     }
 }
@@ -193,7 +202,7 @@ pub fn flow_ended(backend: &Flow) {
 /// Counts a connection again whose flow entries had ended, given its endpoint's; `false`: its source has as many as it may.
 #[inline(always)]
 pub fn flow_resumed(backend: &Flow) -> bool {
-    !remember(backend) || sluice_flow_resumed() != 0
+    !remember(backend) || sluice_count(FLOW) != Outcome::Refused as u32
 }
 
 /// Builds the connection's key in the working memory, not on the stack: many frames are active here.
@@ -206,12 +215,13 @@ fn remember(backend: &Flow) -> bool {
     true
 }
 
-/// A global function in the kernel's sense: the verifier checks it once, separately from its callers.
+/// Counts the connection with [`Scratch::key`], unless it is counted; an [`Outcome`]. A global function in the kernel's sense:
+/// the verifier checks it once, separately from its callers.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn sluice_flow_resumed() -> u32 {
-    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return 1 };
-    (count(key, FLOW, false) != Outcome::Refused) as u32
+pub extern "C" fn sluice_count(holder: u64) -> u32 {
+    let Some(Scratch { key, .. }) = maps::scratch_memory() else { return Outcome::Uncounted as u32 };
+    count(key, holder, false) as u32
 }
 
 /// Likewise.
@@ -225,10 +235,7 @@ pub extern "C" fn sluice_flow_step(step: u32) -> u32 {
     let goes_on = match step {
         BEGIN if flight.dial.handshake.state & HANDSHAKE_COUNTED == 0 => true,
         BEGIN => hold(key, FLOW),
-        WITHDRAW => {
-            unhold(key);
-            true
-        }
+        WITHDRAW => unhold(key),
         _ => {
             let_go(key, if step == END { FLOW } else { 0 });
             true
@@ -237,12 +244,10 @@ pub extern "C" fn sluice_flow_step(step: u32) -> u32 {
     goes_on as u32
 }
 
-/// Flow entries do not hold the connection any more; its socket will.
-#[inline(always)]
-fn unhold(client: &FlowKey) {
-    if let Some(entry) = maps::gate_connection(client) {
-        connection::unhold(&word(entry), client, FLOW);
-    }
+/// Flow entries do not hold the connection any more; its socket will. `false`: it is not counted.
+#[inline(never)]
+fn unhold(client: &FlowKey) -> bool {
+    maps::gate_connection(client).is_some_and(|entry| connection::unhold(&word(entry), client, FLOW))
 }
 
 /// Ends a connection as the agent found it; `false`: it has changed since.

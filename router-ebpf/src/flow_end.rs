@@ -1,7 +1,7 @@
 //! The end of a connection that the kernel carries.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use router_common::maps::{FLOW_COUNTED, FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING};
+use router_common::maps::{FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING};
 use router_common::verdict::FlowEndReason;
 
 use crate::connections;
@@ -23,11 +23,9 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     other.ended_ns = now;
     flow.state = STATE_CLOSING;
     other.state = STATE_CLOSING;
+    connections::flow_ended(flow, other);
     telemetry::end(flow, other);
     log::ended(flow, other);
-    if (flow.claims | other.claims) & FLOW_COUNTED != 0 {
-        connections::flow_ended(if flow.side == SIDE_CLIENT { &*other } else { &*flow });
-    }
 }
 
 /// Deletes a first payload that is no longer needed.

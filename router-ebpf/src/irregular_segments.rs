@@ -5,7 +5,7 @@
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
 use router_common::ip_extensions::EXTENSION_STEPS;
-use router_common::maps::{FlowKey, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, mapped};
+use router_common::maps::{FlowKey, HANDSHAKE_DECIDED, mapped};
 use router_common::packet::{ETHERNET, FRAGMENT_HEADER, Packet};
 use router_common::verdict::{DialCounter, Reason};
 
@@ -14,7 +14,6 @@ use crate::first_flight;
 use crate::maps;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
-use crate::telemetry;
 
 /// Not a packet of a carried connection.
 pub const LEFT: u32 = 0;
@@ -124,24 +123,22 @@ fn owner(skb: &Skb) -> u32 {
         // Relayed because of its fragments, of which more follow.
         maps::relay_fragmenting(&key.source);
     }
-    left(key)
+    if connections::might_pass_unread(key) {
+        return DROPPED;
+    }
+    left(key);
+    LEFT
 }
 
 /// Handles a packet of a connection that is not carried: if it is for a listener, the connection is relayed from here
 /// on.
 #[inline(never)]
-fn left(key: &FlowKey) -> u32 {
-    let Some(listener) = maps::listener(&key.destination, key.destination_port) else { return LEFT };
-    let state = maps::handshake(key).map_or(0, |handshake| handshake.state);
-    if listener.is_limited != 0 && state & HANDSHAKE_COUNTED == 0 && connections::are_limited(key) {
-        // It might complete a handshake past the limit.
-        telemetry::count_reason(Reason::IpOptions as u32);
-        return DROPPED;
-    }
-    if state & HANDSHAKE_DECIDED == 0 {
+fn left(key: &FlowKey) {
+    if let Some(listener) = maps::listener(&key.destination, key.destination_port)
+        && maps::handshake(key).is_none_or(|handshake| handshake.state & HANDSHAKE_DECIDED == 0)
+    {
         first_flight::pass(key, listener, Reason::Unreadable);
     }
-    LEFT
 }
 
 /// Bytes from the Ethernet header to the data of a fragment from which options and other headers were removed.

@@ -18,8 +18,9 @@ const HOLDER: u64 = 8;
 const HOLDERS: u64 = 0xf8;
 /// Bits that tell the entry from a later one in the same memory.
 const CHECK: u64 = !0xff;
-/// Most attempts to change a word. An attempt fails only if another processor changed it meanwhile.
-const ATTEMPTS: usize = 16;
+/// Most attempts to change a word. An attempt fails only if another processor changed it meanwhile. So many that the compiler
+/// does not unroll the loop, which would cost stack.
+const ATTEMPTS: usize = 64;
 
 /// The word of a new entry.
 #[inline(always)]
@@ -43,10 +44,10 @@ pub fn let_go(word: &impl Word, key: &FlowKey, holder: u64) -> bool {
     change(word, key, next).is_some_and(|now| now & ENDED != 0)
 }
 
-/// Removes a holder of a connection that goes on in something else, which will hold it.
+/// Removes a holder of a connection that goes on in something else, which will hold it; `false` as for [`hold`].
 #[inline(always)]
-pub fn unhold(word: &impl Word, key: &FlowKey, holder: u64) {
-    change(word, key, |old| old & !holder);
+pub fn unhold(word: &impl Word, key: &FlowKey, holder: u64) -> bool {
+    change(word, key, |old| old & !holder).is_some()
 }
 
 /// Ends a connection whose word is still this one; `true`: the caller deletes the entry.

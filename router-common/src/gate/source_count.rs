@@ -14,7 +14,7 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 /// No limit.
 pub const UNLIMITED: u32 = u32::MAX;
 /// Most attempts to count a connection. An attempt fails only if another processor changed the set meanwhile.
-const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 8;
 
 /// A set of words with numbers.
 pub trait Counts: Set {
