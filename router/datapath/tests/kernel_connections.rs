@@ -5,6 +5,8 @@
 #[allow(dead_code, reason = "other tests need the rest")]
 mod packets;
 
+use std::net::Ipv4Addr;
+
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::gate::connection::FLOW;
@@ -288,4 +290,23 @@ fn a_limit_on_trial_refuses_nobody() {
         assert_ne!(rig.tc(&client.data_at(0, b"")), SHOT);
     }
     assert_eq!((rig.counted(), rig.rejected()), (4, 3));
+}
+
+/// `SLUICE_SOURCES`: how many there are.
+#[test]
+fn very_many_sources_take_no_place_of_one_that_is_counted() {
+    let sources: u32 = std::env::var("SLUICE_SOURCES").map_or(100_000, |number| number.parse().unwrap());
+    let mut rig = Rig::new(false, 1, 0);
+    let client = rig.answered(1);
+    rig.tc(&client.data_at(0, b""));
+    for source in 0..sources {
+        let mut other = Client::new(Ipv4Addr::from_bits(0x0b00_0000 + source).into(), 2, PORT).beside(&client);
+        assert_eq!(rig.xdp(&other.syn()), PASS);
+        if source % 16 == 0 {
+            rig.tc(&other.syn());
+            rig.tc(&other.data_at(0, b"x"));
+        }
+    }
+    let syn = rig.client(2).syn();
+    assert_eq!((rig.counted(), rig.xdp(&syn)), (1, DROP));
 }
