@@ -1,14 +1,17 @@
 //! The decision of the XDP gate about a packet to a listener: the same function in the kernel and in user space.
 //!
-//! The gate rejects what must not cost the host anything: malformed packets, denied sources, SYNs beyond a rate. It sends no
+//! The gate rejects what must not cost the host anything: malformed packets, denied sources, SYNs beyond a rate or a number of
+//! connections. It sends no
 //! answer. What it lets pass is decided by TC and the stack, as if there were no gate.
 
 pub mod arrival;
 mod bucket;
+pub mod connection;
 pub mod recent;
 pub mod sampler;
 pub mod set;
 pub mod source_bucket;
+pub mod source_count;
 
 use crate::maps::{FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GatePolicy, is_mapped};
 use crate::packet::{ACK, SYN};
@@ -21,6 +24,10 @@ pub use bucket::{Word, take_token};
 pub trait GateState {
     /// Whether a list has the source.
     fn is_listed(&self, list: u32, source: &[u8; 16]) -> bool;
+    /// Open connections of the source.
+    fn connections_of(&self, policy: &GatePolicy, source: &[u8; 16]) -> u32;
+    /// Whether a connection with these addresses and ports is one of them.
+    fn is_counted(&self, flow: &FlowKey) -> bool;
     /// Whether this SYN was let pass already and is sent again, as often as a host may.
     fn is_retransmitted(&mut self, arrival: &Arrival) -> bool;
     /// Takes a token of the source; `false` if there is none.
@@ -50,8 +57,17 @@ pub fn rejection(arrival: &Arrival, policy: &GatePolicy, state: &mut impl GateSt
     if policy.allow != 0 && !state.is_listed(policy.allow, source) {
         return Some(Reason::SourceNotListed);
     }
+    if arrival.flags & (SYN | ACK) != SYN {
+        return None;
+    }
+    if policy.source_connections != 0
+        && state.connections_of(policy, source) >= policy.source_connections
+        && !state.is_counted(&arrival.flow)
+    {
+        return Some(Reason::SourceConnections);
+    }
     let is_limited = policy.source_interval != 0 || policy.listener_interval != 0;
-    if !is_limited || arrival.flags & (SYN | ACK) != SYN || state.is_retransmitted(arrival) {
+    if !is_limited || state.is_retransmitted(arrival) {
         return None;
     }
     // The source first: what one source sends beyond its rate takes nothing from the others.

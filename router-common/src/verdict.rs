@@ -130,6 +130,8 @@ reasons! {
     SourceRate = 70, Drop, "source-syn-rate";
     /// XDP: SYNs of all sources beyond the listener's rate.
     ListenerRate = 71, Drop, "listener-syn-rate";
+    /// XDP and TC: the source has as many open connections as it may.
+    SourceConnections = 72, Drop, "source-connections";
 }
 
 /// Size of per-reason counter arrays, above every code. Code 0 counts events dropped because the ring was full.

@@ -16,6 +16,18 @@ pub fn next_step(cursor: &mut u32) -> u32 {
     step as u32
 }
 
+/// Subtracts one atomically.
+///
+/// # Safety
+/// `word` points to eight bytes in a map's value, aligned to eight.
+#[inline(always)]
+pub unsafe fn subtract_one(word: *mut u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("lock *(u64 *)(r1 + 0) += r2", in("r1") word, in("r2") u64::MAX);
+    }
+}
+
 /// Sets bits of a word atomically, with a full barrier; returns the previous word.
 ///
 /// # Safety

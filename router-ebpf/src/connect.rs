@@ -6,9 +6,9 @@ use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use router_common::http::{ContentTracker, UpgradeProtocol};
 use router_common::keyed_hash;
 use router_common::maps::{
-    Config, Dial, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE,
-    Handshake, KernelEndpoint, ListenerOwner, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
-    SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
+    Config, Dial, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_COUNTED, Flow, FlowKey,
+    HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, Handshake, KernelEndpoint, ListenerOwner, OPTION_ECN, OPTION_TIMESTAMPS,
+    POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
 use router_common::packet::{CWR, ECE, ETHERNET, Packet, RST, SYN, Segment};
@@ -219,6 +219,9 @@ fn prepare(memory: &mut Scratch, endpoint: &KernelEndpoint) {
     // So far, only the listener's SYN.
     client.acked = flight.dial.handshake.listener_isn.wrapping_add(1);
     client.retries = flight.dial.attempts;
+    if flight.dial.handshake.state & HANDSHAKE_COUNTED != 0 {
+        client.claims = FLOW_COUNTED;
+    }
     if is_v4(&endpoint.address) != is_v4(&key.source) {
         client.own |= FLOW_ACROSS;
         backend.own |= FLOW_ACROSS;

@@ -4,8 +4,8 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, SIDE_CLIENT, STATE_CLOSING,
-    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_COUNTED, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, SIDE_CLIENT,
+    STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::requests::is_content;
@@ -13,6 +13,7 @@ use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::connecting;
+use crate::connections;
 use crate::flow_end::{finish, forget, forget_flight};
 use crate::maps;
 use crate::next_hop;
@@ -93,7 +94,8 @@ fn note(segment: &Segment, flow: &mut Flow) {
     flow.packets += 1;
     flow.bytes += segment.payload_len as u64;
     let end = segment.seq.wrapping_add(segment.payload_len);
-    if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
+    // A RST may be forged, and would move the window of resets.
+    if segment.flags & RST == 0 && end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
         flow.next_seq = end;
     }
     if segment.flags & ACK != 0 {
@@ -170,8 +172,11 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     if flow.state == STATE_CLOSING {
         if ended_by(flow, from_client) && lives_on(segment, flow) {
             // The RST was forged.
-            flow.claims = 0;
-            other.claims = 0;
+            if (flow.claims | other.claims) & FLOW_COUNTED != 0 && !is_counted_again(flow, other, from_client) {
+                return TC_ACT_SHOT as u32;
+            }
+            flow.claims &= FLOW_COUNTED;
+            other.claims &= FLOW_COUNTED;
             flow.state = STATE_ESTABLISHED;
             other.state = STATE_ESTABLISHED;
         }
@@ -192,6 +197,13 @@ fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow)
             pipelined::reset(skb, segment, client, backend) as u32
         }
     }
+}
+
+/// True if a connection that had ended has a place among its source's again.
+#[inline(always)]
+fn is_counted_again(flow: &Flow, other: &Flow, from_client: bool) -> bool {
+    let backend = if from_client { other } else { flow };
+    connections::flow_resumed(backend)
 }
 
 /// True if a RST of this side ended the connection.

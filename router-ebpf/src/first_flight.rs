@@ -10,14 +10,15 @@ use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, ConnectionDecision};
 use router_common::http;
 use router_common::maps::{
-    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner,
-    MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake,
+    ListenerOwner, MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
+use crate::connections::{self, FlowStep};
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
@@ -42,6 +43,9 @@ const MAX_HELD: u32 = 8;
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
 pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
+    if listener.is_limited != 0 && !connections::may_go_on() {
+        return TC_ACT_SHOT;
+    }
     let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }
@@ -58,7 +62,8 @@ pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
 pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, packed: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    read(&skb, segment, ListenerOwner { router, protocol: packed as u8, pad: 0, max_segment: (packed >> 16) as u16 })
+    let (protocol, max_segment) = (packed as u8, (packed >> 16) as u16);
+    read(&skb, segment, ListenerOwner { router, protocol, is_limited: 0, max_segment })
 }
 
 #[inline(always)]
@@ -208,8 +213,9 @@ fn give_up(skb: &Skb, segment: &Segment, listener: ListenerOwner, reason: Reason
 
 /// Decides about a complete first flight, and dials, passes or drops.
 #[inline(always)]
-fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &Handshake, whole: bool) -> i32 {
+fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &mut Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    memory.key = segment.flow;
     decide(memory, segment, listener);
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
     let mut why = OFF;
@@ -222,7 +228,11 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
             why = Reason::OtherWayBack as u32;
         }
         if why == connect::CHOSEN {
-            memory.key = segment.flow;
+            if !connections::of_flow(FlowStep::Begin) {
+                // It was given up meanwhile. The client sends again, and is counted again.
+                handshake.state &= !HANDSHAKE_COUNTED;
+                return TC_ACT_SHOT;
+            }
             memory.arrived = skb.interface();
             why = connect::enter(skb);
         }
@@ -232,6 +242,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
         memory.decision.reason = decide::too_long(listener.protocol);
     } else if steer && why != connect::ENTERED && why != OFF {
         memory.decision.reason = connect::reason(why);
+        connections::of_flow(FlowStep::Withdraw);
     }
     settle(segment, listener, why == connect::ENTERED);
     if why == connect::ENTERED {
@@ -240,7 +251,10 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &H
     }
     match memory.decision.verdict() {
         Verdict::Steer | Verdict::Pass => up(skb, segment),
-        Verdict::Drop => reject::reset_both(skb, segment),
+        Verdict::Drop => {
+            connections::of_flow(FlowStep::Reject);
+            reject::reset_both(skb, segment)
+        }
     }
 }
 

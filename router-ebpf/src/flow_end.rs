@@ -4,6 +4,7 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use router_common::maps::{FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING};
 use router_common::verdict::FlowEndReason;
 
+use crate::connections;
 use crate::log;
 use crate::maps;
 use crate::telemetry;
@@ -22,6 +23,7 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     other.ended_ns = now;
     flow.state = STATE_CLOSING;
     other.state = STATE_CLOSING;
+    connections::flow_ended(flow, other);
     telemetry::end(flow, other);
     log::ended(flow, other);
 }

@@ -9,6 +9,7 @@ use router_common::maps::{FlowKey, HANDSHAKE_DECIDED, mapped};
 use router_common::packet::{ETHERNET, FRAGMENT_HEADER, Packet};
 use router_common::verdict::{DialCounter, Reason};
 
+use crate::connections;
 use crate::first_flight;
 use crate::maps;
 use crate::scratch::Scratch;
@@ -54,8 +55,12 @@ pub unsafe extern "C" fn sluice_odd(ctx: *mut __sk_buff) -> u32 {
     }
     let Some(memory) = maps::scratch_memory() else { return LEFT };
     let extensions = &memory.extensions;
-    if extensions.found == 0 || extensions.is_plain() || !is_carried(&skb) {
+    if extensions.found == 0 || extensions.is_plain() {
         return LEFT;
+    }
+    let owner = owner(&skb);
+    if owner != CARRIED {
+        return owner;
     }
     let Some(memory) = maps::scratch_memory() else { return LEFT };
     let extensions = &memory.extensions;
@@ -83,40 +88,46 @@ pub unsafe extern "C" fn sluice_extension(ctx: *mut __sk_buff) -> u32 {
     memory.extensions.step(&skb) as u32
 }
 
-/// True if the kernel carries the packet's connection, found by its addresses and ports or by its first fragment.
+/// [`owner`]: the kernel carries the packet's connection.
+const CARRIED: u32 = 5;
+
+/// [`CARRIED`], [`LEFT`] or [`DROPPED`], by the packet's addresses and ports or its first fragment.
 #[inline(never)]
-fn is_carried(skb: &Skb) -> bool {
-    let Some(memory) = maps::scratch_memory() else { return false };
+fn owner(skb: &Skb) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return LEFT };
     let Scratch { extensions, key, fragment, fragmented, .. } = memory;
     if extensions.v6 != 0 {
         // Two conditions, not one: the verifier of Linux 6.1 does not conclude from the failure of the first that its
         // value is unused after both.
-        let Some(source) = skb.load::<16>(ETHERNET + 8) else { return false };
+        let Some(source) = skb.load::<16>(ETHERNET + 8) else { return LEFT };
         key.source = source;
-        let Some(destination) = skb.load::<16>(ETHERNET + 24) else { return false };
+        let Some(destination) = skb.load::<16>(ETHERNET + 24) else { return LEFT };
         key.destination = destination;
     } else {
-        let Some([a, b, c, d, e, f, g, h]) = skb.load::<8>(ETHERNET + 12) else { return false };
+        let Some([a, b, c, d, e, f, g, h]) = skb.load::<8>(ETHERNET + 12) else { return LEFT };
         (key.source, key.destination) = (mapped([a, b, c, d]), mapped([e, f, g, h]));
     }
     (fragment.source, fragment.destination, fragment.id) = (key.source, key.destination, extensions.id);
     if extensions.offset != 0 {
-        let Some(found) = maps::fragmented(fragment) else { return false };
+        let Some(found) = maps::fragmented(fragment) else { return LEFT };
         *fragmented = *found;
-        return true;
+        return CARRIED;
     }
-    let Some([p0, p1, q0, q1]) = skb.load::<4>(extensions.at) else { return false };
+    let Some([p0, p1, q0, q1]) = skb.load::<4>(extensions.at) else { return LEFT };
     key.source_port = u16::from_be_bytes([p0, p1]);
     key.destination_port = u16::from_be_bytes([q0, q1]);
     if maps::flow(key).is_some() {
-        return true;
+        return CARRIED;
     }
     if extensions.fragment != 0 && maps::is_fragmenting(&key.source) {
         // Relayed because of its fragments, of which more follow.
         maps::relay_fragmenting(&key.source);
     }
+    if connections::might_pass_unread(key) {
+        return DROPPED;
+    }
     left(key);
-    false
+    LEFT
 }
 
 /// Handles a packet of a connection that is not carried: if it is for a listener, the connection is relayed from here

@@ -9,6 +9,9 @@
 //!
 //! `sluice_gate` (XDP, while a listener has a policy) rejects packets before the others see them: see `xdp`.
 //!
+//! `sluice_sockets` (a cgroup's sockets, while a listener limits connections) is told when a socket comes and goes; what is open
+//! is counted by `connections`. The agent runs `sluice_release` for what ends otherwise.
+//!
 //! `sluice_egress` (TC egress, same interfaces) reads the SYN-ACKs of listeners, and drops the stack's packets of
 //! carried connections.
 //!
@@ -23,12 +26,14 @@
 mod atomic;
 mod connect;
 mod connecting;
+mod connections;
 mod copy;
 mod craft;
 mod established;
 mod first_flight;
 mod flow_end;
 mod fragments;
+mod gate_words;
 mod handshake;
 mod icmp;
 mod irregular_segments;
@@ -42,6 +47,7 @@ mod reject;
 mod retry;
 mod scratch;
 mod skb;
+mod sockets;
 mod tables;
 mod telemetry;
 mod tuple_collisions;

@@ -5,6 +5,7 @@
 
 mod packet;
 mod record;
+mod release;
 mod state;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};

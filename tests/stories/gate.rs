@@ -1,9 +1,12 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
 //! and who is rejected.
 
+mod common;
+mod connections;
+
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,62 +20,11 @@ use tests::folder;
 use tests::frames::Frames;
 use tests::raw::{Packet, Path};
 use tests::sluice::{self, DataPath};
-use tests::steering::{FRONT, Family, HOST, ROUTER_PORT, Setup, Stage};
-use tests::stream::{self, joined};
+use tests::steering::{FRONT, Family, Setup, Stage};
+use tests::stream::joined;
 use tests::wait::{PATIENCE, wait_until};
 
-/// Time-out of a client that gets no answer.
-const UNANSWERED: Duration = Duration::from_secs(1);
-
-fn stage(family: Family, mode: &str) -> Result<Stage> {
-    let arguments = ["--xdp", mode].map(str::to_owned).to_vec();
-    Stage::new(DataPath::Kernel, Setup { arguments, ..Setup::new(family) })
-}
-
-/// Gives the router a policy, and waits until it is in force; with "" until there is none.
-fn guard(stage: &Stage, annotations: &str, is_there: impl Fn(&Value) -> bool) -> Result<()> {
-    stage.annotate_router(annotations)?;
-    let in_force = || stage.sluice.get("status").is_ok_and(|status| is_there(&status["dataPath"]["gate"]));
-    let what = format!("the policy {annotations:?} is in force");
-    wait_until(&what, PATIENCE, in_force).map(drop).with_context(|| format!("{:#?}", stage.sluice.get("status")))
-}
-
-fn is_attached(mode: &'static str) -> impl Fn(&Value) -> bool {
-    move |gate| gate["attached"] == json!([format!("back ({mode})"), format!("front ({mode})")])
-}
-
-/// Checks that a client can connect.
-fn is_open(stage: &Stage) -> Result<()> {
-    stream::open(&stage.client, stage.address).map(drop)
-}
-
-/// Checks that a client gets no answer, because its packets are rejected for a reason.
-fn is_closed(stage: &Stage, reason: &str) -> Result<()> {
-    let (before, address) = (rejected(stage, reason)?, stage.address);
-    let connected = stage.client.run(|| Ok(TcpStream::connect_timeout(&address, UNANSWERED)))?;
-    ensure!(connected.as_ref().is_err_and(|error| error.kind() == ErrorKind::TimedOut), "{connected:?}");
-    ensure!(rejected(stage, reason)? > before, "nothing is rejected as {reason}");
-    Ok(())
-}
-
-/// Number of packets that were rejected for a reason.
-fn rejected(stage: &Stage, reason: &str) -> Result<u64> {
-    let rows = stage.sluice.dump("reason_stats")?;
-    let row = rows.as_array().context("rows")?.iter().find(|row| row["reason"] == reason);
-    Ok(row.and_then(|row| row["connections"].as_u64()).unwrap_or_default())
-}
-
-/// What `sluice explain` says of the stage's host for a client.
-fn explain(stage: &Stage, client: IpAddr) -> Result<String> {
-    explain_host(stage, &format!("{HOST}:{ROUTER_PORT}"), client)
-}
-
-fn explain_host(stage: &Stage, host: &str, client: IpAddr) -> Result<String> {
-    let client = client.to_string();
-    let arguments = ["explain", host, "--from", &client, "--state"].map(OsStr::new);
-    let output = sluice::run(&[&arguments[..], &[stage.sluice.state().as_os_str()]].concat())?;
-    Ok(String::from_utf8(output.stdout)?)
-}
+use common::{explain, explain_host, guard, is_attached, is_closed, is_open, rejected, stage};
 
 /// The network of the link to the client.
 fn clients(family: Family) -> String {

@@ -15,7 +15,7 @@ use crate::maps::{SET_WORDS, mapped};
 use crate::packet::{FIN, RST};
 
 #[derive(Default)]
-struct SharedSet([AtomicU64; SET_WORDS]);
+pub struct SharedSet(pub [AtomicU64; SET_WORDS]);
 
 impl Set for SharedSet {
     fn load(&self, index: u32) -> u64 {
@@ -158,6 +158,8 @@ struct Known {
     listed: BTreeSet<(u32, [u8; 16])>,
     of_source: u32,
     of_listener: u32,
+    connections: u32,
+    counted: Option<FlowKey>,
     asked: Option<Arrival>,
     recorded: Vec<Arrival>,
 }
@@ -165,6 +167,14 @@ struct Known {
 impl GateState for Known {
     fn is_listed(&self, list: u32, source: &[u8; 16]) -> bool {
         self.listed.contains(&(list, *source))
+    }
+
+    fn connections_of(&self, _: &GatePolicy, _: &[u8; 16]) -> u32 {
+        self.connections
+    }
+
+    fn is_counted(&self, flow: &FlowKey) -> bool {
+        self.counted == Some(*flow)
     }
 
     fn is_retransmitted(&mut self, arrival: &Arrival) -> bool {
@@ -226,6 +236,20 @@ fn each_rule_has_its_reason() {
     assert_eq!(decide(syn(1)), None, "sent again");
     assert_eq!(decide(syn(2)), Some(Reason::ListenerRate));
     assert_eq!(decide(syn(2)), Some(Reason::SourceRate), "it was not let pass");
+}
+
+#[test]
+fn a_syn_beyond_the_sources_connections_is_rejected_unless_it_is_of_one_of_them() {
+    let policy = GatePolicy { id: 1, source_connections: 3, source_interval: 1, ..GatePolicy::default() };
+    let mut known = Known { connections: 2, of_source: 1, ..Known::default() };
+    assert_eq!(rejection(&syn(1), &policy, &mut known), None);
+    known.connections = 3;
+    assert_eq!(rejection(&syn(1), &policy, &mut known), Some(Reason::SourceConnections), "sent again, too");
+    assert_eq!(rejection(&Arrival { flags: ACK, ..syn(1) }, &policy, &mut known), None);
+    assert_eq!(rejection(&syn(1), &GatePolicy { source_connections: 4, ..policy }, &mut known), None);
+    known.counted = Some(syn(1).flow);
+    known.recorded.push(syn(1));
+    assert_eq!(rejection(&syn(1), &policy, &mut known), None);
 }
 
 #[test]

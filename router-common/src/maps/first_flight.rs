@@ -12,6 +12,8 @@ pub const HANDSHAKE_COMPLETE: u8 = 1;
 pub const HANDSHAKE_DECIDED: u8 = 2;
 /// `hellos` has segments of this connection's first flight. Without this bit, the entry belongs to an older connection.
 pub const HANDSHAKE_GATHERING: u8 = 4;
+/// `gate_conns` has the connection.
+pub const HANDSHAKE_COUNTED: u8 = 8;
 
 /// Both sides offered timestamps (RFC 7323 §3).
 pub const OPTION_TIMESTAMPS: u8 = 1;

@@ -35,6 +35,9 @@ pub const FLOW_ASKED: u8 = 64;
 /// In an endpoint's entry: the endpoint has switched protocols.
 pub const FLOW_SWITCHED: u8 = 128;
 
+/// In [`Flow::claims`] of a client's entry: `gate_conns` has the connection.
+pub const FLOW_COUNTED: u8 = 4;
+
 /// One direction of a connection that the kernel carries. The key of the other direction's entry is the reverse of
 /// `rewrite.to`. Each field is written by the packets of this direction alone, except `peer`, `state`, `end` and
 /// `ended_ns`.
@@ -88,7 +91,7 @@ pub struct Flow {
     /// Endpoints that failed before this one.
     pub retries: u8,
     /// 1 in the client's entry once a program has begun to end the connection; 2 in the endpoint's once a program has
-    /// begun to reuse its port.
+    /// begun to reuse its port. In the client's, [`FLOW_COUNTED`].
     pub claims: u8,
     /// In a clear-text client's entry: remaining content of the current request after `judged`.
     pub content: ContentTracker,

@@ -22,6 +22,8 @@ pub struct GatePolicy {
     pub source_interval: u32,
     /// Number of SYNs of one source that may follow one another at once, at least 1.
     pub source_burst: u32,
+    /// Most open connections of one source; 0: no limit.
+    pub source_connections: u32,
     /// `GATE_*` bits.
     pub flags: u32,
     /// Bits of an IPv4 address that make a source, at most 32.
@@ -29,7 +31,7 @@ pub struct GatePolicy {
     /// Bits of an IPv6 address that make a source, at most 128.
     pub v6_bits: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }
 
 /// Nothing is dropped; what would be is counted.
@@ -42,8 +44,39 @@ pub const GATE_NO_OPTIONS: u32 = 4;
 /// Words of a set of token buckets: one cache line.
 pub const SET_WORDS: usize = 8;
 
-/// A set of words: token buckets of sources ([`crate::gate::source_bucket`]), or recent SYNs ([`crate::gate::recent`]).
+/// A set of words: token buckets of sources ([`crate::gate::source_bucket`]), recent SYNs ([`crate::gate::recent`]), or numbers
+/// of connections ([`crate::gate::source_count`]).
 pub type GateSet = [u64; SET_WORDS];
+
+/// A counted connection, at its client's [`FlowKey`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateConnection {
+    /// What it lives in ([`crate::gate::connection`]).
+    pub state: u64,
+    /// When it was counted, monotonic nanoseconds.
+    pub at_ns: u64,
+    /// Where: the number of the set, times eight, and the index of the word.
+    pub count: u32,
+    /// Id of the policy.
+    pub policy: u32,
+}
+
+/// What the program that releases a connection reads: the connection as the agent found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateRelease {
+    /// Its key.
+    pub key: FlowKey,
+    /// Zero.
+    pub pad: u32,
+    /// See [`GateConnection`].
+    pub state: u64,
+    /// See [`GateConnection`].
+    pub at_ns: u64,
+}
 
 /// Bytes of a rejected packet that are recorded: Ethernet with two VLAN tags, IPv6, and TCP with 60 bytes fit.
 pub const GATE_HEAD: usize = 128;
@@ -73,6 +106,8 @@ pub struct GateDrop {
 
 const _: () = {
     assert!(size_of::<GateDrop>() == 3 * 8 + size_of::<FlowKey>() + 2 + 1 + 1 + GATE_HEAD);
-    assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
+    assert!(size_of::<GatePolicy>() == 8 + 8 * 4 + 1 + 1 + 6);
+    assert!(size_of::<GateConnection>() == 2 * 8 + 2 * 4);
+    assert!(size_of::<GateRelease>() == size_of::<FlowKey>() + 4 + 2 * 8);
     assert!(size_of::<GateSet>() == 64);
 };

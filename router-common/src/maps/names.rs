@@ -79,6 +79,10 @@ pub const GATE_SOURCES: &str = "gate_sources";
 pub const GATE_SYNS: &str = "gate_syns";
 /// `u32` policy → `u64` time at which the listener's token bucket is full, in 1/16 ns of monotonic time.
 pub const GATE_RATES: &str = "gate_rates";
+/// [`super::FlowKey`] → [`super::GateConnection`]: open connections of sources with a limit.
+pub const GATE_CONNS: &str = "gate_conns";
+/// Index → [`super::GateSet`]: numbers of open connections of sources.
+pub const GATE_COUNTS: &str = "gate_counts";
 /// Index → [`super::GateDrop`], per CPU: a ring of packets that were rejected lately.
 pub const GATE_DROPS: &str = "gate_drops";
 /// `u32` 0 → [`super::MapsMeta`].

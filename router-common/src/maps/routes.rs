@@ -30,8 +30,8 @@ pub struct ListenerOwner {
     pub router: u32,
     /// [`PROTOCOL_HTTP`] or [`PROTOCOL_TLS`].
     pub protocol: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1: open connections of a source are limited ([`super::GatePolicy::source_connections`]).
+    pub is_limited: u8,
     /// Upper limit of the MSS announced to clients, in bytes: what fits the path to every endpoint. 0: as the stack
     /// announces.
     pub max_segment: u16,

@@ -1,12 +1,17 @@
 //! Access to the gate's maps.
 
+use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
-use router_common::maps::{GateDrop, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet};
+use router_common::maps::{
+    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS,
+    ScopedNet,
+};
 
 use super::definitions::{
-    gate_arrivals, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers, gate_sources, gate_syns,
+    gate_arrivals, gate_conns, gate_counts, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers,
+    gate_sources, gate_syns,
 };
 
 /// The policy for packets to this address and port, if there is one.
@@ -15,6 +20,13 @@ pub fn gate_policy(address: &[u8; 16], port: u16) -> Option<GatePolicy> {
     let key = ListenerKey { address: *address, port, pad: 0 };
     // SAFETY: only the agent writes policies, and replaces whole values; the value is copied at once.
     unsafe { gate_policies.get(&key) }.copied()
+}
+
+/// Likewise, in its place.
+#[inline(always)]
+pub fn gate_policy_at(address: &[u8; 16], port: u16) -> Option<&'static GatePolicy> {
+    // SAFETY: as for `gate_policy`; the few fields that are needed are copied at once.
+    unsafe { gate_policies.get(&ListenerKey { address: *address, port, pad: 0 }) }
 }
 
 /// Whether a list has the source.
@@ -39,6 +51,31 @@ pub fn gate_syn_set(index: u32) -> Option<*mut GateSet> {
 #[inline(always)]
 pub fn gate_rate(policy: u32) -> Option<*mut u64> {
     gate_rates.get_ptr_mut(&policy)
+}
+
+/// A set of numbers of connections; of `set`, the lowest bits count.
+#[inline(always)]
+pub fn gate_count_set(set: u32) -> Option<*mut GateSet> {
+    gate_counts.get_ptr_mut(set & (GATE_COUNT_SETS as u32 - 1))
+}
+
+/// A counted connection.
+#[inline(always)]
+pub fn gate_connection(client: &FlowKey) -> Option<*mut GateConnection> {
+    gate_conns.get_ptr_mut(client)
+}
+
+/// Adds a counted connection. `false`: it exists, or the map is full.
+#[inline(always)]
+pub fn add_gate_connection(client: &FlowKey, connection: &GateConnection) -> bool {
+    gate_conns.insert(client, connection, BPF_NOEXIST as u64).is_ok()
+}
+
+/// Deletes a counted connection.
+#[inline(always)]
+pub fn remove_gate_connection(client: &FlowKey) {
+    // Only who has ended it deletes it.
+    let _ = gate_conns.remove(client);
 }
 
 /// This CPU's memory for the headers of a packet.

@@ -1,15 +1,13 @@
 //! The gate's lists and token buckets in the kernel's maps.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use router_common::gate::set::Set;
 use router_common::gate::source_bucket::{Limit, Token};
-use router_common::gate::{GateState, Word, arrival::Arrival, recent, source_bucket, source_key, take_token};
+use router_common::gate::{GateState, arrival::Arrival, recent, source_bucket, source_count, source_key, take_token};
 use router_common::keyed_hash::hash;
-use router_common::maps::{GATE_SOURCE_SETS, GATE_SYN_SETS, GatePolicy, GateSet};
+use router_common::maps::{FlowKey, GATE_SOURCE_SETS, GATE_SYN_SETS, GatePolicy};
 
-use crate::atomic::exchange;
+use crate::gate_words::{KernelSet, KernelWord};
 use crate::maps;
-use crate::verifier::opaque;
 
 /// Multiplier that spreads sequence numbers over a hash (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -50,6 +48,17 @@ impl GateState for KernelGate {
     }
 
     #[inline(always)]
+    fn connections_of(&self, policy: &GatePolicy, source: &[u8; 16]) -> u32 {
+        let hash = hash(self.secret, &source_key(policy, source));
+        maps::gate_count_set(hash as u32).map_or(0, |set| source_count::count(&KernelSet(set), hash))
+    }
+
+    #[inline(always)]
+    fn is_counted(&self, flow: &FlowKey) -> bool {
+        maps::gate_connection(flow).is_some()
+    }
+
+    #[inline(always)]
     fn is_retransmitted(&mut self, arrival: &Arrival) -> bool {
         self.now = now_ns();
         self.syn = hash(self.secret, &arrival.flow) ^ (arrival.seq as u64).wrapping_mul(SPREAD);
@@ -75,45 +84,5 @@ impl GateState for KernelGate {
         if let Some(set) = self.recent() {
             recent::record(&set, self.syn, self.now);
         }
-    }
-}
-
-/// A word of a map's value.
-struct KernelWord(*mut u64);
-
-impl Word for KernelWord {
-    #[inline(always)]
-    fn load(&self) -> u64 {
-        // SAFETY: `maps` gives pointers to live values; the kernel keeps them until the program ends.
-        unsafe { self.0.read_volatile() }
-    }
-
-    #[inline(always)]
-    fn exchange(&self, old: u64, new: u64) -> u64 {
-        // SAFETY: as above; the word is aligned.
-        unsafe { exchange(self.0, old, new) }
-    }
-}
-
-/// A set of words in a map's value.
-struct KernelSet(*mut GateSet);
-
-impl KernelSet {
-    #[inline(always)]
-    fn word(&self, index: u32) -> KernelWord {
-        // SAFETY: a set has eight words, and `index` is masked below that.
-        KernelWord(unsafe { self.0.cast::<u64>().add((opaque(index) & 7) as usize) })
-    }
-}
-
-impl Set for KernelSet {
-    #[inline(always)]
-    fn load(&self, index: u32) -> u64 {
-        self.word(index).load()
-    }
-
-    #[inline(always)]
-    fn exchange(&self, index: u32, old: u64, new: u64) -> bool {
-        self.word(index).exchange(old, new) == old
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use router_common::maps::MAX_GATE_CONNECTIONS;
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::gate::{GatePolicy, SynRate, aggregated};
 
@@ -18,10 +19,15 @@ const ALLOW: &str = "gate.sluice.dev/allow";
 const ROUTES: &str = "gate.sluice.dev/route-allow-lists";
 const SOURCE_RATE: &str = "gate.sluice.dev/syn-rate-per-source";
 const LISTENER_RATE: &str = "gate.sluice.dev/syn-rate";
+const CONNECTIONS: &str = "gate.sluice.dev/connections-per-source";
 const SOURCE_PREFIX: &str = "gate.sluice.dev/source-prefix";
 const FRAGMENTS: &str = "gate.sluice.dev/fragments";
 const OPTIONS: &str = "gate.sluice.dev/ip-options";
-const ALL: [&str; 9] = [MODE, DENY, ALLOW, ROUTES, SOURCE_RATE, LISTENER_RATE, SOURCE_PREFIX, FRAGMENTS, OPTIONS];
+const ALL: [&str; 10] =
+    [MODE, DENY, ALLOW, ROUTES, SOURCE_RATE, LISTENER_RATE, CONNECTIONS, SOURCE_PREFIX, FRAGMENTS, OPTIONS];
+
+/// Most connections of a source: as many as the kernel counts of all.
+const MOST_CONNECTIONS: u32 = MAX_GATE_CONNECTIONS as u32;
 
 /// Longest time in which a token bucket fills.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -59,6 +65,7 @@ fn set(policy: &mut GatePolicy, name: &str, text: &str) -> Result<(), String> {
         ROUTES => policy.rejects_unlisted = one_of(text, ["pass", "drop"])?,
         SOURCE_RATE => policy.source_rate = Some(rate(text, FASTEST_SOURCE)?),
         LISTENER_RATE => policy.listener_rate = Some(rate(text, FASTEST_LISTENER)?),
+        CONNECTIONS => policy.source_connections = Some(connections(text)?),
         _ => (policy.v4_bits, policy.v6_bits) = source_prefix(text)?,
     }
     Ok(())
@@ -109,6 +116,11 @@ fn rate(text: &str, fastest: u32) -> Result<SynRate, String> {
     Ok(SynRate { interval, burst: burst.get() })
 }
 
+fn connections(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_CONNECTIONS).contains(number));
+    number.ok_or_else(|| format!("write a number of connections, at least 1 and at most {MOST_CONNECTIONS}"))
+}
+
 /// Two numbers of bits: of an IPv4 and an IPv6 address.
 ///
 /// # Errors
@@ -146,6 +158,7 @@ mod tests {
             ("route-allow-lists", "drop"),
             ("syn-rate-per-source", "20/s"),
             ("syn-rate", "6/m burst 100"),
+            ("connections-per-source", "50"),
             ("source-prefix", "24, 56"),
             ("fragments", "drop"),
             ("ip-options", "drop"),
@@ -155,6 +168,7 @@ mod tests {
         assert_eq!(all.allow.as_deref(), Some(&nets(&["192.0.2.7/32"])[..]));
         assert_eq!(all.source_rate, Some(SynRate { interval: Duration::from_millis(50), burst: 20 }));
         assert_eq!(all.listener_rate, Some(SynRate { interval: Duration::from_secs(10), burst: 100 }));
+        assert_eq!(all.source_connections, Some(50));
         assert_eq!((all.v4_bits, all.v6_bits), (24, 56));
         assert!(all.observes && all.rejects_unlisted && all.rejects_fragments && all.rejects_options);
     }
@@ -175,6 +189,8 @@ mod tests {
             ("syn-rate-per-source", "200000/s", "write at least 4/h and at most 100000/s"),
             ("syn-rate-per-source", "3/h", "write at least 4/h and at most 100000/s"),
             ("syn-rate", "1/m burst 61", "a burst of 61 takes more than an hour to be allowed again; write at most 60"),
+            ("connections-per-source", "0", "write a number of connections, at least 1 and at most 262144"),
+            ("connections-per-source", "50/s", "write a number of connections, at least 1 and at most 262144"),
             (
                 "source-prefix",
                 "24",

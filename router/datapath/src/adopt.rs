@@ -32,8 +32,12 @@ impl KernelMaps {
         let mut image = MapImage::default();
         for entry in self.listeners.iter() {
             let (Raw(key), Raw(value)) = entry?;
-            let value =
-                ListenerEntry { router: value.router, protocol: value.protocol, max_segment: value.max_segment };
+            let value = ListenerEntry {
+                router: value.router,
+                protocol: value.protocol,
+                is_limited: value.is_limited != 0,
+                max_segment: value.max_segment,
+            };
             image.listeners.insert((address(&key.address), key.port), value);
         }
         for map in [RouteMap::HttpBe, RouteMap::EdgeReencrypt, RouteMap::TcpBe] {

@@ -182,6 +182,11 @@ impl Sweeper {
         Ok(())
     }
 
+    /// Whether the kernel program carries a client's connection.
+    pub fn carries(&self, client: &FlowKey) -> bool {
+        self.get(client).is_some_and(|flow| is_client(&flow) && flow.state != STATE_CLOSING)
+    }
+
     /// End records of all connections that have not ended, for when none is carried any more.
     ///
     /// # Errors

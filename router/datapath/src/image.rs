@@ -65,6 +65,8 @@ pub struct ListenerEntry {
     pub router: u32,
     /// `PROTOCOL_*`.
     pub protocol: u8,
+    /// Whether open connections of a source are limited.
+    pub is_limited: bool,
     /// Maximum segment size, in bytes, that may be announced to clients; 0: no bound.
     pub max_segment: u16,
 }
@@ -209,7 +211,8 @@ pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
 
 /// The kernel form of a listener's value.
 pub fn listener_value(entry: ListenerEntry) -> ListenerOwner {
-    ListenerOwner { router: entry.router, protocol: entry.protocol, pad: 0, max_segment: entry.max_segment }
+    let ListenerEntry { router, protocol, is_limited, max_segment } = entry;
+    ListenerOwner { router, protocol, is_limited: is_limited.into(), max_segment }
 }
 
 /// `ROUTE_*` bits of an entry.

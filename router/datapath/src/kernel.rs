@@ -7,6 +7,7 @@ mod links;
 mod log;
 mod object;
 mod pins;
+mod sockets;
 mod stack;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,10 @@ use std::{fs, io};
 
 use aya::maps::{Map, MapData, MapError, RingBuf};
 use aya::programs::tc::SchedClassifier;
-use aya::programs::{Program, ProgramError, Xdp};
+use aya::programs::{Program, ProgramError, SockOps, TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
-use router_common::maps::names;
+use router_common::maps::{GateRelease, names};
+use router_sys::abi::bytes;
 
 use super::gate::GateMaps;
 use super::interfaces::Interfaces;
@@ -24,6 +26,7 @@ use super::maps::KernelMaps;
 use super::pin_folder::PinFolder;
 use gate::GateLinks;
 use links::{AttachedProgram, Links, TcDirection};
+use sockets::SocketLink;
 
 pub use error::KernelError;
 pub use gate::{AttachedMode, GateMode};
@@ -37,6 +40,10 @@ pub const INGRESS: &str = "sluice_ingress";
 pub const EGRESS: &str = "sluice_egress";
 /// Name of the XDP program.
 pub const GATE: &str = "sluice_gate";
+/// Name of the XDP program that the agent runs to release counted connections.
+pub const RELEASE: &str = "sluice_release";
+/// Name of the program that is told of sockets.
+pub const SOCKETS: &str = "sluice_sockets";
 
 /// The mode that the agent asks the data path for; it changes from top to bottom only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +94,15 @@ pub struct KernelPrograms {
     failed: BTreeMap<(String, u32), String>,
     swept: bool,
     gate: GateLinks,
+    sockets: SocketLink,
+}
+
+/// Constant of the program that is told of sockets: the cookie of the agent's network namespace.
+const NETWORK: &str = "NETWORK";
+
+/// That cookie; 0, which none has, on kernels without.
+fn network_cookie() -> u64 {
+    router_sys::socket::network_cookie().unwrap_or_default()
 }
 
 /// Loads a program. The kernel aborts the verification if a signal arrives during it.
@@ -107,7 +123,8 @@ impl KernelPrograms {
     /// # Errors
     /// See [`KernelError`].
     pub fn load(object: BpfObject) -> Result<Self, KernelError> {
-        KernelPrograms::load_with(&mut EbpfLoader::new(), object, None, false)
+        let network = network_cookie();
+        KernelPrograms::load_with(EbpfLoader::new().override_global(NETWORK, &network, true), object, None, false)
     }
 
     /// Loads the object, with its maps pinned in a folder. Maps that are pinned there already are adopted, whether
@@ -126,7 +143,9 @@ impl KernelPrograms {
         let wanted = pins::wanted(bytes)?;
         let adopted = pins::adoptable(&folder, &wanted)?;
         fs::create_dir_all(folder.path()).map_err(fail)?;
+        let network = network_cookie();
         let mut loader = EbpfLoader::new();
+        loader.override_global(NETWORK, &network, true);
         for name in wanted.keys() {
             loader.map_pin_path(name, folder.map(name));
         }
@@ -146,12 +165,17 @@ impl KernelPrograms {
     ) -> Result<Self, KernelError> {
         let bytes = object.bytes()?;
         object.configure(loader);
-        let mut without_gate = None;
+        let (mut without_gate, mut without_sockets) = (None, None);
         let mut object = loader.verifier_log_level(VerifierLogLevel::STATS).load(bytes).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             match program {
-                // Without it, everything else works.
-                Program::Xdp(gate) => without_gate = load(|| gate.load()).err().map(|error| error.to_string()),
+                // Without these, everything else works.
+                Program::Xdp(gate) => {
+                    without_gate = load(|| gate.load()).err().map(|error| error.to_string()).or(without_gate);
+                }
+                Program::SockOps(sockets) => {
+                    without_sockets = load(|| sockets.load()).err().map(|error| error.to_string());
+                }
                 program => {
                     let program: &mut SchedClassifier = program.try_into()?;
                     load(|| program.load()).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
@@ -160,7 +184,8 @@ impl KernelPrograms {
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
         let gate = GateLinks::new(pins.as_ref(), GateMode::default(), without_gate);
-        Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false, gate })
+        let sockets = SocketLink::new(pins.as_ref(), without_sockets);
+        Ok(KernelPrograms { adopted, object, bytes, pins, links, attached, failed, swept: false, gate, sockets })
     }
 
     /// The maps that the agent writes.
@@ -296,6 +321,30 @@ impl KernelPrograms {
     pub fn follow_gate(&mut self, interfaces: &Interfaces, is_wanted: bool, is_retried: bool) -> Vec<String> {
         let Some(Ok(program)) = self.object.program_mut(GATE).map(<&mut Xdp>::try_from) else { return Vec::new() };
         self.gate.follow(program, interfaces, is_wanted, is_retried)
+    }
+
+    /// Attaches the program that is told of sockets if connections are counted, else detaches it. Returns the change as text.
+    pub fn follow_sockets(&mut self, is_wanted: bool) -> Option<String> {
+        let program = self.object.program_mut(SOCKETS).and_then(|program| <&mut SockOps>::try_from(program).ok())?;
+        self.sockets.follow(program, is_wanted)
+    }
+
+    /// Why that program could not be attached.
+    pub fn sockets_failed(&self) -> Option<&str> {
+        self.sockets.failed()
+    }
+
+    /// Releases a counted connection; `false` if it has changed.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn release(&mut self, connection: &GateRelease) -> io::Result<bool> {
+        const XDP_DROP: u32 = 1;
+        let program = self.object.program_mut(RELEASE).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let program: &mut Xdp = program.try_into().map_err(io::Error::other)?;
+        let options = TestRunOptions { data_in: Some(bytes(connection)), ..TestRunOptions::new() };
+        let run = program.test_run(options).map_err(io::Error::other)?;
+        Ok(run.return_value == XDP_DROP)
     }
 
     /// Sets how the XDP program is attached, before it is.

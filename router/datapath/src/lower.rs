@@ -60,13 +60,14 @@ pub fn lower(
             Protocol::Https => PROTOCOL_TLS,
         };
         let (router, has_header) = (listener.router_id, accepts_proxy(table, listener.router_id));
+        let is_limited = table.routers.iter().any(|served| served.id == router && limits_connections(served));
         for ip in reachable(listener.address, local) {
             if has_header {
                 let why = AgentAlone::ProxyHeader;
                 image.unsteered.insert((ip, listener.address.port()), Unsteered { router, protocol, why });
                 continue;
             }
-            let entry = ListenerEntry { router, protocol, max_segment };
+            let entry = ListenerEntry { router, protocol, is_limited, max_segment };
             image.listeners.insert((ip, listener.address.port()), entry);
         }
     }
@@ -79,6 +80,11 @@ fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
     table.routers.iter().any(|served| served.id == router && served.policy.accept_proxy)
 }
 
+/// True if a router limits open connections of a source.
+fn limits_connections(router: &RouterTable) -> bool {
+    router.policy.gate.as_ref().is_some_and(|gate| gate.source_connections.is_some())
+}
+
 /// The difference between two tables, as two images (removed, added): of the changed routes and hosts, and of the hosts
 /// whose endpoints changed. `None` if other parts changed, or if the maps have no room for all of it: the whole table
 /// must be lowered then. New routes get ids; removed routes keep theirs until [`forget_gone`].
@@ -89,7 +95,8 @@ pub fn lower_changes(
     pools: &mut Pools<impl Paths>,
 ) -> Option<(MapImage, MapImage)> {
     let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| {
-        a.id == b.id && a.name == b.name && a.policy.accept_proxy == b.policy.accept_proxy
+        let policy = |router: &RouterTable| (router.policy.accept_proxy, limits_connections(router));
+        a.id == b.id && a.name == b.name && policy(a) == policy(b)
     };
     let routers = || old_table.routers.iter().zip(&new_table.routers);
     if old_table.routers.len() != new_table.routers.len() || !routers().all(same) {

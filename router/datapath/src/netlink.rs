@@ -6,6 +6,7 @@ mod packet_taps;
 mod policies;
 pub mod queries;
 mod routing_rules;
+pub mod sockets;
 
 use std::io;
 

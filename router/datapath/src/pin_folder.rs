@@ -51,6 +51,11 @@ impl PinFolder {
         self.0.join("gate")
     }
 
+    /// The link that attaches the program that is told of sockets.
+    pub fn socket_link(&self) -> PathBuf {
+        self.0.join("sockets")
+    }
+
     /// The pin of a map.
     pub fn map(&self, name: &str) -> PathBuf {
         self.0.join(name)

@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_secs(1);
 const LOOK_TICKS: u32 = 30;
 /// …and after a reported change, delayed by this, so that related changes are read together.
 const GATHER_NEWS: Duration = Duration::from_millis(50);
+/// Interval, in ticks, between two sweeps of counted connections.
+const COUNT_TICKS: u32 = 2;
 /// Interval, in ticks, for re-checking egress hooks; the kernel does not notify for all of them.
 const PEER_TICKS: u32 = 5;
 /// Minimum pause between two readings, however many changes there are: each looks up the route to every endpoint.
@@ -228,6 +230,9 @@ impl ReconcilerTask {
                         self.state.look_at_taken();
                     }
                     ticks = ticks.wrapping_add(1);
+                    if ticks.is_multiple_of(COUNT_TICKS) {
+                        self.gate.sweep(&mut self.kernel, |client| self.sweeper.carries(client));
+                    }
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
                     let others = !due && ticks.is_multiple_of(PEER_TICKS);
                     if others {

@@ -15,7 +15,7 @@ use router_common::gate::arrival::{Arrival, read};
 use router_common::gate::sampler::WINDOW_NS;
 use router_common::gate::{GateState, rejection};
 use router_common::maps::{
-    Config, GATE_HEAD, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, ListenerKey, names,
+    Config, FlowKey, GATE_HEAD, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, ListenerKey, names,
 };
 use router_common::verdict::Reason;
 use router_datapath::address::{address, sixteen_net};

@@ -41,7 +41,7 @@ fn image() -> MapImage {
     let v4: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
     let v6: IpAddr = Ipv6Addr::LOCALHOST.into();
     for (ip, port, protocol) in [(v4, 80, PROTOCOL_HTTP), (v6, 443, PROTOCOL_TLS)] {
-        image.listeners.insert((ip, port), ListenerEntry { router: 7, protocol, max_segment: 1440 });
+        image.listeners.insert((ip, port), ListenerEntry { router: 7, protocol, is_limited: true, max_segment: 1440 });
     }
     let entry = |route, reason, allow_list| HostEntry { route, reason, allow_list, backend: format!("be:ns:r{route}") };
     for map in [RouteMap::TcpBe, RouteMap::SniPassthrough] {
@@ -277,7 +277,7 @@ fn the_verifier_has_room_to_spare_for_each_level_of_the_log() {
 fn has_room_to_spare(object: BpfObject) {
     let programs =
         KernelPrograms::load(object).expect("the kernel takes the program (are you root?)").programs().unwrap();
-    assert_eq!(programs.len(), 3);
+    assert_eq!(programs.len(), 5);
     for program in programs {
         let (name, verified, stack) = (&program.name, program.verified, program.stack);
         println!("margin: {name}, {object:?}: {verified} of 1000000 instructions, {stack} of 512 bytes of stack");

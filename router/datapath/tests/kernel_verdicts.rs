@@ -103,7 +103,7 @@ fn entry(route: u32, reason: Reason, allow_list: bool) -> HostEntry {
 }
 
 fn listener(protocol: u8) -> ListenerEntry {
-    ListenerEntry { router: ROUTER, protocol, max_segment: 0 }
+    ListenerEntry { router: ROUTER, protocol, is_limited: false, max_segment: 0 }
 }
 
 fn label(route: u32) -> RouteLabel {

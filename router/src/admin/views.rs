@@ -101,7 +101,8 @@ fn gate(gate: &GateReport) -> Value {
         return Value::Null;
     }
     let attached: Vec<String> = gate.attached.iter().map(|(name, mode)| format!("{name} ({mode})")).collect();
-    json!({"listeners": gate.listeners, "networks": gate.networks, "attached": attached, "error": gate.error})
+    json!({"listeners": gate.listeners, "networks": gate.networks, "attached": attached, "sweepsOnly": gate.sweeps_only,
+        "error": gate.error})
 }
 
 impl Views {

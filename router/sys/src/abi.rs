@@ -15,6 +15,11 @@ pub struct Raw<T>(pub T);
 // SAFETY: `repr(transparent)` over a type for which zerocopy's derives have checked the requirements of `Pod`.
 unsafe impl<T: Plain> aya::Pod for Raw<T> {}
 
+/// A value as bytes for the kernel.
+pub fn bytes<T: Plain>(value: &T) -> &[u8] {
+    value.as_bytes()
+}
+
 /// Reads a value from the beginning of bytes from the kernel; `None` if there are too few.
 pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
     T::read_from_prefix(bytes).ok().map(|(value, _)| value)

@@ -25,6 +25,26 @@ pub fn defer_accept(socket: &impl AsFd, time: Duration) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Cookie of this thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14).
+///
+/// # Errors
+/// A system call failed.
+pub fn network_cookie() -> io::Result<u64> {
+    let socket = std::os::unix::net::UnixDatagram::unbound()?;
+    let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes, the size of the number, which lives until the call returns.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A `getsockopt` query about tables of `iptables-legacy` (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h, which
 /// use the same numbers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

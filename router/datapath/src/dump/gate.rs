@@ -1,8 +1,11 @@
 //! Entries of the XDP gate's maps.
 
 use aya::maps::{Array, Map, MapError};
+use router_common::gate::connection::{FLOW, SOCKET};
+use router_common::gate::source_count::of_word;
 use router_common::maps::{
-    GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateDrop, GatePolicy, GateSet, ListenerKey,
+    FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateConnection, GateDrop, GatePolicy, GateSet,
+    ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -18,7 +21,7 @@ pub fn policy(key: &ListenerKey, value: &GatePolicy) -> Value {
         "observe": value.flags & GATE_OBSERVE != 0, "dropFragments": value.flags & GATE_NO_FRAGMENTS != 0,
         "dropOptions": value.flags & GATE_NO_OPTIONS != 0, "deny": value.deny, "allow": value.allow,
         "sourceIntervalNs": u64::from(value.source_interval) << 8, "sourceBurst": value.source_burst,
-        "listenerIntervalNs": value.listener_interval >> 4, "listenerBurst": value.listener_burst,
+        "sourceConnections": value.source_connections, "listenerIntervalNs": value.listener_interval >> 4, "listenerBurst": value.listener_burst,
         "sourceBits": format!("{},{}", value.v4_bits, value.v6_bits)})
 }
 
@@ -36,6 +39,27 @@ pub fn sets(map: Map) -> Result<Vec<Value>, MapError> {
         let Raw(words) = map.get(&set, 0)?;
         let used = words.iter().enumerate().filter(|(_, word)| **word != 0);
         rows.extend(used.map(|(index, word)| json!({"set": set, "index": index, "word": format!("{word:016x}")})));
+    }
+    Ok(rows)
+}
+
+/// A row of `gate_conns`. `count` is the word of `gate_counts` that has its source.
+pub fn connection(key: &FlowKey, value: &GateConnection) -> Value {
+    merge(
+        flow(key),
+        json!({"policy": value.policy, "atNs": value.at_ns, "count": [value.count >> 3, value.count & 7],
+            "socket": value.state & SOCKET != 0, "carried": value.state & FLOW != 0}),
+    )
+}
+
+/// The words of `gate_counts` with connections, of sources' hashes.
+pub fn counts(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: Array<_, Raw<GateSet>> = Array::try_from(map)?;
+    let mut rows = Vec::new();
+    for set in 0..map.len() {
+        let Raw(words) = map.get(&set, 0)?;
+        let used = words.iter().enumerate().filter(|(_, word)| of_word(**word) != 0);
+        rows.extend(used.map(|(index, word)| json!({"set": set, "index": index, "connections": of_word(*word)})));
     }
     Ok(rows)
 }

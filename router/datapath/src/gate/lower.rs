@@ -66,10 +66,11 @@ fn lower_policy(
         source_interval: source
             .map_or(0, |rate| u32::try_from(nanoseconds(rate.interval) >> 8).unwrap_or(u32::MAX).max(1)),
         source_burst: source.map_or(1, |rate| rate.burst),
+        source_connections: policy.source_connections.filter(|_| !has_header).unwrap_or_default(),
         flags,
         v4_bits: policy.v4_bits,
         v6_bits: policy.v6_bits,
-        pad: [0; 2],
+        pad: [0; 6],
     }
 }
 

@@ -50,6 +50,7 @@ fn images() -> impl Strategy<Value = MapImage> {
     let listener = (1u32..3, 1u8..3, 0u16..2).prop_map(|(router, protocol, max_segment)| ListenerEntry {
         router,
         protocol,
+        is_limited: false,
         max_segment,
     });
     let listeners = btree_map((0u8..3).prop_map(|n| (Ipv4Addr::new(127, 0, 0, n).into(), 80)), listener, 0..3);
@@ -130,7 +131,7 @@ fn nothing_to_do_is_no_change() {
 
 #[test]
 fn a_listener_that_tells_another_size_is_never_away() {
-    let listener = |max_segment| ListenerEntry { router: 1, protocol: 2, max_segment };
+    let listener = |max_segment| ListenerEntry { router: 1, protocol: 2, is_limited: false, max_segment };
     let image = |max_segment| MapImage {
         listeners: BTreeMap::from([((Ipv4Addr::LOCALHOST.into(), 443), listener(max_segment))]),
         ..MapImage::default()
@@ -158,7 +159,7 @@ fn no_wildcard_has_a_name_that_comes_or_goes() {
 #[test]
 fn a_listener_that_serves_something_else_waits_for_what_it_serves() {
     let image = |router, protocol| {
-        let entry = ListenerEntry { router, protocol, max_segment: 1460 };
+        let entry = ListenerEntry { router, protocol, is_limited: true, max_segment: 1460 };
         let routes = BTreeMap::from([(router, label(router))]);
         MapImage {
             listeners: BTreeMap::from([((Ipv4Addr::LOCALHOST.into(), 443), entry)]),

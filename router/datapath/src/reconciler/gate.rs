@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
+use router_common::maps::{FlowKey, names};
 use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 
-use crate::gate::{GateContent, GateImage, GateMaps, lower, reconcile};
+use crate::gate::{ConnectionSweep, GateContent, GateImage, GateMaps, lower, reconcile};
 use crate::interfaces::Interfaces;
 use crate::kernel::{GateMode, KernelError, KernelPrograms};
 
@@ -22,6 +23,8 @@ pub struct GateReport {
     pub attached: Vec<(String, &'static str)>,
     /// Interfaces that cannot have it, and why.
     pub failed: Vec<(String, String)>,
+    /// Why ends of sockets are found by sweeps only.
+    pub sweeps_only: Option<String>,
     /// There are policies, and `--xdp off`.
     pub is_off: bool,
     /// The first write that failed; it is repeated.
@@ -37,6 +40,7 @@ pub struct GateReconciler {
     is_unfinished: bool,
     /// Ids of policies with a token bucket.
     buckets: BTreeSet<u32>,
+    connections: ConnectionSweep,
     mode: GateMode,
 }
 
@@ -53,6 +57,7 @@ impl GateReconciler {
             wanted: GateImage::default(),
             is_unfinished: false,
             buckets: BTreeSet::new(),
+            connections: ConnectionSweep::new(&kernel.take(names::GATE_CONNS)?)?,
             mode,
         })
     }
@@ -64,7 +69,7 @@ impl GateReconciler {
     pub fn adopt(&mut self) -> io::Result<()> {
         (self.content, self.buckets) = (GateContent::of(self.maps.read()?), self.maps.buckets()?);
         self.is_unfinished = false;
-        Ok(())
+        self.connections.adopt()
     }
 
     /// Writes what differs, or the first part of it, and attaches the program if there is a policy.
@@ -76,6 +81,9 @@ impl GateReconciler {
     ) -> GateReport {
         let local: Vec<IpAddr> = interfaces.addresses.iter().copied().collect();
         self.wanted = lower(table, listeners, &local, &self.content.now);
+        if self.mode == GateMode::Off {
+            self.wanted.policies.values_mut().for_each(|policy| policy.source_connections = 0);
+        }
         self.go_on(kernel, interfaces)
     }
 
@@ -94,16 +102,41 @@ impl GateReconciler {
             tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
         }
         self.attach(kernel, interfaces, false);
+        self.attach_to_sockets(kernel);
         let listeners = self.content.now.policies.keys().filter(|(_, port)| *port != 0).count();
         let is_off = self.mode == GateMode::Off && listeners > 0;
         let (attached, failed) = attachments(kernel);
-        GateReport { listeners, networks: self.content.networks(), attached, failed, is_off, error }
+        let sweeps_only = kernel.sockets_failed().map(str::to_owned);
+        GateReport { listeners, networks: self.content.networks(), attached, failed, sweeps_only, is_off, error }
     }
 
     /// Tries again where the program could not be attached: another one there may have been detached.
     pub fn retry(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, report: &mut GateReport) {
         self.attach(kernel, interfaces, true);
         (report.attached, report.failed) = attachments(kernel);
+    }
+
+    /// Releases counted connections that have ended otherwise than before a program. `carries`: whether the kernel carries one.
+    pub fn sweep(&mut self, kernel: &mut KernelPrograms, carries: impl Fn(&FlowKey) -> bool) {
+        if !self.counts() {
+            return;
+        }
+        let is_told = kernel.sockets_failed().is_none();
+        if let Err(error) = self.connections.sweep(is_told, carries, |connection| kernel.release(connection)) {
+            tracing::warn!(%error, "the gate's counted connections cannot be swept");
+        }
+        self.attach_to_sockets(kernel);
+    }
+
+    /// Whether connections are counted, or some still are.
+    fn counts(&self) -> bool {
+        self.content.now.policies.values().any(|policy| policy.source_connections != 0) || self.connections.count() != 0
+    }
+
+    fn attach_to_sockets(&self, kernel: &mut KernelPrograms) {
+        if let Some(news) = kernel.follow_sockets(self.counts()) {
+            tracing::info!(target: "datapath", "{news}");
+        }
     }
 
     fn attach(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, is_retried: bool) {

@@ -20,6 +20,14 @@ impl GateState for Lists {
         list(id).any(|net| net.contains(&address(source)))
     }
 
+    fn connections_of(&self, _: &GatePolicy, _: &[u8; 16]) -> u32 {
+        0
+    }
+
+    fn is_counted(&self, _: &FlowKey) -> bool {
+        false
+    }
+
     fn is_retransmitted(&mut self, _: &Arrival) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use router_common::maps::FlowKey;
-use router_common::packet::{ACK, RST, SYN, segment};
+use router_common::packet::{self, ACK, RST, SYN};
 use router_datapath::address::sixteen;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -40,6 +40,11 @@ impl Client {
         Client { isn, ..self }
     }
 
+    /// To another client's listener.
+    pub fn beside(self, other: &Client) -> Client {
+        Client { listener: other.listener, ..self }
+    }
+
     /// The connection's key in the maps.
     pub fn flow(&self) -> FlowKey {
         FlowKey {
@@ -68,11 +73,16 @@ impl Client {
     }
 
     fn packet(&self, flags: u8, seq: u32, payload: &[u8]) -> Vec<u8> {
+        self.segment(flags, seq, 5000, payload)
+    }
+
+    /// Any segment.
+    pub fn segment(&self, flags: u8, seq: u32, ack: u32, payload: &[u8]) -> Vec<u8> {
         let mut tcp = Vec::new();
         tcp.extend(self.port.to_be_bytes());
         tcp.extend(self.to.to_be_bytes());
         tcp.extend(seq.to_be_bytes());
-        tcp.extend(5000u32.to_be_bytes());
+        tcp.extend(ack.to_be_bytes());
         tcp.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
         tcp.extend(payload);
         let (source, target) = (sixteen(self.address), sixteen(self.listener));
@@ -106,7 +116,7 @@ impl Client {
 
 /// Checks that a packet is this client's reset to the listener, with correct lengths and checksums.
 pub fn assert_reset(packet: &[u8], client: &Client) {
-    let read = segment(&packet).expect("a TCP segment");
+    let read = packet::segment(&packet).expect("a TCP segment");
     assert_eq!(read.flow, client.flow());
     assert_eq!(read.flags, RST);
     assert_eq!(read.seq, client.isn.wrapping_add(1));

@@ -114,20 +114,34 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
     let is_nowhere = gate.listeners > 0 && gate.attached.is_empty() && gate.failed.is_empty();
     let nowhere = is_nowhere.then(|| {
         let (why, remedy) = match gate.is_off {
-            true => ("`--xdp off`", "run without `--xdp off`, or remove the annotations"),
-            false => ("every interface is a veth pair, which `--xdp auto` spares", "`--xdp generic` or `--xdp native`"),
+            true => (
+                "`--xdp off`: the annotations gate.sluice.dev have no effect",
+                "run without `--xdp off`, or remove the annotations",
+            ),
+            false => (
+                "every interface is a veth pair, which `--xdp auto` spares: of the annotations gate.sluice.dev, only \
+                 connections-per-source has an effect",
+                "`--xdp generic` or `--xdp native`",
+            ),
         };
         Finding {
             what: "interface",
             names: vec!["all".to_owned()],
             reason: None,
-            why: format!("{why}: the annotations gate.sluice.dev have no effect"),
+            why: why.to_owned(),
             remedy: remedy.to_owned(),
         }
     });
     let why = |why: &str| format!("the gate is not attached: {why}");
     let failed = by_reason(&gate.failed, why, "what the reason says; other interfaces have the gate");
-    nowhere.into_iter().chain(failed).collect()
+    let sweeps_only = gate.sweeps_only.as_ref().map(|why| Finding {
+        what: "gate",
+        names: vec!["connections-per-source".to_owned()],
+        reason: None,
+        why: format!("closed connections are taken off the number of their source seconds later: {why}"),
+        remedy: "what the reason says".to_owned(),
+    });
+    nowhere.into_iter().chain(failed).chain(sweeps_only).collect()
 }
 
 /// A finding for each reason, with the interfaces that have it.

@@ -18,6 +18,8 @@ pub struct GatePolicy {
     pub source_rate: Option<SynRate>,
     /// Limit of SYNs of all sources, on each listener.
     pub listener_rate: Option<SynRate>,
+    /// Limit of open connections of each source, on each listener; at least 1.
+    pub source_connections: Option<u32>,
     /// Bits of an IPv4 address that make a source.
     pub v4_bits: u8,
     /// Bits of an IPv6 address that make a source.
@@ -38,6 +40,7 @@ impl Default for GatePolicy {
             rejects_unlisted: false,
             source_rate: None,
             listener_rate: None,
+            source_connections: None,
             v4_bits: 32,
             v6_bits: 64,
             rejects_fragments: false,

@@ -26,7 +26,7 @@ pub fn lets_pass(router: &RouterTable, client: Option<IpAddr>, out: &mut Explana
     let rules = rules(router);
     let fate = client.map(|client| match (&rejection, policy.observes) {
         (None, _) if gated.is_none() => format!("{client} passes: packets on loopback pass no gate"),
-        (None, _) => format!("{client} passes, as long as it keeps within these rates"),
+        (None, _) => format!("{client} passes, as long as it keeps within these limits"),
         (Some((reason, why)), true) => {
             format!("{client} would be dropped ({}: {why}), and is only counted", reason.text())
         }
@@ -85,6 +85,10 @@ pub fn rules(router: &RouterTable) -> Vec<String> {
         if let Some(rate) = &policy.source_rate {
             let (v4, v6) = (policy.v4_bits, policy.v6_bits);
             rules.push(format!("SYNs of each source (/{v4}, /{v6}): {}", written(rate)));
+        }
+        if let Some(most) = policy.source_connections {
+            let (v4, v6) = (policy.v4_bits, policy.v6_bits);
+            rules.push(format!("open connections of each source (/{v4}, /{v6}): at most {most}"));
         }
     }
     if let Some(rate) = &policy.listener_rate {

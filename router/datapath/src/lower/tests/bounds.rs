@@ -24,7 +24,7 @@ fn allow(route: u32, networks: usize) -> BTreeSet<Net> {
 }
 
 fn listeners(addresses: &[(IpAddr, u16)]) -> BTreeMap<(IpAddr, u16), ListenerEntry> {
-    let entry = ListenerEntry { router: 1, protocol: PROTOCOL_TLS, max_segment: 1460 };
+    let entry = ListenerEntry { router: 1, protocol: PROTOCOL_TLS, is_limited: false, max_segment: 1460 };
     addresses.iter().map(|address| (*address, entry)).collect()
 }
 
