@@ -25,7 +25,7 @@ pub use routes::*;
 
 /// Version of this module's layouts. Pins are under `…/v<ABI>/`: programs and agents of different versions never share
 /// maps.
-pub const ABI: u32 = 8;
+pub const ABI: u32 = 9;
 
 /// `skb->mark` of packets that the programs send: the egress program lets them pass. Reserved for this.
 pub const OURS: u32 = 0x51ce_0001;
@@ -65,6 +65,8 @@ pub const MAX_GATE_NETS: usize = 1 << 21;
 pub const GATE_SOURCE_SETS: usize = 1 << 15;
 /// Sets of recent SYNs: 131,072; a power of two.
 pub const GATE_SYN_SETS: usize = 1 << 14;
+/// Most interfaces that XDP answers on.
+pub const MAX_GATE_ANSWERS: usize = 1 << 10;
 /// Records of rejected packets per CPU: of two seconds; a power of two.
 pub const MAX_GATE_DROPS: usize = 1 << 9;
 /// Recent verdicts recorded per CPU; a power of two.

@@ -45,6 +45,32 @@ pub const SET_WORDS: usize = 8;
 /// A set of words: token buckets of sources ([`crate::gate::source_bucket`]), or recent SYNs ([`crate::gate::recent`]).
 pub type GateSet = [u64; SET_WORDS];
 
+/// Whether a listener is flooded with SYNs ([`crate::gate::pressure`]): an entry of `gate_pressure`, at [`pressure_id`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GatePressure {
+    /// SYNs a second above which they are answered with cookies.
+    pub above: u32,
+    /// Zero.
+    pub pad: u32,
+    /// By the SYNs that XDP sees: those of the window, and when the pressure ends.
+    pub early: [u64; 2],
+    /// Likewise, by the SYNs that TC sees.
+    pub late: [u64; 2],
+}
+
+/// The id of a router's listeners of one protocol, as that of their policy.
+#[inline(always)]
+pub const fn pressure_id(router: u32, is_tls: bool) -> u32 {
+    (router << 1 | is_tls as u32) + 1
+}
+
+/// XDP answers the interface's SYNs.
+pub const GATE_ANSWERS: u32 = 1;
+/// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
+pub const GATE_ANSWERS_TAGGED: u32 = 2;
+
 /// Bytes of a rejected packet that are recorded: Ethernet with two VLAN tags, IPv6, and TCP with 60 bytes fit.
 pub const GATE_HEAD: usize = 128;
 
@@ -75,4 +101,5 @@ const _: () = {
     assert!(size_of::<GateDrop>() == 3 * 8 + size_of::<FlowKey>() + 2 + 1 + 1 + GATE_HEAD);
     assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
     assert!(size_of::<GateSet>() == 64);
+    assert!(size_of::<GatePressure>() == 2 * 4 + 4 * 8);
 };
