@@ -1,5 +1,24 @@
 //! Atomic steps on words of map values.
 
+use router_common::gate::Word;
+
+/// A word of a map's value, aligned to eight.
+pub struct KernelWord(pub *mut u64);
+
+impl Word for KernelWord {
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        // SAFETY: `maps` gives pointers to live values; the kernel keeps them until the program ends.
+        unsafe { self.0.read_volatile() }
+    }
+
+    #[inline(always)]
+    fn exchange(&self, old: u64, new: u64) -> u64 {
+        // SAFETY: as above; the word is aligned.
+        unsafe { exchange(self.0, old, new) }
+    }
+}
+
 /// Increments atomically; returns the previous value. (The prebuilt `core` of this target has no atomics; the kernel
 /// has had this instruction since 5.12.)
 #[inline(always)]
@@ -39,7 +58,7 @@ pub unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
 /// # Safety
 /// `word` points to eight bytes in a map's value, aligned to eight.
 #[inline(always)]
-pub unsafe fn exchange(word: *mut u64, old: u64, new: u64) -> u64 {
+unsafe fn exchange(word: *mut u64, old: u64, new: u64) -> u64 {
     let mut was = old;
     // SAFETY: the caller's promise.
     unsafe {

@@ -18,6 +18,7 @@ use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
+use crate::cookie_handshake;
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
@@ -41,7 +42,13 @@ const MAX_HELD: u32 = 8;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
-pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
+pub fn segment(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
+    // Not below: that frame and those of composing an answer are too large together.
+    if segment.flags & (SYN | ACK) == SYN
+        && let Some(action) = cookie_handshake::answered(skb, segment, &listener)
+    {
+        return action;
+    }
     let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }
@@ -72,7 +79,12 @@ fn read(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
         maps::forget_gathered_flight(flow);
         return TC_ACT_OK;
     }
-    let handshake = maps::handshake(flow);
+    let mut handshake = maps::handshake(flow);
+    if !handshake.as_ref().is_some_and(|handshake| cookie_handshake::is_of(handshake, segment))
+        && cookie_handshake::completed(skb, segment, &listener)
+    {
+        handshake = maps::handshake(flow);
+    }
     if segment.payload_len == 0 {
         return if handshake.is_some_and(|handshake| handshake::is_only_ended(handshake, segment)) {
             TC_ACT_SHOT

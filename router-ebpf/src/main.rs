@@ -23,6 +23,8 @@
 mod atomic;
 mod connect;
 mod connecting;
+mod cookie_handshake;
+mod cookies;
 mod copy;
 mod craft;
 mod established;
@@ -42,6 +44,7 @@ mod reject;
 mod retry;
 mod scratch;
 mod skb;
+mod sockets;
 mod tables;
 mod telemetry;
 mod tuple_collisions;
@@ -98,7 +101,7 @@ fn ingress(mut skb: Skb) -> i32 {
         return action;
     }
     match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
-        Some(listener) => first_flight::segment(&skb, listener),
+        Some(listener) => first_flight::segment(&skb, segment, listener),
         None => TC_ACT_OK,
     }
 }

@@ -25,9 +25,15 @@ const V6_SIZES: [u16; 4] = [1220, 1420, 1440, 8940];
 
 /// A packet of headers only.
 #[derive(Clone, Copy, Debug)]
-pub struct Headers<'a> {
-    /// Addresses and ports.
-    pub flow: &'a FlowKey,
+pub struct Headers {
+    /// Words of the source address, in memory order.
+    pub source: [u32; 4],
+    /// Words of the destination address.
+    pub destination: [u32; 4],
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
     /// Sequence number.
     pub seq: u32,
     /// Acknowledgement number.
@@ -38,18 +44,19 @@ pub struct Headers<'a> {
     pub max_segment: u16,
 }
 
-impl Headers<'_> {
+impl Headers {
     /// Writes the IP and TCP headers with their checksums, in packet order; returns the number of bytes.
     #[inline(always)]
     pub fn write(&self, to: &mut [u32; WORDS]) -> u32 {
-        if is_mapped(&self.flow.destination) { self.v4(to) } else { self.v6(to) }
+        let [a, b, c, _] = self.destination;
+        if a | b == 0 && c == 0xffff_u32.to_be() { self.v4(to) } else { self.v6(to) }
     }
 
     /// RFC 791 §3.1: no options, and never fragmented.
     #[inline(always)]
     fn v4(&self, to: &mut [u32; WORDS]) -> u32 {
         let bytes = 4 * V4 as u32 + TCP_BYTES;
-        let ([.., source], [.., destination]) = (words(&self.flow.source), words(&self.flow.destination));
+        let ([.., source], [.., destination]) = (self.source, self.destination);
         to[0] = (0x4500_0000 | bytes).to_be();
         to[1] = 0x4000_u32.to_be();
         to[2] = (HOP_LIMIT << 24 | TCP << 16).to_be();
@@ -67,19 +74,18 @@ impl Headers<'_> {
     fn v6(&self, to: &mut [u32; WORDS]) -> u32 {
         to[0] = 0x6000_0000_u32.to_be();
         to[1] = (TCP_BYTES << 16 | TCP << 8 | HOP_LIMIT).to_be();
-        let (source, destination) = (words(&self.flow.source), words(&self.flow.destination));
-        [to[2], to[3], to[4], to[5]] = source;
-        [to[6], to[7], to[8], to[9]] = destination;
+        [to[2], to[3], to[4], to[5]] = self.source;
+        [to[6], to[7], to[8], to[9]] = self.destination;
         let of = |[a, b, c, d]: [u32; 4]| a as u64 + b as u64 + c as u64 + d as u64;
-        self.tcp::<V6>(to, of(source) + of(destination));
+        self.tcp::<V6>(to, of(self.source) + of(self.destination));
         4 * V6 as u32 + TCP_BYTES
     }
 
     /// RFC 9293 §3.1. `addresses`: the sum of their words.
     #[inline(always)]
     fn tcp<const AT: usize>(&self, to: &mut [u32; WORDS], addresses: u64) {
-        let (ports, size) = (self.flow.source_port as u32, self.max_segment as u32);
-        to[AT] = (ports << 16 | self.flow.destination_port as u32).to_be();
+        let (ports, size) = (self.source_port as u32, self.max_segment as u32);
+        to[AT] = (ports << 16 | self.destination_port as u32).to_be();
         to[AT + 1] = self.seq.to_be();
         to[AT + 2] = self.ack.to_be();
         to[AT + 3] = (TCP_BYTES << 26 | (self.flags as u32) << 16 | WINDOW as u32).to_be();
@@ -89,12 +95,6 @@ impl Headers<'_> {
         let [high, low] = checksum(pseudo + fixed).to_ne_bytes();
         to[AT + 4] = u32::from_ne_bytes([high, low, 0, 0]);
     }
-}
-
-/// Offset of the TCP header in the written words.
-#[inline(always)]
-pub fn tcp_word(flow: &FlowKey) -> usize {
-    if is_mapped(&flow.destination) { V4 } else { V6 }
 }
 
 /// The maximum segment size to announce on an interface with this MTU, to a listener whose clients may send segments of at most
@@ -125,14 +125,6 @@ pub fn size_of(flow: &FlowKey, cookie: u32, smallest: u32) -> u16 {
         3 => sizes[3],
         _ => sizes[0],
     }
-}
-
-/// The words of an address, in memory order.
-#[inline(always)]
-fn words(address: &[u8; 16]) -> [u32; 4] {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *address;
-    let word = u32::from_ne_bytes;
-    [word([a, b, c, d]), word([e, f, g, h]), word([i, j, k, l]), word([m, n, o, p])]
 }
 
 /// The Internet checksum of a sum of words in memory order (RFC 1071 §2(B): it has their byte order).
@@ -179,14 +171,19 @@ mod tests {
             let flow = flow(v6, source, destination, ports);
             prop_assume!(v6 != is_mapped(&flow.destination));
             let mut words = [u32::MAX; WORDS];
-            let length = Headers { flow: &flow, seq, ack, flags: SYN | ACK, max_segment }.write(&mut words);
+            let of = |address: &[u8; 16]| [0, 4, 8, 12].map(|at| u32::from_ne_bytes(*address[at..].first_chunk().unwrap()));
+            let (source, destination) = (of(&flow.source), of(&flow.destination));
+            let (source_port, destination_port) = ports;
+            let answer =
+                Headers { source, destination, source_port, destination_port, seq, ack, flags: SYN | ACK, max_segment };
+            let length = answer.write(&mut words);
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take(length as usize).collect();
             let ethertype: [u8; 2] = if v6 { [0x86, 0xdd] } else { [8, 0] };
             let frame = [[2; 12].as_slice(), &ethertype, &bytes].concat();
             let read = segment(&frame.as_slice()).unwrap();
             prop_assert_eq!((read.flow, read.seq, read.ack), (flow, seq, ack));
             prop_assert_eq!((read.flags, read.window, read.payload_len), (SYN | ACK, WINDOW, 0));
-            prop_assert_eq!((read.payload as usize, read.tcp as usize), (frame.len(), 14 + 4 * tcp_word(&flow)));
+            prop_assert_eq!((read.payload as usize, read.tcp as usize), (frame.len(), 14 + if v6 { 40 } else { 20 }));
             let mut reader =
                 OptionReader { bytes: [0; OPTIONS_ROOM], len: 4, at: 0, begin: 0, found: TcpOptions::default() };
             reader.bytes[..4].copy_from_slice(&frame[read.tcp as usize + 20..]);

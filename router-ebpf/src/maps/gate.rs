@@ -3,11 +3,13 @@
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
-use router_common::maps::{GateDrop, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet};
+use router_common::maps::{GateDrop, GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet};
 
 use super::definitions::{
-    gate_arrivals, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers, gate_sources, gate_syns,
+    cookies, gate_answers as answering, gate_arrivals, gate_drops, gate_nets, gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
 };
+
+use crate::scratch::CookieMemory;
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
@@ -39,6 +41,27 @@ pub fn gate_syn_set(index: u32) -> Option<*mut GateSet> {
 #[inline(always)]
 pub fn gate_rate(policy: u32) -> Option<*mut u64> {
     gate_rates.get_ptr_mut(&policy)
+}
+
+/// The pressure on a router's listeners of one protocol ([`router_common::maps::pressure_id`]).
+#[inline(always)]
+pub fn gate_pressure(id: u32) -> Option<*mut GatePressure> {
+    pressures.get_ptr_mut(&id)
+}
+
+/// `GATE_ANSWERS` of an interface; 0: XDP does not answer on it.
+#[inline(always)]
+pub fn gate_answers(interface: u32) -> u32 {
+    // SAFETY: only the agent writes this map, and a value is a single integer.
+    unsafe { answering.get(&interface) }.copied().unwrap_or(0)
+}
+
+/// This CPU's working memory for cookies.
+#[inline(always)]
+pub fn cookie_memory() -> Option<&'static mut CookieMemory> {
+    let memory = cookies.get_ptr_mut(0)?;
+    // SAFETY: as for `gate_sampler`; a callback, and the function that it is passed by, never use two references in turns.
+    Some(unsafe { &mut *memory })
 }
 
 /// This CPU's memory for the headers of a packet.

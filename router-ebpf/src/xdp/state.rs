@@ -7,7 +7,7 @@ use router_common::gate::{GateState, Word, arrival::Arrival, recent, source_buck
 use router_common::keyed_hash::hash;
 use router_common::maps::{GATE_SOURCE_SETS, GATE_SYN_SETS, GatePolicy, GateSet};
 
-use crate::atomic::exchange;
+use crate::atomic::KernelWord;
 use crate::maps;
 use crate::verifier::opaque;
 
@@ -75,23 +75,6 @@ impl GateState for KernelGate {
         if let Some(set) = self.recent() {
             recent::record(&set, self.syn, self.now);
         }
-    }
-}
-
-/// A word of a map's value.
-struct KernelWord(*mut u64);
-
-impl Word for KernelWord {
-    #[inline(always)]
-    fn load(&self) -> u64 {
-        // SAFETY: `maps` gives pointers to live values; the kernel keeps them until the program ends.
-        unsafe { self.0.read_volatile() }
-    }
-
-    #[inline(always)]
-    fn exchange(&self, old: u64, new: u64) -> u64 {
-        // SAFETY: as above; the word is aligned.
-        unsafe { exchange(self.0, old, new) }
     }
 }
 
