@@ -24,7 +24,8 @@ use crate::skb::{OURS, Skb};
 pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Option<i32> {
     let pressure = KernelPressure::of(listener)?;
     // SAFETY: the helper has no precondition.
-    if !pressure.count_late(unsafe { bpf_ktime_get_ns() }) || skb.is_looped() {
+    let now = unsafe { bpf_ktime_get_ns() };
+    if !pressure.count_late(now) || skb.is_looped() {
         return None;
     }
     let announced = read_options(skb, segment).mss;
@@ -47,6 +48,7 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
         return Some(TC_ACT_SHOT);
     }
     maps::forget_handshake(flow);
+    pressure.answers(now);
     maps::count(DialCounter::SynCookies);
     skb.set_mark(OURS);
     // SAFETY: no pointer is passed.

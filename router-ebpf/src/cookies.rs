@@ -21,11 +21,15 @@ use crate::maps;
 use crate::scratch::CookieMemory;
 use crate::sockets;
 
-/// The two words of a listener's pressure in a map's value.
+/// Unit of the time of the last answer: 2²⁸ ns.
+const ANSWERED_UNIT: u32 = 28;
+
+/// The pressure on a listener, in a map's value.
 pub struct KernelPressure {
     above: u32,
     early: *mut u64,
     late: *mut u64,
+    answered: *mut u64,
 }
 
 impl KernelPressure {
@@ -36,8 +40,9 @@ impl KernelPressure {
         // SAFETY: a live value of the map; the kernel keeps it until the program ends.
         let above = unsafe { (&raw const (*entry).above).read_volatile() };
         // SAFETY: as above; only pointers to the fields are made.
-        let (early, late) = unsafe { (&raw mut (*entry).early, &raw mut (*entry).late) };
-        Some(KernelPressure { above, early: early.cast(), late: late.cast() })
+        let (early, late, answered) =
+            unsafe { (&raw mut (*entry).early, &raw mut (*entry).late, &raw mut (*entry).answered_ns) };
+        Some(KernelPressure { above, early: early.cast(), late: late.cast(), answered })
     }
 
     /// Counts a SYN that XDP sees; whether the listener is under pressure.
@@ -50,6 +55,17 @@ impl KernelPressure {
     #[inline(always)]
     pub fn count_late(&self, now_ns: u64) -> bool {
         count(self.late, now_ns, self.above) || pressure::is_on(until(self.early), now_ns)
+    }
+
+    /// Records that a SYN is answered.
+    #[inline(always)]
+    pub fn answers(&self, now_ns: u64) {
+        // Rarely, as several processors write it.
+        // SAFETY: a field of a live value of a map, a single aligned word.
+        if unsafe { self.answered.read_volatile() } >> ANSWERED_UNIT != now_ns >> ANSWERED_UNIT {
+            // SAFETY: as above.
+            unsafe { self.answered.write_volatile(now_ns) };
+        }
     }
 
     /// Whether it was under pressure lately.

@@ -50,7 +50,7 @@ pub type GateSet = [u64; SET_WORDS];
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct GatePressure {
-    /// SYNs a second above which they are answered with cookies.
+    /// SYNs a second above which they are answered with cookies; 0: they never are.
     pub above: u32,
     /// Zero.
     pub pad: u32,
@@ -58,6 +58,8 @@ pub struct GatePressure {
     pub early: [u64; 2],
     /// Likewise, by the SYNs that TC sees.
     pub late: [u64; 2],
+    /// When a SYN was last answered with a cookie, in nanoseconds (`CLOCK_MONOTONIC`); 0: never. Exact to a quarter of a second.
+    pub answered_ns: u64,
 }
 
 /// The id of a router's listeners of one protocol, as that of their policy.
@@ -101,5 +103,5 @@ const _: () = {
     assert!(size_of::<GateDrop>() == 3 * 8 + size_of::<FlowKey>() + 2 + 1 + 1 + GATE_HEAD);
     assert!(size_of::<GatePolicy>() == 8 + 7 * 4 + 1 + 1 + 2);
     assert!(size_of::<GateSet>() == 64);
-    assert!(size_of::<GatePressure>() == 2 * 4 + 4 * 8);
+    assert!(size_of::<GatePressure>() == 2 * 4 + 5 * 8);
 };

@@ -37,7 +37,8 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     let Some(listener) = maps::listener(&flow.destination, flow.destination_port) else { return XDP_PASS };
     let Some(pressure) = KernelPressure::of(&listener) else { return XDP_PASS };
     // TC ends a carried connection with the same addresses and ports.
-    if !pressure.count_early(now_ns()) || !may_answer(ctx, arrival) || maps::flow(flow).is_some() {
+    let now = now_ns();
+    if !pressure.count_early(now) || !may_answer(ctx, arrival) || maps::flow(flow).is_some() {
         return XDP_PASS;
     }
     let packet = XdpPacket::new(ctx);
@@ -78,6 +79,7 @@ pub fn syn(ctx: &XdpContext) -> u32 {
         // Of an older connection.
         maps::forget_handshake(flow);
     }
+    pressure.answers(now);
     maps::count(DialCounter::SynCookies);
     XDP_TX
 }

@@ -127,7 +127,24 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
     });
     let why = |why: &str| format!("the gate is not attached: {why}");
     let failed = by_reason(&gate.failed, why, "what the reason says; other interfaces have the gate");
-    nowhere.into_iter().chain(failed).collect()
+    let lost = gate.cookies.lost.iter().map(|(listener, rule)| Finding {
+        what: "listener",
+        names: vec![listener.clone()],
+        reason: None,
+        why: format!("SYNs of a flood are not answered with cookies: {rule}, which would be their acknowledgements"),
+        remedy: "net.netfilter.nf_conntrack_tcp_loose=1, or a rule that accepts packets to the listener before it"
+            .to_owned(),
+    });
+    let silent = (!gate.cookies.silent.is_empty()).then(|| Finding {
+        what: "interface",
+        names: gate.cookies.silent.clone(),
+        reason: None,
+        why: "XDP answers no SYNs: the other end of the veth pair has no XDP program, and would not receive the answers; the \
+              TC program sends them"
+            .to_owned(),
+        remedy: "nothing; `--xdp generic` answers there".to_owned(),
+    });
+    nowhere.into_iter().chain(failed).chain(lost).chain(silent).collect()
 }
 
 /// A finding for each reason, with the interfaces that have it.
