@@ -1,6 +1,8 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
 //! and who is rejected.
 
+mod cookies;
+
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
