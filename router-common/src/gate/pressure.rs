@@ -28,7 +28,7 @@ pub fn count(seen: &impl Word, until: &impl Word, now_ns: u64, above: u32) -> bo
     seen.exchange(old, window << COUNT_BITS | number);
     let end = until.load();
     let lasts = is_on(end, now_ns);
-    let limit = (above as u64 * ((1 << UNIT) / 1000)) / 1_000_000 >> lasts as u32;
+    let limit = (above as u64 * ((1 << UNIT) / 1000) / 1_000_000) >> lasts as u32;
     if number < limit {
         return lasts;
     }

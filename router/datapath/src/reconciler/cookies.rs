@@ -25,7 +25,7 @@ const PICKS_UP: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_loose";
 /// How long a listener is reported as flooded after its last cookie.
 const REPORTED: Duration = Duration::from_secs(10);
 /// How long the XDP program stays attached after the last cookie.
-const STAYS: Duration = Duration::from_secs(60);
+const STAYS: Duration = Duration::from_secs(30);
 
 /// State of SYN cookies, as the agent's views show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

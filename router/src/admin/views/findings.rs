@@ -131,7 +131,7 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
         what: "listener",
         names: vec![listener.clone()],
         reason: None,
-        why: format!("SYNs of a flood are not answered with cookies: {rule}, which would be their acknowledgements"),
+        why: format!("SYNs of a flood are not answered with cookies: {rule} that acknowledge them"),
         remedy: "net.netfilter.nf_conntrack_tcp_loose=1, or a rule that accepts packets to the listener before it"
             .to_owned(),
     });
