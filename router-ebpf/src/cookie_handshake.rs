@@ -1,7 +1,7 @@
 //! Handshakes by SYN cookies at TC: answering SYNs that XDP does not, and recognising acknowledgements of cookies.
 
 use aya_ebpf::EbpfContext;
-use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_redirect;
 use router_common::gate::syn_cookie::WINDOW;
@@ -18,8 +18,9 @@ use crate::options::read as read_options;
 use crate::reject::swapped;
 use crate::skb::{OURS, Skb};
 
-/// Counts a SYN, and answers it if the stack would answer with a cookie: `None` if it would not. So no entry is made for it, and
-/// the client's options are those that the kernel can carry.
+/// Counts a SYN, and answers it if the stack would answer with a cookie, so that its options are those that the kernel can carry.
+/// `None`: it goes up, and its handshake is to be recorded. Of the few that find room in the queue of a flooded listener it is not:
+/// they are relayed.
 #[inline(never)]
 pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Option<i32> {
     let pressure = KernelPressure::of(listener)?;
@@ -32,7 +33,10 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
     let memory = maps::cookie_memory()?;
     let flow = &segment.flow;
     // SAFETY: the context is the one that the kernel gave.
-    let cookie = unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced)? };
+    let made = unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced) };
+    let Some(cookie) = made else {
+        return pressure.has_answered(now).then_some(TC_ACT_OK);
+    };
     // SAFETY: as above.
     let max_segment = unsafe { cookies::announced_here(skb.0.as_ptr().cast(), flow, listener) };
     let macs = skb.load::<12>(0)?;

@@ -57,6 +57,14 @@ impl KernelPressure {
         count(self.late, now_ns, self.above) || pressure::is_on(until(self.early), now_ns)
     }
 
+    /// Whether a SYN was answered in the last second: the stack's queue is full.
+    #[inline(always)]
+    pub fn has_answered(&self, now_ns: u64) -> bool {
+        // SAFETY: a field of a live value of a map, a single aligned word.
+        let answered = unsafe { self.answered.read_volatile() };
+        answered != 0 && now_ns.wrapping_sub(answered) < 1_000_000_000
+    }
+
     /// Records that a SYN is answered.
     #[inline(always)]
     pub fn answers(&self, now_ns: u64) {
