@@ -7,11 +7,13 @@
 pub mod arrival;
 mod bucket;
 pub mod connection;
+pub mod pressure;
 pub mod recent;
 pub mod sampler;
 pub mod set;
 pub mod source_bucket;
 pub mod source_count;
+pub mod syn_cookie;
 
 use crate::maps::{FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GatePolicy, is_mapped};
 use crate::packet::{ACK, SYN};

@@ -246,11 +246,15 @@ pub enum DialCounter {
     Clashed = 16,
     /// Clear-text connections reset because the client's later requests cannot be followed.
     Unfollowed = 17,
+    /// SYNs answered with a cookie.
+    SynCookies = 18,
+    /// Handshakes that a cookie's acknowledgement completed, and that the kernel may carry.
+    CookiesConfirmed = 19,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 18] = [
+    pub const ALL: [(DialCounter, &'static str); 20] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -269,6 +273,8 @@ impl DialCounter {
         (DialCounter::Fragmented, "fragmented"),
         (DialCounter::Clashed, "clashed"),
         (DialCounter::Unfollowed, "unfollowed"),
+        (DialCounter::SynCookies, "syn-cookies"),
+        (DialCounter::CookiesConfirmed, "cookies-confirmed"),
     ];
 }
 

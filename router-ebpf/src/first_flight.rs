@@ -19,6 +19,7 @@ use router_common::verdict::{DialCounter, Reason, Verdict};
 
 use crate::connect;
 use crate::connections::{self, FlowStep};
+use crate::cookie_handshake;
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
@@ -42,9 +43,17 @@ const MAX_HELD: u32 = 8;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
-pub fn segment(skb: &Skb, listener: ListenerOwner) -> i32 {
+pub fn segment(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
+    let is_syn = segment.flags & (SYN | ACK) == SYN;
+    if !is_syn {
+        cookie_handshake::completed(skb, segment, &listener);
+    }
     if listener.is_limited != 0 && !connections::may_go_on() {
         return TC_ACT_SHOT;
+    }
+    // Not below: that frame and those of composing an answer are too large together.
+    if is_syn && let Some(action) = cookie_handshake::answered(skb, segment, &listener) {
+        return action;
     }
     let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.

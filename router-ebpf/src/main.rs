@@ -27,6 +27,8 @@ mod atomic;
 mod connect;
 mod connecting;
 mod connections;
+mod cookie_handshake;
+mod cookies;
 mod copy;
 mod craft;
 mod established;
@@ -47,6 +49,7 @@ mod reject;
 mod retry;
 mod scratch;
 mod skb;
+mod socket_lookup;
 mod sockets;
 mod tables;
 mod telemetry;
@@ -104,7 +107,7 @@ fn ingress(mut skb: Skb) -> i32 {
         return action;
     }
     match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
-        Some(listener) => first_flight::segment(&skb, listener),
+        Some(listener) => first_flight::segment(&skb, segment, listener),
         None => TC_ACT_OK,
     }
 }

@@ -5,6 +5,7 @@ use core::mem::offset_of;
 
 use aya_ebpf::bindings::{bpf_fib_lookup, bpf_redir_neigh as Neighbour, bpf_sock_tuple};
 use router_common::decide::ConnectionDecision;
+use router_common::gate::syn_cookie::WORDS;
 use router_common::http::ContentTracker;
 use router_common::ip_extensions::Extensions;
 use router_common::maps::{FirstFlight, Flow, FlowKey, FragmentKey, Fragmented, HostKey, LaterHead, MAX_FLIGHT};
@@ -63,6 +64,17 @@ pub struct Scratch {
     pub slack: [u8; 2 * 4096 + MAX_FLIGHT as usize],
 }
 
+/// Working memory for SYN cookies, of a run of XDP or TC.
+#[repr(C)]
+pub struct CookieMemory {
+    /// Headers, in packet order.
+    pub words: [u32; WORDS],
+    /// Options of a SYN.
+    pub options: OptionReader,
+    /// Parameters of `bpf_skc_lookup_tcp`.
+    pub tuple: bpf_sock_tuple,
+}
+
 /// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through
 /// every iteration of the loop: it would follow `at` through all 4,096.
 #[repr(C)]
@@ -83,7 +95,7 @@ pub struct PacketSpec {
     pub seq: u32,
     /// Acknowledgement number.
     pub ack: u32,
-    /// Bytes of options: 0, 12 or 20.
+    /// Bytes of options: 0, 4, 12 or 20.
     pub options_len: u32,
     /// First payload byte, in `FirstFlight::bytes`.
     pub start: u32,

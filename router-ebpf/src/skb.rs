@@ -4,14 +4,13 @@ use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
-    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_CURRENT_NETNS, BPF_F_INGRESS, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN,
-    TC_ACT_SHOT, bpf_hdr_start_off::BPF_HDR_START_MAC, bpf_sock_tuple, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1,
-    bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2,
+    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_INGRESS, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN, TC_ACT_SHOT,
+    bpf_hdr_start_off::BPF_HDR_START_MAC, bpf_sock_tuple,
 };
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
     bpf_sk_release, bpf_skb_change_head, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type,
-    bpf_skb_load_bytes, bpf_skb_load_bytes_relative, bpf_skb_store_bytes, bpf_skc_lookup_tcp,
+    bpf_skb_load_bytes, bpf_skb_load_bytes_relative, bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::maps::FlowKey;
@@ -19,8 +18,8 @@ pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
-use crate::copy::{is_v4, words};
 use crate::maps;
+use crate::socket_lookup;
 use crate::verifier::{at_most_4096, opaque};
 
 /// Mark of packets that the ingress program has sent up the stack; it lets them pass.
@@ -264,33 +263,8 @@ impl Skb {
     /// look-up's parameters. A socket bound to another interface than the packet's is not found.
     #[inline(always)]
     pub fn has_socket(&self, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> bool {
-        let (source, destination) = (words(&packet.source), words(&packet.destination));
-        let (source_port, destination_port) = (packet.source_port.to_be(), packet.destination_port.to_be());
-        let v4 = is_v4(&packet.destination);
-        // Plain integers, all of which are written.
-        let addresses = &mut tuple.__bindgen_anon_1;
-        let len = if v4 {
-            let v4 = bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1 {
-                saddr: source[3],
-                daddr: destination[3],
-                sport: source_port,
-                dport: destination_port,
-            };
-            addresses.ipv4 = v4;
-            size_of_val(&v4)
-        } else {
-            let v6 = bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2 {
-                saddr: source,
-                daddr: destination,
-                sport: source_port,
-                dport: destination_port,
-            };
-            addresses.ipv6 = v6;
-            size_of_val(&v6)
-        };
-        // SAFETY: `len` bytes of the tuple were written.
-        let socket =
-            unsafe { bpf_skc_lookup_tcp(self.0.as_ptr().cast(), tuple, len as u32, BPF_F_CURRENT_NETNS as u64, 0) };
+        // SAFETY: see `interface`.
+        let socket = unsafe { socket_lookup::look_up(self.0.as_ptr().cast(), packet, tuple) };
         if socket.is_null() {
             return false;
         }

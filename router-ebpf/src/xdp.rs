@@ -1,8 +1,10 @@
-//! The gate: an XDP program that rejects packets to listeners before the kernel makes socket buffers of them.
+//! The gate: an XDP program that rejects packets to listeners, and answers SYNs of a flood, before the kernel makes socket
+//! buffers of them.
 //!
 //! `router_common::gate` decides. A packet to no listener with a policy passes after its headers were read and one entry
-//! was looked up. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
+//! was looked up, or two if it is a SYN. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
 
+mod answer;
 mod packet;
 mod record;
 mod release;
@@ -14,6 +16,7 @@ use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::{self, Arrival};
 use router_common::gate::rejection;
 use router_common::maps::GATE_OBSERVE;
+use router_common::packet::{ACK, SYN};
 
 use crate::maps;
 use crate::telemetry::count_reason;
@@ -28,20 +31,26 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
     if !read(&ctx, arrival) {
         return XDP_PASS;
     }
+    if is_dropped(&ctx) {
+        return XDP_DROP;
+    }
+    if arrival.flags & (SYN | ACK) == SYN && !arrival.is_malformed { answer::syn(&ctx) } else { XDP_PASS }
+}
+
+/// Whether the listener's policy rejects the packet that was read, and drops it. A function of its own, as `read`.
+#[inline(never)]
+fn is_dropped(ctx: &XdpContext) -> bool {
+    let Some(arrival) = maps::gate_arrival() else { return false };
     let arrival = &*arrival;
     let Some(policy) = maps::gate_policy(&arrival.flow.destination, arrival.flow.destination_port) else {
-        return XDP_PASS;
+        return false;
     };
-    let Some(mut state) = KernelGate::new() else { return XDP_PASS };
-    match rejection(arrival, &policy, &mut state) {
-        None => XDP_PASS,
-        Some(reason) => {
-            count_reason(reason as u32);
-            let is_observed = policy.flags & GATE_OBSERVE != 0;
-            record::rejected(&XdpPacket::new(&ctx), arrival, reason, is_observed, now_ns());
-            if is_observed { XDP_PASS } else { XDP_DROP }
-        }
-    }
+    let Some(mut state) = KernelGate::new() else { return false };
+    let Some(reason) = rejection(arrival, &policy, &mut state) else { return false };
+    count_reason(reason as u32);
+    let is_observed = policy.flags & GATE_OBSERVE != 0;
+    record::rejected(&XdpPacket::new(ctx), arrival, reason, is_observed, now_ns());
+    !is_observed
 }
 
 /// Reads a packet's headers; `false`, and nothing is written, if they are none that the gate decides about. A function of its

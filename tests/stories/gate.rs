@@ -3,6 +3,7 @@
 
 mod common;
 mod connections;
+mod cookies;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -21,6 +21,12 @@ pub struct Arrival {
     pub flow: FlowKey,
     /// Sequence number.
     pub seq: u32,
+    /// Offset of the IP header.
+    pub ip: u32,
+    /// Offset of the TCP header; 0 if it cannot be read.
+    pub tcp: u32,
+    /// Bytes of the TCP header.
+    pub tcp_len: u32,
     /// TCP flags.
     pub flags: u8,
     /// No host accepts it: a header contradicts the packet's length or its own, no sender has the source address, or the
@@ -46,6 +52,9 @@ pub fn read(packet: &impl Packet) -> Option<Arrival> {
     let mut arrival = Arrival {
         flow: FlowKey { source: [0; 16], destination: [0; 16], source_port: 0, destination_port: 0 },
         seq: 0,
+        ip: at + 2,
+        tcp: 0,
+        tcp_len: 0,
         flags: 0,
         is_malformed: false,
         is_fragment: false,
@@ -147,6 +156,7 @@ fn tcp(packet: &impl Packet, begin: u32, end: u32, to: &mut Arrival) {
     to.seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
     to.flags = tcp[13];
     let header = (tcp[12] >> 4) as u32 * 4;
+    (to.tcp, to.tcp_len) = (begin, header);
     // The first fragment must have the whole header (RFC 8200 §4.5; RFC 3128).
     let is_short = header < 20 || begin + header > end;
     let is_no_state = match to.flags & (SYN | FIN | RST | ACK) {

@@ -197,7 +197,17 @@ impl GateState for Known {
 
 fn syn(seq: u32) -> Arrival {
     let flow = FlowKey { source: mapped([192, 0, 2, 7]), destination: [1; 16], source_port: 9, destination_port: 443 };
-    Arrival { flow, seq, flags: SYN, is_malformed: false, is_fragment: false, has_options: false }
+    Arrival {
+        flow,
+        seq,
+        ip: 14,
+        tcp: 34,
+        tcp_len: 20,
+        flags: SYN,
+        is_malformed: false,
+        is_fragment: false,
+        has_options: false,
+    }
 }
 
 #[test]

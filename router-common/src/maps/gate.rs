@@ -78,6 +78,34 @@ pub struct GateRelease {
     pub at_ns: u64,
 }
 
+/// Whether a listener is flooded with SYNs ([`crate::gate::pressure`]): an entry of `gate_pressure`, at [`pressure_id`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GatePressure {
+    /// SYNs a second above which they are answered with cookies; 0: they never are.
+    pub above: u32,
+    /// Zero.
+    pub pad: u32,
+    /// By the SYNs that XDP sees: those of the window, and when the pressure ends.
+    pub early: [u64; 2],
+    /// Likewise, by the SYNs that TC sees.
+    pub late: [u64; 2],
+    /// When a SYN was last answered with a cookie, in nanoseconds (`CLOCK_MONOTONIC`); 0: never. Exact to a quarter of a second.
+    pub answered_ns: u64,
+}
+
+/// The id of a router's listeners of one protocol, as that of their policy.
+#[inline(always)]
+pub const fn pressure_id(router: u32, is_tls: bool) -> u32 {
+    (router << 1 | is_tls as u32) + 1
+}
+
+/// XDP answers the interface's SYNs.
+pub const GATE_ANSWERS: u32 = 1;
+/// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
+pub const GATE_ANSWERS_TAGGED: u32 = 2;
+
 /// Bytes of a rejected packet that are recorded: Ethernet with two VLAN tags, IPv6, and TCP with 60 bytes fit.
 pub const GATE_HEAD: usize = 128;
 
@@ -110,4 +138,5 @@ const _: () = {
     assert!(size_of::<GateConnection>() == 2 * 8 + 2 * 4);
     assert!(size_of::<GateRelease>() == size_of::<FlowKey>() + 4 + 2 * 8);
     assert!(size_of::<GateSet>() == 64);
+    assert!(size_of::<GatePressure>() == 2 * 4 + 5 * 8);
 };

@@ -85,5 +85,9 @@ pub const GATE_CONNS: &str = "gate_conns";
 pub const GATE_COUNTS: &str = "gate_counts";
 /// Index → [`super::GateDrop`], per CPU: a ring of packets that were rejected lately.
 pub const GATE_DROPS: &str = "gate_drops";
+/// `u32` [`super::pressure_id`] → [`super::GatePressure`].
+pub const GATE_PRESSURE: &str = "gate_pressure";
+/// `u32` index of an interface that XDP sends back on → `u32` [`super::GATE_ANSWERS`] or [`super::GATE_ANSWERS_TAGGED`].
+pub const GATE_ANSWERS: &str = "gate_answers";
 /// `u32` 0 → [`super::MapsMeta`].
 pub const META: &str = "sluice_meta";

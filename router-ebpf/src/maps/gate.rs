@@ -5,14 +5,16 @@ use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GatePolicy, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS,
-    ScopedNet,
+    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS,
+    SCOPE_BITS, ScopedNet,
 };
 
 use super::definitions::{
-    gate_arrivals, gate_conns, gate_counts, gate_drops, gate_nets, gate_policies, gate_rates, gate_samplers,
-    gate_sources, gate_syns,
+    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_nets, gate_policies,
+    gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
 };
+
+use crate::scratch::CookieMemory;
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
@@ -76,6 +78,27 @@ pub fn add_gate_connection(client: &FlowKey, connection: &GateConnection) -> boo
 pub fn remove_gate_connection(client: &FlowKey) {
     // Only who has ended it deletes it.
     let _ = gate_conns.remove(client);
+}
+
+/// The pressure on a router's listeners of one protocol ([`router_common::maps::pressure_id`]).
+#[inline(always)]
+pub fn gate_pressure(id: u32) -> Option<*mut GatePressure> {
+    pressures.get_ptr_mut(&id)
+}
+
+/// `GATE_ANSWERS` of an interface; 0: XDP does not answer on it.
+#[inline(always)]
+pub fn gate_answers(interface: u32) -> u32 {
+    // SAFETY: only the agent writes this map, and a value is a single integer.
+    unsafe { answering.get(&interface) }.copied().unwrap_or(0)
+}
+
+/// This CPU's working memory for cookies.
+#[inline(always)]
+pub fn cookie_memory() -> Option<&'static mut CookieMemory> {
+    let memory = cookies.get_ptr_mut(0)?;
+    // SAFETY: as for `gate_sampler`; a callback, and the function that it is passed by, never use two references in turns.
+    Some(unsafe { &mut *memory })
 }
 
 /// This CPU's memory for the headers of a packet.

@@ -23,8 +23,9 @@ const CONNECTIONS: &str = "gate.sluice.dev/connections-per-source";
 const SOURCE_PREFIX: &str = "gate.sluice.dev/source-prefix";
 const FRAGMENTS: &str = "gate.sluice.dev/fragments";
 const OPTIONS: &str = "gate.sluice.dev/ip-options";
-const ALL: [&str; 10] =
-    [MODE, DENY, ALLOW, ROUTES, SOURCE_RATE, LISTENER_RATE, CONNECTIONS, SOURCE_PREFIX, FRAGMENTS, OPTIONS];
+const COOKIES: &str = "gate.sluice.dev/syn-cookies";
+const ALL: [&str; 11] =
+    [MODE, DENY, ALLOW, ROUTES, SOURCE_RATE, LISTENER_RATE, CONNECTIONS, SOURCE_PREFIX, FRAGMENTS, OPTIONS, COOKIES];
 
 /// Most connections of a source: as many as the kernel counts of all.
 const MOST_CONNECTIONS: u32 = MAX_GATE_CONNECTIONS as u32;
@@ -47,7 +48,9 @@ pub fn gate_policy(annotations: &Annotations, findings: &mut Findings) -> Option
             findings.warn(path, format!("unknown annotation, ignored; known are {}", ALL.join(", ")));
             continue;
         }
-        if let Err(what) = set(policy.get_or_insert_with(GatePolicy::default), name, text) {
+        let policy = policy.get_or_insert_with(|| GatePolicy { rejects: false, ..GatePolicy::default() });
+        policy.rejects |= name != COOKIES;
+        if let Err(what) = set(policy, name, text) {
             findings.error(path, format!("Invalid value: {text:?}: {what}"));
         }
     }
@@ -64,6 +67,7 @@ fn set(policy: &mut GatePolicy, name: &str, text: &str) -> Result<(), String> {
         ALLOW => policy.allow = Some(nets(text)?),
         ROUTES => policy.rejects_unlisted = one_of(text, ["pass", "drop"])?,
         SOURCE_RATE => policy.source_rate = Some(rate(text, FASTEST_SOURCE)?),
+        COOKIES => policy.cookies_above = cookies(text)?,
         LISTENER_RATE => policy.listener_rate = Some(rate(text, FASTEST_LISTENER)?),
         CONNECTIONS => policy.source_connections = Some(connections(text)?),
         _ => (policy.v4_bits, policy.v6_bits) = source_prefix(text)?,
@@ -121,6 +125,18 @@ fn connections(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("write a number of connections, at least 1 and at most {MOST_CONNECTIONS}"))
 }
 
+/// `off`, which is 0, or `N/s`.
+fn cookies(text: &str) -> Result<u32, String> {
+    if text == "off" {
+        return Ok(0);
+    }
+    let number = text.strip_suffix("/s").and_then(|number| number.parse().ok());
+    let is_bounded = |number: &u32| (1..=FASTEST_LISTENER).contains(number);
+    number.filter(is_bounded).ok_or_else(|| {
+        format!("write off, or the SYNs a second above which they are answered, such as 5000/s; at most {FASTEST_LISTENER}/s")
+    })
+}
+
 /// Two numbers of bits: of an IPv4 and an IPv6 address.
 ///
 /// # Errors
@@ -162,6 +178,7 @@ mod tests {
             ("source-prefix", "24, 56"),
             ("fragments", "drop"),
             ("ip-options", "drop"),
+            ("syn-cookies", "700/s"),
         ]);
         let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
         assert_eq!(all.deny[..], nets(&["10.0.0.0/8", "2001:db8::1/128"]));
@@ -170,6 +187,9 @@ mod tests {
         assert_eq!(all.listener_rate, Some(SynRate { interval: Duration::from_secs(10), burst: 100 }));
         assert_eq!(all.source_connections, Some(50));
         assert_eq!((all.v4_bits, all.v6_bits), (24, 56));
+        assert!(all.cookies_above == 700 && all.rejects);
+        let off = policy(&[("syn-cookies", "off")]);
+        assert_eq!((off.cookies_above, off.rejects), (0, false));
         assert!(all.observes && all.rejects_unlisted && all.rejects_fragments && all.rejects_options);
     }
 
@@ -191,6 +211,11 @@ mod tests {
             ("syn-rate", "1/m burst 61", "a burst of 61 takes more than an hour to be allowed again; write at most 60"),
             ("connections-per-source", "0", "write a number of connections, at least 1 and at most 262144"),
             ("connections-per-source", "50/s", "write a number of connections, at least 1 and at most 262144"),
+            (
+                "syn-cookies",
+                "0/s",
+                "write off, or the SYNs a second above which they are answered, such as 5000/s; at most 10000000/s",
+            ),
             (
                 "source-prefix",
                 "24",

@@ -33,7 +33,7 @@ pub use drops::DropRecord;
 pub use gate::head;
 
 /// All maps that can be dumped, with a description of their content.
-pub const MAPS: [(&str, &str); 37] = [
+pub const MAPS: [(&str, &str); 39] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -69,6 +69,8 @@ pub const MAPS: [(&str, &str); 37] = [
     (names::GATE_RATES, "token buckets of listeners"),
     (names::GATE_CONNS, "open connections of sources with a limit"),
     (names::GATE_COUNTS, "numbers of open connections of sources"),
+    (names::GATE_PRESSURE, "SYNs at listeners, and cookies in answer to them"),
+    (names::GATE_ANSWERS, "interfaces on which XDP answers SYNs"),
     (names::GATE_DROPS, "a sample of the packets that the gate rejected lately"),
     (names::META, "layout version, writer and table revision"),
 ];
@@ -139,6 +141,8 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::GATE_RATES => hash(map, |id: &u32, full: &u64| gate::bucket(*id, *full))?,
         names::GATE_CONNS => hash(map, gate::connection)?,
         names::GATE_COUNTS => gate::counts(map)?,
+        names::GATE_PRESSURE => hash(map, gate::pressure)?,
+        names::GATE_ANSWERS => hash(map, |interface: &u32, way: &u32| gate::answers(*interface, *way))?,
         names::GATE_DROPS => DropRecord::of(map)?.read()?.iter().map(gate::dropped).collect(),
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,

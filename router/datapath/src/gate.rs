@@ -7,12 +7,14 @@ mod connections;
 mod image;
 mod lower;
 mod maps;
+mod pressure;
 mod write;
 
 pub use connections::ConnectionSweep;
 pub use image::GateImage;
 pub use lower::lower;
 pub use maps::GateMaps;
+pub use pressure::{CookieListener, listeners as cookie_listeners};
 pub use write::{AT_ONCE, GateContent, GateWrites, reconcile};
 
 #[cfg(test)]

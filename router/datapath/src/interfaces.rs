@@ -19,7 +19,9 @@ pub struct Interfaces {
     pub addresses: BTreeSet<IpAddr>,
     /// MTU of each interface in bytes, by index.
     pub mtu: BTreeMap<u32, u32>,
-    /// Interfaces that are one end of a veth pair (veth(4)) whose other end is in another network namespace, by index.
+    /// Interfaces that are one end of a veth pair (veth(4)), by index.
+    pub veths: BTreeSet<u32>,
+    /// Those of them whose other end is in another network namespace.
     pub pairs: BTreeMap<u32, Pair>,
 }
 

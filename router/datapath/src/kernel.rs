@@ -357,6 +357,11 @@ impl KernelPrograms {
         self.gate.attached()
     }
 
+    /// The same, with the interfaces' indices.
+    pub fn gate_links(&self) -> Vec<(u32, String, AttachedMode)> {
+        self.gate.links()
+    }
+
     /// Interfaces that cannot have it, and why.
     pub fn gate_failed(&self) -> Vec<(String, String)> {
         self.gate.failed()

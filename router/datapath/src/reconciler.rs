@@ -1,5 +1,6 @@
 //! The thread that keeps the kernel maps equal to the routing table.
 
+pub mod cookies;
 pub mod gate;
 pub mod inputs;
 pub mod programmed;
@@ -229,6 +230,7 @@ impl ReconcilerTask {
                         self.sweep(drain(mode));
                         self.state.look_at_taken();
                     }
+                    self.look_at_pressure();
                     ticks = ticks.wrapping_add(1);
                     if ticks.is_multiple_of(COUNT_TICKS) {
                         self.gate.sweep(&mut self.kernel, |client| self.sweeper.carries(client));
@@ -259,7 +261,8 @@ impl ReconcilerTask {
             }
             let begin = Instant::now();
             let result = self.state.write(&table, &listeners);
-            let gate = self.gate.follow(&mut self.kernel, (&table, &listeners), self.state.interfaces());
+            let gate =
+                self.gate.follow(&mut self.kernel, (&table, &listeners), self.state.interfaces(), &self.state.host());
             let has_failed = result.failed > 0 || gate.error.is_some();
             reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
@@ -289,6 +292,14 @@ impl ReconcilerTask {
         if self.state.look_at_peers(&self.kernel) {
             let peers = self.state.peers();
             self.publish(|programmed| programmed.peers = peers);
+        }
+    }
+
+    /// Reads which listeners are flooded, and attaches or detaches the gate accordingly.
+    fn look_at_pressure(&mut self) {
+        let mut report = self.programmed.borrow().gate.clone();
+        if self.gate.renew(&mut self.kernel, self.state.interfaces(), &mut report) {
+            self.publish(|programmed| programmed.gate = report);
         }
     }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
+#[allow(dead_code, reason = "other tests need the rest")]
 mod packets;
 
 use std::collections::{BTreeMap, HashMap};

@@ -154,6 +154,7 @@ impl What {
                     ("ATTACHED BY", "/dataPath/attachedBy"),
                     ("PEER REDIRECT", "/dataPath/peerRedirect"),
                     ("GATE", "/dataPath/gate/attached"),
+                    ("FLOODED", "/dataPath/gate/flooded"),
                 ],
             ),
         }

@@ -2,10 +2,11 @@
 
 use aya::maps::{Array, Map, MapError};
 use router_common::gate::connection::{FLOW, SOCKET};
+use router_common::gate::pressure::is_on;
 use router_common::gate::source_count::of_word;
 use router_common::maps::{
-    FlowKey, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateConnection, GateDrop, GatePolicy, GateSet,
-    ListenerKey,
+    FlowKey, GATE_ANSWERS_TAGGED, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateConnection, GateDrop,
+    GatePolicy, GatePressure, GateSet, ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -67,6 +68,18 @@ pub fn counts(map: Map) -> Result<Vec<Value>, MapError> {
 /// A row of `gate_rates`.
 pub fn bucket(policy: u32, full: u64) -> Value {
     json!({"policy": policy, "fullNs": full >> 4, "isFull": full >> 4 <= clock::monotonic_ns()})
+}
+
+/// A row of `gate_pressure`.
+pub fn pressure(listener: &u32, value: &GatePressure) -> Value {
+    let now = clock::monotonic_ns();
+    let is_on = [value.early, value.late].iter().any(|[_, until]| is_on(*until, now));
+    json!({"listener": listener, "above": value.above, "isUnderPressure": is_on, "answeredNs": value.answered_ns})
+}
+
+/// A row of `gate_answers`.
+pub fn answers(interface: u32, way: u32) -> Value {
+    json!({"interface": interface, "onlyTagged": way == GATE_ANSWERS_TAGGED})
 }
 
 /// A row of `gate_drops`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use router_common::maps::{GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy};
+use router_common::maps::{GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GatePolicy, pressure_id};
 use router_listener::{BindState, ListenerState, Protocol};
 use router_table::policy::gate::GatePolicy as Policy;
 use router_table::table::{RouterTable, RoutingTable};
@@ -19,8 +19,8 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
     let mut image = GateImage::default();
     for listener in listeners.iter().filter(|listener| listener.state == BindState::Bound) {
         let Some(router) = table.routers.iter().find(|router| router.id == listener.router_id) else { continue };
-        let Some(policy) = &router.policy.gate else { continue };
-        let id = (router.id << 1 | u32::from(listener.protocol == Protocol::Https)) + 1;
+        let Some(policy) = router.policy.gate.as_ref().filter(|policy| policy.rejects) else { continue };
+        let id = pressure_id(router.id, listener.protocol == Protocol::Https);
         let lowered = lower_policy(id, policy, router, before, &mut image);
         for ip in reachable(listener.address, local) {
             image.policies.insert((ip, listener.address.port()), lowered);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net};
@@ -10,10 +10,11 @@ use ipnet::{IpNet, Ipv4Net};
 use router_api::defaults::Defaults;
 use router_api::parse::{ParseOutcome, parse};
 use router_api::resources::Resources;
-use router_common::maps::{GATE_NO_FRAGMENTS, GATE_OBSERVE, GatePolicy, MAX_GATE_NETS};
+use router_common::maps::{GATE_NO_FRAGMENTS, GATE_OBSERVE, GatePolicy, MAX_GATE_NETS, pressure_id};
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
+use router_table::policy::gate::COOKIES_ABOVE;
 use router_table::table::RoutingTable;
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
@@ -220,4 +221,28 @@ fn long_lists_are_written_and_removed_in_parts() {
     assert!(!reconcile(&mut maps, &mut content, &other).unwrap());
     while !reconcile(&mut maps, &mut content, &GateImage::default()).unwrap() {}
     assert_eq!((maps.nets.values().map(Vec::len).sum::<usize>(), content.networks()), (0, 0));
+}
+
+#[test]
+fn every_listener_has_a_rate_unless_a_rule_drops_what_completes_a_handshake() {
+    let local = ["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
+    let above = |annotations, loses: fn(SocketAddr) -> bool| {
+        let table = table(annotations, host_network());
+        let rule = |address| loses(address).then(|| "a rule".into());
+        let lowered = cookie_listeners(&table, &listeners(&table), &local, rule);
+        assert_eq!(
+            lowered.keys().copied().collect::<Vec<_>>(),
+            [pressure_id(table.routers[0].id, false), pressure_id(table.routers[0].id, true)]
+        );
+        lowered.into_values().map(|listener| (listener.above, listener.lost.is_some())).collect::<Vec<_>>()
+    };
+    let rate = |text: &str| json!({"gate.sluice.dev/syn-cookies": text});
+    assert_eq!(above(json!({}), |_| false), [(COOKIES_ABOVE, false); 2]);
+    assert_eq!(above(json!({"gate.sluice.dev/mode": "observe"}), |_| false), [(COOKIES_ABOVE, false); 2]);
+    assert_eq!(above(rate("9/s"), |_| false), [(9, false); 2]);
+    assert_eq!(above(rate("off"), |_| true), [(0, false); 2]);
+    let of_second = |address: SocketAddr| address.ip() == IpAddr::from([192, 0, 2, 2]);
+    assert_eq!(above(rate("9/s"), of_second), [(0, true), (9, false)], "the first one listens on every address");
+    let table = table(rate("9/s"), host_network());
+    assert_eq!(lowered(&table, &GateImage::default()), GateImage::default(), "nothing is rejected");
 }

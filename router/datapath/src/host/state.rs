@@ -46,6 +46,11 @@ impl HostState {
         self.firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
     }
 
+    /// Why acknowledgements of SYN cookies do not reach a listener. `picks_up` as of [`Firewall::loses_cookies`].
+    pub fn loses_cookies(&self, listener: SocketAddr, picks_up: bool) -> Option<Arc<str>> {
+        self.firewall.as_ref()?.loses_cookies(listener, picks_up)
+    }
+
     /// The firewall's effect on one leg of a carried connection.
     pub(super) fn outcome(&self, leg: Leg, link: Interface) -> LegOutcome {
         self.firewall.as_ref().map_or(LegOutcome::Passes, |firewall| firewall.outcome(leg, link))

@@ -99,6 +99,11 @@ impl GateLinks {
         attached
     }
 
+    /// The same, with the interfaces' indices.
+    pub fn links(&self) -> Vec<(u32, String, AttachedMode)> {
+        self.attached.iter().map(|(index, link)| (*index, link.name.clone(), link.mode)).collect()
+    }
+
     /// Interfaces that cannot have it, and why.
     pub fn failed(&self) -> Vec<(String, String)> {
         self.failed.values().cloned().collect()

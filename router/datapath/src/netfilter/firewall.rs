@@ -89,6 +89,27 @@ impl Firewall {
         }
     }
 
+    /// The rule by which the host certainly drops the acknowledgement of a SYN cookie, the first packet of its connection that
+    /// the rules see; `None`: there is none. `picks_up`: connection tracking takes it for a new connection
+    /// (`nf_conntrack_tcp_loose`).
+    pub fn loses_cookies(&self, listener: SocketAddr, picks_up: bool) -> Option<Arc<str>> {
+        let packet = RulePacket {
+            tracked: if picks_up { Tracked::New } else { Tracked::Invalid },
+            input: Device::Unknown,
+            source: AddressClass::Elsewhere,
+            destination: AddressClass::Local,
+            ..RulePacket::new(None, listener, SegmentKind::Ack)
+        };
+        let mut state = PacketState::of(&packet);
+        for hook in BACK {
+            match arrive(&self.rules, *hook, &packet, state) {
+                Ok(after) => state = after,
+                Err(loss) => return Some(loss.why),
+            }
+        }
+        None
+    }
+
     /// The present effect on an established connection. Its first packets have passed, so it continues unless its next
     /// packets certainly do not pass.
     pub fn outcome(&self, leg: Leg, link: Interface) -> LegOutcome {

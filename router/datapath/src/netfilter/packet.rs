@@ -60,6 +60,8 @@ pub enum Tracked {
     New,
     /// A later packet.
     Established,
+    /// A packet of no connection that may begin with it.
+    Invalid,
     /// Possibly untracked.
     Unknown,
 }

@@ -123,6 +123,7 @@ pub fn state(packet: &RulePacket) -> Option<u32> {
     match packet.tracked {
         Tracked::New => Some(NEW),
         Tracked::Established => Some(ESTABLISHED),
+        Tracked::Invalid => Some(INVALID),
         Tracked::Unknown => None,
     }
 }

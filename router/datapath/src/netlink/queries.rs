@@ -186,6 +186,9 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
         }
     }
     found.mtu.extend(mtu.map(|mtu| (index, mtu)));
+    if veth {
+        found.veths.insert(index);
+    }
     if veth && let (Some(other), Some(namespace)) = (other, namespace) {
         found.pairs.insert(index, Pair { index: other, namespace });
     }

@@ -1,4 +1,5 @@
-//! The XDP gate as the reconciler runs it: its maps follow the table, and it is attached while a listener has a policy.
+//! The XDP gate as the reconciler runs it: its maps follow the table, and it is attached while a listener has a policy or is
+//! flooded with SYNs.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,7 +9,9 @@ use router_common::maps::{FlowKey, names};
 use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 
+use super::cookies::{CookieReconciler, CookieReport};
 use crate::gate::{ConnectionSweep, GateContent, GateImage, GateMaps, lower, reconcile};
+use crate::host::state::HostState;
 use crate::interfaces::Interfaces;
 use crate::kernel::{GateMode, KernelError, KernelPrograms};
 
@@ -29,6 +32,8 @@ pub struct GateReport {
     pub is_off: bool,
     /// The first write that failed; it is repeated.
     pub error: Option<String>,
+    /// SYN cookies.
+    pub cookies: CookieReport,
 }
 
 /// The gate's maps, and what they hold.
@@ -42,6 +47,9 @@ pub struct GateReconciler {
     buckets: BTreeSet<u32>,
     connections: ConnectionSweep,
     mode: GateMode,
+    cookies: CookieReconciler,
+    /// Why the rates of SYNs could not be written.
+    unwritten: Option<String>,
 }
 
 impl GateReconciler {
@@ -59,6 +67,8 @@ impl GateReconciler {
             buckets: BTreeSet::new(),
             connections: ConnectionSweep::new(&kernel.take(names::GATE_CONNS)?)?,
             mode,
+            cookies: CookieReconciler::new(kernel)?,
+            unwritten: None,
         })
     }
 
@@ -78,8 +88,10 @@ impl GateReconciler {
         kernel: &mut KernelPrograms,
         (table, listeners): (&RoutingTable, &[ListenerState]),
         interfaces: &Interfaces,
+        host: &HostState,
     ) -> GateReport {
         let local: Vec<IpAddr> = interfaces.addresses.iter().copied().collect();
+        self.unwritten = self.cookies.follow(table, listeners, &local, host).err().map(|error| error.to_string());
         self.wanted = lower(table, listeners, &local, &self.content.now);
         if self.mode == GateMode::Off {
             self.wanted.policies.values_mut().for_each(|policy| policy.source_connections = 0);
@@ -97,17 +109,26 @@ impl GateReconciler {
         let written = reconcile(&mut self.maps, &mut self.content, &self.wanted);
         self.is_unfinished = matches!(written, Ok(false));
         let removed = self.remove_buckets();
-        let error = written.and(removed).err().map(|error| error.to_string());
+        let error = written.and(removed).err().map(|error| error.to_string()).or_else(|| self.unwritten.clone());
         if let Some(error) = &error {
             tracing::warn!(error, "the gate's policies cannot be written; it is tried again");
         }
-        self.attach(kernel, interfaces, false);
+        let cookies = self.look(kernel, interfaces);
         self.attach_to_sockets(kernel);
         let listeners = self.content.now.policies.keys().filter(|(_, port)| *port != 0).count();
         let is_off = self.mode == GateMode::Off && listeners > 0;
         let (attached, failed) = attachments(kernel);
         let sweeps_only = kernel.sockets_failed().map(str::to_owned);
-        GateReport { listeners, networks: self.content.networks(), attached, failed, sweeps_only, is_off, error }
+        GateReport {
+            listeners,
+            networks: self.content.networks(),
+            attached,
+            failed,
+            sweeps_only,
+            is_off,
+            error,
+            cookies,
+        }
     }
 
     /// Tries again where the program could not be attached: another one there may have been detached.
@@ -139,8 +160,30 @@ impl GateReconciler {
         }
     }
 
+    /// Attaches the program if a listener has a policy or is flooded, else detaches it; returns who is flooded.
+    pub fn look(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces) -> CookieReport {
+        let mut report = CookieReport::default();
+        let looked = self.cookies.look(&mut report);
+        self.attach(kernel, interfaces, false);
+        let answers = self.cookies.follow_links(&kernel.gate_links(), interfaces, &mut report);
+        if let Err(error) = looked.and(answers) {
+            tracing::warn!(%error, "the maps of SYN cookies cannot be read or written; it is tried again");
+        }
+        report
+    }
+
+    /// Follows [`GateReconciler::look`] in a report; whether it changed.
+    pub fn renew(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces, report: &mut GateReport) -> bool {
+        let cookies = self.look(kernel, interfaces);
+        let (attached, failed) = attachments(kernel);
+        let is_new = (&report.cookies, &report.attached, &report.failed) != (&cookies, &attached, &failed);
+        (report.cookies, report.attached, report.failed) = (cookies, attached, failed);
+        is_new
+    }
+
     fn attach(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, is_retried: bool) {
-        for news in kernel.follow_gate(interfaces, !self.content.now.policies.is_empty(), is_retried) {
+        let is_wanted = !self.content.now.policies.is_empty() || self.cookies.asks();
+        for news in kernel.follow_gate(interfaces, is_wanted, is_retried) {
             tracing::info!(target: "datapath", "{news}");
         }
     }

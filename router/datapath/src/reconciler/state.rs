@@ -15,6 +15,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::egress_routes::{KernelPaths, PathCache};
 use crate::flow_log::Reporter;
+use crate::host::state::HostState;
 use crate::host::{HostReport, HostWatch, Question, WatchReply, WatchRequest};
 use crate::image::MapImage;
 use crate::interfaces::Interfaces;
@@ -243,6 +244,11 @@ impl ReconcilerState {
     /// Updates the interfaces that permit `bpf_redirect_peer`. `false` if nothing changed.
     pub fn look_at_peers(&mut self, kernel: &KernelPrograms) -> bool {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
+    }
+
+    /// The host's rules as they were last read.
+    pub fn host(&self) -> Arc<HostState> {
+        Arc::clone(&self.pools.paths.source.host)
     }
 
     /// Interfaces and addresses as they were last read.

@@ -72,18 +72,43 @@ impl Client {
         self.packet(ACK, self.isn.wrapping_add(1).wrapping_add(offset), payload)
     }
 
-    fn packet(&self, flags: u8, seq: u32, payload: &[u8]) -> Vec<u8> {
-        self.segment(flags, seq, 5000, payload)
+    /// Its initial sequence number.
+    pub fn isn(&self) -> u32 {
+        self.isn
     }
 
-    /// Any segment.
+    /// The first packet, with these options, and with data.
+    pub fn syn_with(&self, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        self.segment_with(SYN, self.isn, 0, options, payload)
+    }
+
+    /// The acknowledgement that ends the handshake, with these options.
+    pub fn ack_with(&self, ack: u32, options: &[u8]) -> Vec<u8> {
+        self.segment_with(ACK, self.isn.wrapping_add(1), ack, options, &[])
+    }
+
+    /// The first bytes, which acknowledge the listener's SYN-ACK.
+    pub fn data_acknowledging(&self, ack: u32, payload: &[u8]) -> Vec<u8> {
+        self.segment(ACK, self.isn.wrapping_add(1), ack, payload)
+    }
+
+    fn packet(&self, flags: u8, seq: u32, payload: &[u8]) -> Vec<u8> {
+        self.segment_with(flags, seq, 5000, &[], payload)
+    }
+
+    /// Any segment without options.
     pub fn segment(&self, flags: u8, seq: u32, ack: u32, payload: &[u8]) -> Vec<u8> {
+        self.segment_with(flags, seq, ack, &[], payload)
+    }
+
+    fn segment_with(&self, flags: u8, seq: u32, ack: u32, options: &[u8], payload: &[u8]) -> Vec<u8> {
         let mut tcp = Vec::new();
         tcp.extend(self.port.to_be_bytes());
         tcp.extend(self.to.to_be_bytes());
         tcp.extend(seq.to_be_bytes());
         tcp.extend(ack.to_be_bytes());
-        tcp.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        tcp.extend([(5 + options.len() as u8 / 4) << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        tcp.extend(options);
         tcp.extend(payload);
         let (source, target) = (sixteen(self.address), sixteen(self.listener));
         let sum = checksum(&source, &target, self.address.is_ipv4(), &tcp);
@@ -122,6 +147,12 @@ pub fn assert_reset(packet: &[u8], client: &Client) {
     assert_eq!(read.seq, client.isn.wrapping_add(1));
     assert_eq!(read.payload_len, 0);
     assert_eq!(packet.len() as u32, read.payload, "nothing follows the header");
+    assert_sums(packet);
+}
+
+/// Checks the checksums of a packet.
+pub fn assert_sums(packet: &[u8]) {
+    let read = packet::segment(&packet).expect("a TCP segment");
     let tcp = &packet[read.tcp as usize..];
     let sum = checksum(&read.flow.source, &read.flow.destination, !read.v6, tcp);
     assert_eq!(sum, 0, "the TCP checksum");

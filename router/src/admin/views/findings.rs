@@ -141,7 +141,24 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
         why: format!("closed connections are taken off the number of their source seconds later: {why}"),
         remedy: "what the reason says".to_owned(),
     });
-    nowhere.into_iter().chain(failed).chain(sweeps_only).collect()
+    let lost = gate.cookies.lost.iter().map(|(listener, rule)| Finding {
+        what: "listener",
+        names: vec![listener.clone()],
+        reason: None,
+        why: format!("SYNs of a flood are not answered with cookies: {rule} that acknowledge them"),
+        remedy: "net.netfilter.nf_conntrack_tcp_loose=1, or a rule that accepts packets to the listener before it"
+            .to_owned(),
+    });
+    let silent = (!gate.cookies.silent.is_empty()).then(|| Finding {
+        what: "interface",
+        names: gate.cookies.silent.clone(),
+        reason: None,
+        why: "XDP answers no SYNs: the other end of the veth pair has no XDP program, and would not receive the answers; the \
+              TC program sends them"
+            .to_owned(),
+        remedy: "nothing; `--xdp generic` answers there".to_owned(),
+    });
+    nowhere.into_iter().chain(failed).chain(sweeps_only).chain(lost).chain(silent).collect()
 }
 
 /// A finding for each reason, with the interfaces that have it.

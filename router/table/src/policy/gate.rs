@@ -30,7 +30,14 @@ pub struct GatePolicy {
     pub rejects_options: bool,
     /// Nothing is rejected; what would be is counted.
     pub observes: bool,
+    /// SYNs a second of a listener above which they are answered with cookies; 0: they never are.
+    pub cookies_above: u32,
+    /// Packets are rejected by it: it says more than `cookies_above`.
+    pub rejects: bool,
 }
+
+/// `cookies_above` of a router without a policy. The stack alone bears fewer at some percent of a processor.
+pub const COOKIES_ABOVE: u32 = 5_000;
 
 impl Default for GatePolicy {
     fn default() -> Self {
@@ -46,6 +53,8 @@ impl Default for GatePolicy {
             rejects_fragments: false,
             rejects_options: false,
             observes: false,
+            cookies_above: COOKIES_ABOVE,
+            rejects: true,
         }
     }
 }

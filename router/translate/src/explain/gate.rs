@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use router_common::verdict::Reason;
-use router_table::policy::gate::{GatePolicy, SynRate};
+use router_table::policy::gate::{COOKIES_ABOVE, GatePolicy, SynRate};
 use router_table::table::RouterTable;
 
 use super::outcome::OutcomeKind;
@@ -63,6 +63,13 @@ fn rejection(policy: &GatePolicy, router: &RouterTable, client: IpAddr) -> Optio
 pub fn rules(router: &RouterTable) -> Vec<String> {
     let Some(policy) = router.policy.gate.as_deref() else { return Vec::new() };
     let has_header = router.policy.accept_proxy;
+    let cookies = match policy.cookies_above {
+        0 => "SYNs are never answered with cookies".to_owned(),
+        above => format!("SYNs beyond {above} a second are answered with cookies"),
+    };
+    if !policy.rejects {
+        return vec![cookies];
+    }
     let mut rules = vec!["malformed packets are dropped".to_owned()];
     if has_header {
         rules.push("rules about sources do not apply: connections begin with a PROXY header".to_owned());
@@ -101,6 +108,9 @@ pub fn rules(router: &RouterTable) -> Vec<String> {
         if is_rejected {
             rules.push(what.to_owned());
         }
+    }
+    if policy.cookies_above != COOKIES_ABOVE {
+        rules.push(cookies);
     }
     if policy.observes {
         rules.push("nothing is dropped: mode observe".to_owned());

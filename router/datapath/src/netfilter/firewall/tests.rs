@@ -100,6 +100,30 @@ pub(in crate::netfilter) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn acknowledgements_of_cookies_are_lost_to_rules_about_the_first_packet() {
+    let input =
+        |drops, rules: &[&[Vec<NftExpression>]]| chain("INPUT", Some((Hook::Input, ChainType::Filter, drops)), rules);
+    let loses = |chain, picks_up| {
+        let rules = Arc::new(Ruleset::new(vec![chain], Vec::new(), false));
+        let firewall = Firewall { rules, ..Firewall::default() };
+        firewall.loses_cookies(SocketAddr::from((ENDPOINT, 443)), picks_up).map(|why| why.to_string())
+    };
+    let drops = |state| input(false, &[&[in_state(state), does(RuleVerdict::Drop)]]);
+    const INVALID: u32 = 1;
+    let why = loses(drops(INVALID), false).unwrap();
+    assert_eq!(why, "rule 1 of chain INPUT in table ip t may drop packets");
+    assert_eq!((loses(drops(INVALID), true), loses(drops(ESTABLISHED), false)), (None, None));
+    // `tcp flags syn / syn` is what a first packet has.
+    let no_syn = [in_state(NEW), is(RegisterSource::Transport(13), &[16]), does(RuleVerdict::Drop)];
+    assert_eq!(loses(input(false, &[&no_syn]), true), None, "other bits of the flags are not known");
+    let open =
+        input(true, &[&[in_state(ESTABLISHED), does(RuleVerdict::Accept)], &[to_port(443), does(RuleVerdict::Accept)]]);
+    assert_eq!(loses(open.clone(), false), None);
+    let closed = input(true, &[&[in_state(ESTABLISHED), does(RuleVerdict::Accept)]]);
+    assert!(loses(closed, true).is_some());
+}
+
+#[test]
 fn a_rule_for_the_endpoint_counts_and_one_for_another_does_not() {
     let drop = |address| output(&[&[to(OTHER), does(RuleVerdict::Drop)], &[to(address), does(RuleVerdict::Drop)]]);
     let why = concerns(vec![drop(ENDPOINT)]).unwrap();

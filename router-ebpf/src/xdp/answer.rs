@@ -1,0 +1,131 @@
+//! Answering SYNs with cookies: the frame goes back to where it came from as a SYN-ACK, with its VLAN tags.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
+use aya_ebpf::helpers::generated::{bpf_loop, bpf_xdp_adjust_tail, bpf_xdp_load_bytes, bpf_xdp_store_bytes};
+use aya_ebpf::programs::XdpContext;
+use router_common::gate::arrival::Arrival;
+use router_common::gate::syn_cookie::Headers;
+use router_common::maps::{GATE_ANSWERS, GATE_ANSWERS_TAGGED};
+use router_common::options::{MAX_OPTIONS, OPTIONS_ROOM, TcpOptions};
+use router_common::packet::{ACK, ETHERNET, Packet, SYN};
+use router_common::verdict::DialCounter;
+
+use crate::cookies::{self, KernelPressure};
+use crate::copy::is_v4;
+use crate::maps;
+use crate::reject::swapped;
+use crate::verifier::opaque;
+
+use super::packet::XdpPacket;
+use super::state::now_ns;
+
+/// Bytes of the headers behind Ethernet's.
+const V4_BYTES: u32 = 44;
+const V6_BYTES: u32 = 64;
+
+/// Counts a SYN, and answers it if its listener is under pressure and the stack would answer with a cookie. Its data and options
+/// are ignored, those of IP too; if it is a fragment, so are the others. A function of its own: see `read`.
+#[inline(never)]
+pub fn syn(ctx: &XdpContext) -> u32 {
+    let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
+    let arrival = &*arrival;
+    let flow = &arrival.flow;
+    let Some(listener) = maps::listener(&flow.destination, flow.destination_port) else { return XDP_PASS };
+    let Some(pressure) = KernelPressure::of(&listener) else { return XDP_PASS };
+    // TC ends a carried connection with the same addresses and ports.
+    let now = now_ns();
+    if !pressure.count_early(now) || !may_answer(ctx, arrival) || maps::flow(flow).is_some() {
+        return XDP_PASS;
+    }
+    let packet = XdpPacket::new(ctx);
+    let Some(macs) = packet.load::<12>(0) else { return XDP_PASS };
+    let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
+    let client_mss = client_mss(ctx, arrival);
+    // SAFETY: the context is the one that the kernel gave.
+    let made = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
+    let Some(cookie) = made else { return XDP_PASS };
+    // SAFETY: as above.
+    let max_segment = unsafe { cookies::announced_here(ctx.as_ptr().cast(), flow, &listener) };
+    let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);
+    let (source, destination) = (of_syn.destination, of_syn.source);
+    let (source_port, destination_port) = (of_syn.destination_port, of_syn.source_port);
+    Headers { source, destination, source_port, destination_port, ..of_syn }.write(&mut memory.words);
+    let v4 = is_v4(&flow.destination);
+    let length = arrival.ip + if v4 { V4_BYTES } else { V6_BYTES };
+    let change = length as i32 - packet.len() as i32;
+    // A group address, at which more than this host receive, is no sender of an answer.
+    // SAFETY: as above.
+    if macs[0] & 1 != 0 || unsafe { bpf_xdp_adjust_tail(ctx.as_ptr().cast(), change) } != 0 {
+        return XDP_PASS;
+    }
+    let (words, swapped) = (memory.words.as_mut_ptr().cast(), swapped(&macs));
+    // SAFETY: as above; the words have as many bytes.
+    let stored = unsafe {
+        bpf_xdp_store_bytes(ctx.as_ptr().cast(), 0, (&raw const swapped).cast_mut().cast(), 12) == 0
+            && if v4 {
+                bpf_xdp_store_bytes(ctx.as_ptr().cast(), arrival.ip, words, V4_BYTES) == 0
+            } else {
+                bpf_xdp_store_bytes(ctx.as_ptr().cast(), arrival.ip, words, V6_BYTES) == 0
+            }
+    };
+    if !stored {
+        return XDP_DROP;
+    }
+    if maps::handshake(flow).is_some() {
+        // Of an older connection.
+        maps::forget_handshake(flow);
+    }
+    pressure.answers(now);
+    maps::count(DialCounter::SynCookies);
+    XDP_TX
+}
+
+/// Whether a frame that is sent back here arrives.
+#[inline(always)]
+fn may_answer(ctx: &XdpContext, arrival: &Arrival) -> bool {
+    // SAFETY: the context is the one that the kernel gave.
+    match maps::gate_answers(unsafe { (*ctx.ctx).ingress_ifindex }) {
+        GATE_ANSWERS => true,
+        GATE_ANSWERS_TAGGED => arrival.ip != ETHERNET,
+        _ => false,
+    }
+}
+
+/// The maximum segment size that a SYN announces; 0: none.
+#[inline(always)]
+fn client_mss(ctx: &XdpContext, arrival: &Arrival) -> u16 {
+    let (at, len) = (arrival.tcp + 20, arrival.tcp_len.wrapping_sub(20));
+    if len == 0 || len > MAX_OPTIONS {
+        return 0;
+    }
+    let Some(memory) = maps::cookie_memory() else { return 0 };
+    let reader = &mut memory.options;
+    reader.begin = at;
+    reader.len = len;
+    reader.at = 0;
+    reader.found = TcpOptions::default();
+    let bound = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+    // SAFETY: the context is the one that the kernel gave; `bound` is at most the size of the array.
+    if unsafe { bpf_xdp_load_bytes(ctx.as_ptr().cast(), at, reader.bytes.as_mut_ptr().cast(), bound) } != 0 {
+        return 0;
+    }
+    // Nearly every host begins with it.
+    if let [2, 4, high, low, ..] = reader.bytes {
+        return u16::from_be_bytes([high, low]);
+    }
+    // SAFETY: the callback has the signature that the helper expects and does not use its context.
+    unsafe {
+        bpf_loop(MAX_OPTIONS, step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void, null_mut(), 0);
+        (&raw const memory.options.found.mss).read_volatile()
+    }
+}
+
+/// Callback of `bpf_loop`: reads one option. 1 ends the loop.
+unsafe extern "C" fn step(_: u32, _: *mut c_void) -> i64 {
+    let Some(memory) = maps::cookie_memory() else { return 1 };
+    i64::from(!memory.options.step())
+}
