@@ -44,7 +44,7 @@ unsafe fn established(ops: *mut bpf_sock_ops) {
     let (client, network) = unsafe { (key(ops), (&raw const NETWORK).read_volatile()) };
     // SAFETY: the caller's promise.
     if unsafe { bpf_get_netns_cookie(ops.cast()) } != network
-        || !maps::listener(&client.destination, client.destination_port).is_some_and(|to| to.is_limited != 0)
+        || maps::listener(&client.destination, client.destination_port).is_none_or(|to| to.is_limited == 0)
     {
         return;
     }

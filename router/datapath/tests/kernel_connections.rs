@@ -74,7 +74,7 @@ impl Rig {
     }
 
     fn client(&self, port: u16) -> Client {
-        Client::new(if self.v6 { "2001:db8::7" } else { "192.0.2.7" }.parse().unwrap(), port, PORT)
+        Client::from(if self.v6 { "2001:db8::7" } else { "192.0.2.7" }.parse().unwrap(), port, PORT)
     }
 
     /// A client whose SYN the listener has answered.
@@ -300,7 +300,7 @@ fn very_many_sources_take_no_place_of_one_that_is_counted() {
     let client = rig.answered(1);
     rig.tc(&client.data_at(0, b""));
     for source in 0..sources {
-        let mut other = Client::new(Ipv4Addr::from_bits(0x0b00_0000 + source).into(), 2, PORT).beside(&client);
+        let mut other = Client::from(Ipv4Addr::from_bits(0x0b00_0000 + source).into(), 2, PORT);
         assert_eq!(rig.xdp(&other.syn()), PASS);
         if source % 16 == 0 {
             rig.tc(&other.syn());

@@ -426,7 +426,7 @@ fn nothing_is_left_of_very_many_connections() -> Result<()> {
 /// A connection that ends in one of six ways; whether it was answered.
 fn come_and_go(stage: &Stage, number: usize) -> Result<bool> {
     let kind = Kind::ALL[number % 4];
-    let from = SocketAddr::new(stage.family.address(FRONT, if number / 4 % 2 == 0 { 2 } else { 3 }), 0);
+    let from = SocketAddr::new(stage.family.address(FRONT, if (number / 4).is_multiple_of(2) { 2 } else { 3 }), 0);
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&from.into())?;
     socket.connect_timeout(&kind.address(stage).into(), PATIENCE)?;

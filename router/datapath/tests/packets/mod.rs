@@ -40,11 +40,6 @@ impl Client {
         Client { isn, ..self }
     }
 
-    /// To another client's listener.
-    pub fn beside(self, other: &Client) -> Client {
-        Client { listener: other.listener, ..self }
-    }
-
     /// The connection's key in the maps.
     pub fn flow(&self) -> FlowKey {
         FlowKey {
