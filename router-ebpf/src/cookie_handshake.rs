@@ -5,9 +5,7 @@ use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_redirect;
 use router_common::gate::syn_cookie::WINDOW;
-use router_common::maps::{
-    HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner,
-};
+use router_common::maps::{HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner};
 use router_common::packet::{ACK, FIN, Packet, RST, SYN, Segment};
 use router_common::verdict::DialCounter;
 

@@ -7,9 +7,7 @@
 use core::ffi::c_void;
 
 use aya_ebpf::bindings::{bpf_sock, tcphdr};
-use aya_ebpf::helpers::generated::{
-    bpf_check_mtu, bpf_sk_release, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie,
-};
+use aya_ebpf::helpers::generated::{bpf_check_mtu, bpf_sk_release, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie};
 use router_common::gate::pressure;
 use router_common::gate::syn_cookie::{Headers, TCP_BYTES, WORDS, announced, size_of, sizes};
 use router_common::maps::{FlowKey, ListenerOwner, PROTOCOL_TLS, pressure_id};

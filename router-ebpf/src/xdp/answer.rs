@@ -14,8 +14,8 @@ use router_common::options::{MAX_OPTIONS, OPTIONS_ROOM, TcpOptions};
 use router_common::packet::{ACK, ETHERNET, Packet, SYN};
 use router_common::verdict::DialCounter;
 
-use crate::copy::is_v4;
 use crate::cookies::{self, KernelPressure};
+use crate::copy::is_v4;
 use crate::maps;
 use crate::reject::swapped;
 use crate::verifier::opaque;
