@@ -54,6 +54,11 @@ const TESTS: &[Tests] = &[
         tcx: &[],
     },
     Tests {
+        source: "tests/kernel_cookies.rs",
+        names: &["a_syn_is_answered_with_a_cookie_that_the_stack_accepts"],
+        tcx: &[],
+    },
+    Tests {
         source: "tests/kernel_adoption.rs",
         names: &["filters_of_older_kernels_are_replaced_too"],
         tcx: &["the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_the_old"],
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn a_guest_runs_each_test_by_its_whole_name() {
         let names: Vec<_> = TESTS.iter().map(Tests::name).collect();
-        assert_eq!(names, ["kernel_maps", "kernel_gate", "kernel_adoption", "stories"]);
+        assert_eq!(names, ["kernel_maps", "kernel_gate", "kernel_cookies", "kernel_adoption", "stories"]);
         let (old, new) = (script(false), script(true));
         assert!(
             old.contains(

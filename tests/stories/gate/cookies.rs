@@ -182,18 +182,48 @@ fn proxied(stage: &Stage, url: &str) -> Result<()> {
     })
 }
 
+/// Loads an XDP program that passes everything, and pins it: a veth pair's end receives what XDP sends with one only.
+const PASSING: &str = "
+import ctypes, sys
+code = ctypes.create_string_buffer(bytes.fromhex('b700000002000000' '9500000000000000'))
+license = ctypes.create_string_buffer(b'GPL')
+load = ctypes.create_string_buffer(128)
+ctypes.memmove(load, (ctypes.c_uint32 * 2)(6, 2), 8)
+ctypes.memmove(ctypes.addressof(load) + 8, (ctypes.c_uint64 * 2)(ctypes.addressof(code), ctypes.addressof(license)), 16)
+bpf = ctypes.CDLL(None, use_errno=True).syscall
+program = bpf(321, 5, load, 128)
+path = ctypes.create_string_buffer(sys.argv[1].encode())
+pin = ctypes.create_string_buffer(24)
+ctypes.memmove(pin, (ctypes.c_uint64 * 1)(ctypes.addressof(path)), 8)
+ctypes.memmove(ctypes.addressof(pin) + 8, (ctypes.c_uint32 * 1)(program), 4)
+sys.exit(bpf(321, 6, pin, 24) and ctypes.get_errno())
+";
+
+/// Gives the client's end of its link an XDP program.
+fn hear(stage: &Stage) -> Result<()> {
+    let pin = format!("/sys/fs/bpf/passing-{}", stage.sluice.instance());
+    command::output(stage.client.command("python3")?.args(["-c", PASSING, &pin]))?;
+    let attached = stage.client.ip(&["link", "set", "dev", "eth0", "xdpdrv", "pinned", &pin]);
+    std::fs::remove_file(&pin)?;
+    attached
+}
+
 fn connects(family: Family, mode: &str, attached: Option<&str>, cookies: &str) -> Result<()> {
-    let stage = stage(family, mode, cookies)?;
+    through_flood(&stage(family, mode, cookies)?, attached, cookies)
+}
+
+/// Clients with all options, through a flood.
+fn through_flood(stage: &Stage, attached: Option<&str>, cookies: &str) -> Result<()> {
     let (most, bytes) = (number("SLUICE_COOKIE_CLIENTS", 16), number("SLUICE_COOKIE_BYTES", 100_000));
     let least = Duration::from_secs(number("SLUICE_COOKIE_SECONDS", 0));
-    let carried = flooded(&stage, attached, || {
+    let carried = flooded(stage, attached, || {
         let (begin, mut clients, mut without, mut carried) = (Instant::now(), 0, 0, 0);
         let mut slowest = Duration::ZERO;
         while clients < most || begin.elapsed() < least {
             for options in Options::all() {
                 options.set(&stage.client)?;
                 let one = Instant::now();
-                let (used, is_carried) = passthrough(&stage, clients, bytes)
+                let (used, is_carried) = passthrough(stage, clients, bytes)
                     .with_context(|| format!("{options:?}, {:#?}", stage.sluice.output()))?;
                 slowest = slowest.max(one.elapsed());
                 clients += 1;
@@ -201,7 +231,7 @@ fn connects(family: Family, mode: &str, attached: Option<&str>, cookies: &str) -
                 carried += u64::from(is_carried);
             }
             for url in [format!("http://{CLEAR}:{HTTP_PORT}/"), format!("https://{EDGE}:8443/")] {
-                proxied(&stage, &url).with_context(|| url.clone())?;
+                proxied(stage, &url).with_context(|| url.clone())?;
             }
         }
         eprintln!(
@@ -225,6 +255,16 @@ fn connects(family: Family, mode: &str, attached: Option<&str>, cookies: &str) -
 #[test]
 fn xdp_answers_where_every_syn_gets_a_cookie() -> Result<()> {
     [Family::V4, Family::V6].into_iter().try_for_each(|family| connects(family, "generic", Some("generic"), "2"))
+}
+
+#[test]
+fn the_driver_answers_where_the_other_end_hears_it() -> Result<()> {
+    let stage = stage(Family::V4, "native", "2")?;
+    hear(&stage)?;
+    through_flood(&stage, Some("native"), "2")?;
+    let answers = stage.sluice.dump("gate_answers")?;
+    ensure!(answers.as_array().is_some_and(|rows| rows.len() == 1), "{answers}");
+    Ok(())
 }
 
 #[test]
