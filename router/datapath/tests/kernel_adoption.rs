@@ -164,6 +164,28 @@ fn the_gate_stays_attached_unless_the_next_agent_wants_another_mode() {
 }
 
 #[test]
+fn an_interface_in_the_place_of_one_that_moved_away_gets_the_gate() {
+    let (instance, elsewhere) = (Instance::new("moved"), format!("sluice-moved-{}", std::process::id()));
+    let add =
+        |options: &[&str]| ip(&[&["link", "add"], options, &["type", "veth", "peer", "name", "moved-peer"]].concat());
+    let open = || {
+        let mut kernel = instance.open().unwrap();
+        kernel.set_gate_mode(GateMode::Native);
+        kernel.follow_gate(&interfaces(&["moved"]), true, false)
+    };
+    add(&["name", "moved"], "first-peer");
+    let index = interfaces(&["moved"]).attachable["moved"].to_string();
+    assert_eq!(open(), ["the gate is attached to moved (native)"]);
+    ip(&["netns", "add", &elsewhere]);
+    ip(&["link", "set", "moved", "netns", &elsewhere]);
+    add(&["name", "moved", "index", &index], "second-peer");
+    assert_eq!(open(), ["the gate is attached to moved (native)"]);
+    let shown = Command::new("ip").args(["link", "show", "moved"]).output().unwrap();
+    ip(&["netns", "delete", &elsewhere]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("prog/xdp"), "{shown:?}");
+}
+
+#[test]
 fn the_gate_is_attached_when_another_program_leaves_the_interface() {
     let (first, second) = (Instance::new("holder"), Instance::new("waiting"));
     ip(&["link", "add", "shared", "type", "veth", "peer", "name", "shared-peer"]);
@@ -175,11 +197,16 @@ fn the_gate_is_attached_when_another_program_leaves_the_interface() {
     let (mut holder, mut waiting) = (open(&first), open(&second));
     let shared = interfaces(&["shared"]);
     assert_eq!(holder.follow_gate(&shared, true, false), ["the gate is attached to shared (native)"]);
-    let why = "native: another program has the interface's XDP hook; detach it, or move it to another interface";
-    let failed = format!("the gate cannot be attached to shared: {why}");
-    assert_eq!(waiting.follow_gate(&shared, true, false), [failed]);
+    let failed = waiting.follow_gate(&shared, true, false);
+    let why = waiting.gate_failed().remove(0).1;
+    assert_eq!(failed, [format!("the gate cannot be attached to shared: {why}")]);
+    let holder_is_named = why.strip_prefix("native: sluice_gate (id ").and_then(|rest| rest.split_once(") "));
+    let (id, rest) = holder_is_named.expect(&why);
+    assert!(
+        id.parse::<u32>().is_ok() && rest == "has the interface's XDP hook; detach it, or move it to another interface"
+    );
     assert_eq!(waiting.follow_gate(&shared, true, true), [""; 0], "it is logged once");
-    assert_eq!(waiting.gate_failed(), [("shared".to_owned(), why.to_owned())]);
+    assert_eq!(waiting.gate_failed(), [("shared".to_owned(), why)]);
     assert_eq!(holder.follow_gate(&shared, false, false), ["the gate is detached from shared"]);
     let begin = Instant::now();
     loop {

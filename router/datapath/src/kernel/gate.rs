@@ -6,10 +6,11 @@ use std::{fs, io};
 
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::xdp::{Xdp, XdpLink, XdpMode};
-use aya::programs::{ProgramError, XdpError};
+use aya::programs::{ProgramError, XdpError, loaded_programs};
 
 use super::links::{entries, removed};
 use crate::interfaces::Interfaces;
+use crate::netlink::queries::Netlink;
 use crate::pin_folder::PinFolder;
 
 /// The loopback interface of every network namespace.
@@ -194,7 +195,7 @@ impl GateLinks {
                 Ok((link, pin)) => return Ok(GateLink { name: name.to_owned(), mode: *mode, _link: link, pin }),
                 Err(error) => {
                     let separator = if why.is_empty() { "" } else { "; " };
-                    why = format!("{why}{separator}{}: {}", mode.name(), reason(&error));
+                    why = format!("{why}{separator}{}: {}", mode.name(), reason(&error, index));
                 }
             }
         }
@@ -208,6 +209,7 @@ impl GateLinks {
             let Ok(old) = PinnedLink::from_pin(&pin) else { continue };
             if modes.contains(&mode)
                 && let Some(link) = replace(program, old)
+                && is_on(program, index)
             {
                 return Some(GateLink { name: name.to_owned(), mode, _link: link, pin: Some(pin) });
             }
@@ -246,13 +248,30 @@ fn replace(program: &mut Xdp, old: PinnedLink) -> Option<FdLink> {
     FdLink::try_from(program.take_link(id).ok()?).ok()
 }
 
+/// Whether the interface with this index, in this network namespace, has the program: that of a pinned link may have been moved
+/// to another one.
+fn is_on(program: &Xdp, index: u32) -> bool {
+    let Ok(id) = program.info().map(|info| info.id()) else { return false };
+    Netlink::open().and_then(|mut netlink| netlink.xdp_programs(index)).is_ok_and(|ids| ids.contains(&id))
+}
+
+/// Who has an interface's XDP hook, for a message.
+fn holders(index: u32) -> Option<String> {
+    let ids = Netlink::open().and_then(|mut netlink| netlink.xdp_programs(index)).ok()?;
+    let programs = loaded_programs().filter_map(Result::ok).filter(|program| ids.contains(&program.id()));
+    let names =
+        programs.map(|program| format!("{} (id {})", program.name_as_str().unwrap_or("a program"), program.id()));
+    let names = names.collect::<Vec<_>>().join(" and ");
+    if names.is_empty() { None } else { Some(names) }
+}
+
 /// By index: an interface may be renamed, and its link stays.
 fn pin_name(index: u32, mode: AttachedMode) -> String {
     format!("{index}-{}", mode.name())
 }
 
 /// The kernel's reason in words that say what to do, where the number alone does not.
-fn reason(error: &ProgramError) -> String {
+fn reason(error: &ProgramError, index: u32) -> String {
     let number = match error {
         ProgramError::SyscallError(error) => error.io_error.raw_os_error(),
         ProgramError::XdpError(XdpError::NetlinkError(error)) => error.raw_os_error(),
@@ -260,7 +279,8 @@ fn reason(error: &ProgramError) -> String {
     };
     match number {
         Some(libc::EBUSY | libc::EEXIST) => {
-            "another program has the interface's XDP hook; detach it, or move it to another interface".to_owned()
+            let holders = holders(index).unwrap_or_else(|| "another program".to_owned());
+            format!("{holders} has the interface's XDP hook; detach it, or move it to another interface")
         }
         Some(libc::EOPNOTSUPP) => "the driver has no native XDP".to_owned(),
         _ => error.to_string(),

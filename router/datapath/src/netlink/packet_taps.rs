@@ -2,7 +2,7 @@
 //!
 //! Answers are parsed from bytes here: a hook that a library cannot parse would seem to be absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
@@ -84,6 +84,22 @@ impl Netlink {
         })?;
         has.ok_or_else(|| io::Error::other("the other end cannot be read"))
     }
+
+    /// Ids of the XDP programs of an interface of this network namespace, by links or without.
+    ///
+    /// # Errors
+    /// As of [`Netlink::disciplines`].
+    pub fn xdp_programs(&mut self, interface: u32) -> io::Result<BTreeSet<u32>> {
+        let mut question = LinkMessage::default();
+        question.header.index = interface;
+        let mut found = BTreeSet::new();
+        self.ask(RouteNetlinkMessage::GetLink(question), 0, |answer| {
+            if let RouteNetlinkMessage::NewLink(link) = answer {
+                found.extend(link.attributes.iter().flat_map(xdp_ids));
+            }
+        })?;
+        Ok(found)
+    }
 }
 
 /// True if nftables has chains on interfaces, some of which may be for egress.
@@ -118,6 +134,15 @@ fn discipline(payload: &[u8]) -> Option<(u32, String)> {
 fn filter_priority(payload: &[u8]) -> u16 {
     let info = payload.get(16..20).and_then(|info| info.try_into().ok()).map_or(0, u32::from_ne_bytes);
     (info >> 16) as u16
+}
+
+fn xdp_ids(attribute: &LinkAttribute) -> Vec<u32> {
+    let LinkAttribute::Xdp(parts) = attribute else { return Vec::new() };
+    let id = |part: &LinkXdp| match part {
+        LinkXdp::ProgId(id) | LinkXdp::DrvProgId(id) | LinkXdp::SkbProgId(id) | LinkXdp::HwProgId(id) => Some(*id),
+        _ => None,
+    };
+    parts.iter().filter_map(id).collect()
 }
 
 fn is_xdp(attribute: &LinkAttribute) -> bool {
