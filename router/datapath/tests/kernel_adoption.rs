@@ -167,7 +167,7 @@ fn the_gate_stays_attached_unless_the_next_agent_wants_another_mode() {
 fn an_interface_in_the_place_of_one_that_moved_away_gets_the_gate() {
     let (instance, elsewhere) = (Instance::new("moved"), format!("sluice-moved-{}", std::process::id()));
     let add =
-        |options: &[&str]| ip(&[&["link", "add"], options, &["type", "veth", "peer", "name", "moved-peer"]].concat());
+        |options: &[&str], peer| ip(&[&["link", "add"], options, &["type", "veth", "peer", "name", peer]].concat());
     let open = || {
         let mut kernel = instance.open().unwrap();
         kernel.set_gate_mode(GateMode::Native);
