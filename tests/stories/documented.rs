@@ -35,8 +35,9 @@ fn names(cell: &str) -> Vec<&str> {
 
 /// Looks for `module::function` in the modules of one of these folders.
 fn check(name: &str, folders: &[&str]) -> Result<()> {
-    let (module, function) = name.split_once("::").with_context(|| format!("{name} is no test"))?;
-    let files = folders.iter().map(|folder| workspace().join(folder).join(module).with_extension("rs"));
+    let (module, function) = name.rsplit_once("::").with_context(|| format!("{name} is no test"))?;
+    let module = module.replace("::", "/");
+    let files = folders.iter().map(|folder| workspace().join(folder).join(&module).with_extension("rs"));
     let sources: Vec<String> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
     let is_test = |source: &String| {
         let declared = ["#[test]\nfn", "#[tokio::test]\nasync fn"];
