@@ -23,6 +23,17 @@ pub fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
+/// What a command prints; what it says on stderr is echoed, and part of the error when it fails.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("`{}` cannot be run; is it installed?", text(command)))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{}`: {}", text(command), said.trim().trim_start_matches("xtask: "));
+    if !said.trim().is_empty() {
+        eprintln!("{}", said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// `cargo`, in the workspace.
 pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -182,27 +182,15 @@ fn proxied(stage: &Stage, url: &str) -> Result<()> {
     })
 }
 
-/// Loads an XDP program that passes everything, and pins it: a veth pair's end receives what XDP sends with one only.
-const PASSING: &str = "
-import ctypes, sys
-code = ctypes.create_string_buffer(bytes.fromhex('b700000002000000' '9500000000000000'))
-license = ctypes.create_string_buffer(b'GPL')
-load = ctypes.create_string_buffer(128)
-ctypes.memmove(load, (ctypes.c_uint32 * 2)(6, 2), 8)
-ctypes.memmove(ctypes.addressof(load) + 8, (ctypes.c_uint64 * 2)(ctypes.addressof(code), ctypes.addressof(license)), 16)
-bpf = ctypes.CDLL(None, use_errno=True).syscall
-program = bpf(321, 5, load, 128)
-path = ctypes.create_string_buffer(sys.argv[1].encode())
-pin = ctypes.create_string_buffer(24)
-ctypes.memmove(pin, (ctypes.c_uint64 * 1)(ctypes.addressof(path)), 8)
-ctypes.memmove(ctypes.addressof(pin) + 8, (ctypes.c_uint32 * 1)(program), 4)
-sys.exit(bpf(321, 6, pin, 24) and ctypes.get_errno())
-";
+/// Loads an XDP program and pins it.
+const LOAD_XDP: &str = include_str!("../../src/load_xdp.py");
+/// One that passes everything: a veth pair's end receives what XDP sends with one only.
+const PASSING: &str = "b7000000020000009500000000000000";
 
 /// Gives the client's end of its link an XDP program.
 fn hear(stage: &Stage) -> Result<()> {
     let pin = format!("/sys/fs/bpf/passing-{}", stage.sluice.instance());
-    command::output(stage.client.command("python3")?.args(["-c", PASSING, &pin]))?;
+    command::output(stage.client.command("python3")?.args(["-c", LOAD_XDP, &pin, PASSING]))?;
     let attached = stage.client.ip(&["link", "set", "dev", "eth0", "xdpdrv", "pinned", &pin]);
     std::fs::remove_file(&pin)?;
     attached

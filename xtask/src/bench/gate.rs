@@ -1,24 +1,28 @@
 //! `bench gate`: what the XDP gate costs when nothing happens, and how many new connections come about while one processor
-//! sends SYNs from denied sources.
+//! sends SYNs, from denied sources and from sources of which nothing is known.
 
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::flood::Flood;
 use super::bars::{self, Bar};
 use super::document::{self, machine};
+use super::http::backend;
 use super::network::Network;
 use super::passthrough::backends;
-use super::passthrough::groups::GROUPS;
+use super::passthrough::groups::Group;
 use super::passthrough::measure::{Column, Plan, rounds};
 use super::passthrough::ways::{Lane, Way};
 use super::tools::Tools;
 use crate::process;
 
 mod flood;
+mod receiver;
+mod report;
+mod route;
 
 /// Arguments of `bench gate`.
 #[derive(Clone, Args)]
@@ -29,30 +33,38 @@ pub struct Arguments {
     /// Nothing is written.
     #[arg(long)]
     dry: bool,
+    /// Only new connections in a flood. Nothing is written.
+    #[arg(long)]
+    floods: bool,
 }
 
-/// The ways: the first is what the others are compared with.
-const WAYS: [Way; 3] = [Way::Kernel, Way::GateGeneric, Way::GateNative];
+/// The ways that are measured at rest: the first is what the others are compared with. Without a policy nothing is attached then.
+const AT_REST: [Way; 3] = [Way::Kernel, Way::GateGeneric, Way::GateNative];
+/// The other ways of floods.
+const COOKIES: [Way; 2] = [Way::CookiesGeneric, Way::CookiesNative];
 /// Groups of `bench passthrough` that are measured.
 const MEASURED: [&str; 4] = ["bulk-down", "bulk-up", "round-trips", "new-connections"];
-/// Least share of the undisturbed new connections that comes about in the flood.
-const KEPT: f64 = 0.8;
+
+fn is_measured(group: &Group) -> bool {
+    MEASURED.contains(&group.id)
+}
 
 /// Measures, prints, writes docs/benchmarks.md, and fails when a bar is missed.
 pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     ensure!(process::is_root(), "the benchmark makes network namespaces and attaches XDP programs: run it with sudo");
     let tools = Tools::new(root)?;
     let network = Network::new()?;
-    let _backends = backends(&tools, &network)?;
-    let lanes = WAYS.map(|way| Lane::open(&tools, &network, way));
-    let lanes = lanes.into_iter().collect::<Result<Vec<_>>>()?;
+    let _backends = (backends(&tools, &network)?, backend::start(&tools, &network)?);
+    let open = |way| Lane::open(&tools, &network, way);
+    let mut lanes = AT_REST.into_iter().map(open).collect::<Result<Vec<_>>>()?;
     let plan = Plan { rounds: arguments.rounds.into(), parts: 5, milliseconds: 100, pause: Duration::from_secs(12) };
-    let columns = rounds(&tools, &network, &lanes, |group| MEASURED.contains(&group.id), plan)?;
-    let floods = lanes.iter().map(|lane| flood::measure(&tools, &network, lane, plan.rounds));
-    let floods = floods.collect::<Result<Vec<_>>>()?;
-    let (text, bars) = text(&tools, &columns, &floods)?;
+    let columns = if arguments.floods { Vec::new() } else { rounds(&tools, &network, &lanes, is_measured, plan)? };
+    lanes.extend(COOKIES.into_iter().map(open).collect::<Result<Vec<_>>>()?);
+    let floods = flood::measure(&tools, &network, &lanes, plan.rounds)?;
+    let bars = report::bars(&floods);
+    let text = text(&tools, &columns, &floods, &bars)?;
     println!("{text}");
-    if arguments.dry {
+    if arguments.dry || arguments.floods {
         return Ok(());
     }
     document::write_section(root, "Gate", &text)?;
@@ -65,77 +77,29 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn text(tools: &Tools, columns: &[Column], floods: &[Flood]) -> Result<(String, Vec<Bar>)> {
+fn text(tools: &Tools, columns: &[Column], floods: &[Flood], bars: &[Bar]) -> Result<String> {
     let mut text = format!(
         "`cargo xtask bench gate`, on {}, of {}. Network, load and rounds are those of `bench passthrough`; the gate has a
 policy that concerns no client, and `Sluice kernel` has none, as by default. In parentheses the median of the ratios to it in the
 same round.
 
-| connections at a time |{}
-|---|{}
-",
+{}
+One processor sends SYNs of 131,072 sources to the listener; another one receives them, where the agent works as well: by
+receive packet steering, with XDP in native mode in the interface's NAPI thread, which precedes tasks. Sixteen clients make new
+connections meanwhile; undisturbed, the same processor sends the same to an interface of its own. Passthrough: a hello to a
+backend, which the kernel carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a request to the
+proxy. The ways of the gate deny the sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1:
+undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the flood's sources; in the
+flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the
+receiving processor in a flood without clients, by the SYNs that XDP drops or answers in it; it includes the answer's way to the
+client's end.
+
+{}",
         machine()?,
         tools.build,
-        columns.iter().map(|column| format!(" {} |", column.way.name())).collect::<String>(),
-        "---|".repeat(columns.len()),
+        report::at_rest(columns, is_measured),
+        report::in_floods(floods),
     );
-    let first = columns.first().context("a way was measured")?;
-    let measured = GROUPS.iter().enumerate().filter(|(_, group)| MEASURED.contains(&group.id));
-    for (at, group) in measured {
-        for (place, connections) in group.connections.iter().enumerate() {
-            text.push_str(&format!("| {}, {connections} ({}) |", group.title, group.unit));
-            for column in columns {
-                let rate = column.rate(at, place).map(|rate| rate / group.scale);
-                let ratio = column.ratios(first, at, place).median().filter(|_| column.way != first.way);
-                text.push_str(&match (rate, ratio) {
-                    (Some(rate), Some(ratio)) => format!(" {rate:.1} ({ratio:.2}) |"),
-                    (Some(rate), None) => format!(" {rate:.1} |"),
-                    (None, _) => " failed |".to_owned(),
-                });
-            }
-            text.push('\n');
-        }
-    }
-    text.push_str(
-        "
-One processor sends SYNs of 131,072 denied sources to the listener; another one receives them, where the agent works as well: by
-receive packet steering, with the gate in native mode in the interface's NAPI thread, which precedes tasks. Sixteen clients make new connections to a
-passthrough route meanwhile; undisturbed, the same processor sends the same to an interface of its own. The cost of a SYN is the
-time of the receiving processor in a flood without clients, by the packets that the gate counts as `source-denied` in it.
-
-| way | SYNs/s sent | new connections/s undisturbed | in the flood | kept | failed | ns for a SYN | SYNs/s that saturate a processor |
-|---|---|---|---|---|---|---|---|
-",
-    );
-    for flood in floods {
-        let kept = flood.kept.median().map_or("–".to_owned(), |kept| format!("{kept:.2}"));
-        let cost = flood.cost.map_or(("–".to_owned(), "–".to_owned()), |cost| {
-            (format!("{cost:.0}"), format!("{:.2} million", 1e3 / cost))
-        });
-        text.push_str(&format!(
-            "| {} | {:.0} | {:.0} | {:.0} | {kept} | {} | {} | {} |\n",
-            flood.way.name(),
-            flood.sent,
-            flood.undisturbed,
-            flood.disturbed,
-            flood.failed,
-            cost.0,
-            cost.1
-        ));
-    }
-    let native = floods.iter().find(|flood| flood.way == Way::GateNative);
-    let bars = vec![
-        Bar {
-            what: "native: share of new connections that a flood leaves".to_owned(),
-            promised: format!("≥ {KEPT:.2}"),
-            figure: native.and_then(|native| native.kept.judged(|kept| kept >= KEPT)),
-        },
-        Bar {
-            what: "native: connections that failed in a flood".to_owned(),
-            promised: "0".to_owned(),
-            figure: native.map(|native| (native.failed.to_string(), native.failed == 0)),
-        },
-    ];
-    bars::write(&mut text, &bars)?;
-    Ok((text, bars))
+    bars::write(&mut text, bars)?;
+    Ok(text)
 }

@@ -17,7 +17,7 @@ use super::tools::Tools;
 use super::{document, programs};
 use crate::process;
 
-mod backend;
+pub mod backend;
 mod figures;
 mod files;
 mod lane;

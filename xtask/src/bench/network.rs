@@ -25,6 +25,8 @@ pub const HOSTS: [u8; 3] = [2, 3, 4];
 pub const BACKEND_PORT: u16 = 9443;
 /// Where routers listen.
 pub const ROUTER_PORT: u16 = 8443;
+/// The same for clear text.
+pub const CLEAR_PORT: u16 = 8080;
 /// Descriptors that every process gets. A relay needs two for each connection.
 pub const DESCRIPTORS: u64 = 20_000;
 
@@ -163,7 +165,7 @@ impl Network {
     pub fn middle(&self, number: u8) -> Result<Middle> {
         let netns = Netns::new(&format!("router-{number}"))?;
         for (end, side, interface) in [(&self.client, 77, "client"), (&self.backend, 78, "backend")] {
-            let there = format!("router{number}");
+            let there = far_end(number);
             netns.ip(&format!("link add {interface} type veth peer name {there} netns {}", end.name))?;
             netns.ip(&format!("address add 10.{side}.{number}.1/24 dev {interface}"))?;
             netns.ip(&format!("link set {interface} up"))?;
@@ -185,10 +187,20 @@ impl Network {
     }
 }
 
+/// The client's, or the backend's, end of its link to a machine between them.
+fn far_end(number: u8) -> String {
+    format!("router{number}")
+}
+
 impl Middle {
     /// Where clients reach the router.
     pub fn listener(&self) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::new(10, 77, self.number, 1), ROUTER_PORT)
+    }
+
+    /// The client's interface to it.
+    pub fn clients_interface(&self) -> String {
+        far_end(self.number)
     }
 
     /// The client's addresses.

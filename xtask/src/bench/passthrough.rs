@@ -19,6 +19,7 @@ use crate::process::{self, Running, Server};
 
 pub mod groups;
 mod idle;
+pub mod instance;
 pub mod load;
 pub mod measure;
 mod peers;

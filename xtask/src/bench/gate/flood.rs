@@ -1,142 +1,123 @@
 //! New connections with and without a flood of SYNs.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::receiver::{self, RECEIVER};
+use super::route::{Route, TIME};
 use crate::bench::bars::{Ratios, median};
 use crate::bench::network::Network;
-use crate::bench::passthrough::groups::Measure;
 use crate::bench::passthrough::load::flood::FLOODING;
-use crate::bench::passthrough::load::hello::Hello;
-use crate::bench::passthrough::load::protocol::Load;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
 use crate::bench::usage::busy;
-use crate::process;
 
-/// The processor that receives, where the agent's threads are as well, and the one that sends.
-const RECEIVER: usize = 0;
+/// The processor that sends.
 const SENDER: usize = 1;
-/// Milliseconds of one measurement.
-const TIME: u32 = 2000;
 /// Where SYNs go that disturb nobody.
 const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
 
-/// What a flood leaves on one way.
+/// What a flood leaves to one route on one way, by round.
 pub struct Flood {
-    /// Which.
+    /// Which way.
     pub way: Way,
-    /// SYNs a second.
-    pub sent: f64,
-    /// New connections a second while nobody is flooded.
-    pub undisturbed: f64,
-    /// The same in the flood.
-    pub disturbed: f64,
-    /// Their ratios, by round.
-    pub kept: Ratios,
-    /// Connections that failed.
+    /// Which route.
+    pub route: Route,
+    sent: Vec<f64>,
+    undisturbed: Vec<f64>,
+    disturbed: Vec<f64>,
+    costs: Vec<f64>,
+    /// Connections that failed, in all rounds.
     pub failed: u64,
-    /// Time of the receiving processor for one SYN that the gate drops, in ns; `None` without a gate.
-    pub cost: Option<f64>,
 }
 
-/// Measures one way.
-pub fn measure(tools: &Tools, network: &Network, lane: &Lane, rounds: usize) -> Result<Flood> {
-    prepare(network, lane)?;
-    let listener = lane.middle.listener();
-    let clients = Measure { load: Load::Connect, connections: 16, hello: Hello::One };
-    let (mut undisturbed, mut disturbed, mut sent, mut costs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut failed = 0;
-    for round in 0..rounds {
-        eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());
-        let connect = || lane.carry(tools, network, clients, TIME);
-        let (calm, _) = flooded(tools, network, NOBODY, connect)?;
-        undisturbed.push(calm.rate());
-        let (made, rate) = flooded(tools, network, listener, connect)?;
-        disturbed.push(made.rate());
-        failed += made.errors;
-        sent.push(rate);
-        costs.extend(cost(tools, network, lane)?);
+impl Flood {
+    fn new(way: Way, route: Route) -> Flood {
+        Flood { way, route, sent: vec![], undisturbed: vec![], disturbed: vec![], costs: vec![], failed: 0 }
     }
-    Ok(Flood {
-        way: lane.way,
-        kept: ratios(&disturbed, &undisturbed),
-        sent: median(sent).unwrap_or_default(),
-        undisturbed: median(undisturbed).unwrap_or_default(),
-        disturbed: median(disturbed).unwrap_or_default(),
-        failed,
-        cost: median(costs),
-    })
+
+    /// SYNs a second.
+    pub fn sent(&self) -> f64 {
+        median(self.sent.clone()).unwrap_or_default()
+    }
+
+    /// New connections a second while nobody is flooded.
+    pub fn undisturbed(&self) -> f64 {
+        median(self.undisturbed.clone()).unwrap_or_default()
+    }
+
+    /// The same in the flood.
+    pub fn disturbed(&self) -> f64 {
+        median(self.disturbed.clone()).unwrap_or_default()
+    }
+
+    /// Their ratios.
+    pub fn kept(&self) -> Ratios {
+        Ratios(self.disturbed.iter().zip(&self.undisturbed).map(|(in_flood, calm)| in_flood / calm).collect())
+    }
+
+    /// Time of the receiving processor for one SYN that XDP takes, in ns; `None` where it takes none, and but for one route.
+    pub fn cost(&self) -> Option<f64> {
+        median(self.costs.clone())
+    }
 }
 
-/// Time of the receiving processor for one SYN of a flood without clients, in ns, by the packets that the gate drops; `None`
-/// without a gate.
+/// Measures all ways. They take turns by round: the gate stays for half a minute after a flood that was answered with cookies.
+pub fn measure(tools: &Tools, network: &Network, lanes: &[Lane], rounds: usize) -> Result<Vec<Flood>> {
+    lanes.iter().try_for_each(|lane| receiver::prepare(network, lane))?;
+    let mut ways: Vec<Vec<Flood>> = lanes
+        .iter()
+        .map(|lane| Route::of(lane.way).iter().map(|route| Flood::new(lane.way, *route)).collect())
+        .collect();
+    for round in 0..rounds {
+        for (lane, floods) in lanes.iter().zip(&mut ways) {
+            eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());
+            receiver::wait_for_rest(lane)?;
+            for flood in floods.iter_mut() {
+                let (calm, _) = flooded(tools, network, NOBODY, || flood.route.connect(tools, network, lane))?;
+                flood.undisturbed.push(calm.0);
+            }
+            for flood in floods.iter_mut() {
+                let listener = flood.route.listener(lane);
+                let connect = || {
+                    receiver::wait_for_cookies(lane, listener.port())?;
+                    flood.route.connect(tools, network, lane)
+                };
+                let (made, sent) = flooded(tools, network, listener, connect)?;
+                flood.disturbed.push(made.0);
+                flood.failed += made.1;
+                flood.sent.push(sent);
+            }
+            if let Some(first) = floods.first_mut() {
+                first.costs.extend(cost(tools, network, lane)?);
+            }
+        }
+    }
+    Ok(ways.into_iter().flatten().collect())
+}
+
+/// Time of the receiving processor for one SYN of a flood without clients, in ns, by the SYNs that XDP takes; `None` where it
+/// takes none.
 fn cost(tools: &Tools, network: &Network, lane: &Lane) -> Result<Option<f64>> {
-    if lane.denied()?.is_none() {
+    if lane.taken()?.is_none() {
         return Ok(None);
     }
-    let counted = || anyhow::Ok((busy(RECEIVER)?, lane.denied()?.unwrap_or_default()));
+    let listener = lane.middle.listener();
+    let counted = || anyhow::Ok((busy(RECEIVER)?, lane.taken()?.unwrap_or_default()));
     let alone = || {
+        receiver::wait_for_cookies(lane, listener.port())?;
         let before = counted()?;
         thread::sleep(Duration::from_millis(TIME.into()));
         Ok((before, counted()?))
     };
-    let ((before, after), _) = flooded(tools, network, lane.middle.listener(), alone)?;
-    ensure!(after.1 > before.1, "the gate has dropped no SYN of a flood");
+    let ((before, after), _) = flooded(tools, network, listener, alone)?;
+    ensure!(after.1 > before.1, "XDP has taken no SYN of a flood");
     Ok(Some((after.0 - before.0) * 1e9 / (after.1 - before.1) as f64))
-}
-
-/// Binds the router to the receiving processor, with what arrives from the client, and gives the flood's sources and its other
-/// destination a route.
-fn prepare(network: &Network, lane: &Lane) -> Result<()> {
-    let link = "ip link add sink type veth peer name drain; ip link set drain up; ip link set sink up";
-    network.client.shell(&format!("ip link show sink >/dev/null 2>&1 || {{ {link}; }}"))?;
-    network.client.ip("route replace 198.51.100.0/24 dev sink")?;
-    network.client.ip("neigh replace 198.51.100.1 lladdr 02:00:00:00:00:01 dev sink nud permanent")?;
-    let client = lane.middle.clients()[0];
-    lane.middle.netns.ip(&format!("route replace 198.18.0.0/15 via {client}"))?;
-    let device = "/sys/class/net/client";
-    lane.middle.netns.shell(&format!("printf %x {} > {device}/queues/rx-0/rps_cpus", 1 << RECEIVER))?;
-    if lane.way == Way::GateNative {
-        lane.middle.netns.shell(&format!("echo 1 > {device}/threaded"))?;
-        let polling = processes_of("napi/client")?;
-        ensure!(!polling.is_empty(), "the interface has no NAPI thread");
-        for thread in polling {
-            bind(thread)?;
-            // It precedes tasks, as the softirq does that receives for a network card.
-            process::run(Command::new("chrt").args(["--fifo", "--pid", "1", &thread.to_string()]))?;
-        }
-    }
-    for process in lane.processes()? {
-        for task in fs::read_dir(format!("/proc/{process}/task"))? {
-            bind(task?.file_name().to_string_lossy().parse()?)?;
-        }
-    }
-    Ok(())
-}
-
-/// Binds a thread to the receiving processor.
-fn bind(task: i32) -> Result<()> {
-    let mut processors = CpuSet::new();
-    processors.set(RECEIVER);
-    sched_setaffinity(Pid::from_raw(task), &processors).with_context(|| format!("binding thread {task}"))
-}
-
-/// Kernel threads with this beginning of their name.
-fn processes_of(name: &str) -> Result<Vec<i32>> {
-    let processes = fs::read_dir("/proc")?.flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_named =
-        |process: &i32| fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|comm| comm.starts_with(name));
-    Ok(numbers.filter(is_named).collect())
 }
 
 /// Does something while SYNs are sent, from before it until after it; returns its result, and SYNs a second.
@@ -157,9 +138,4 @@ fn flooded<T>(tools: &Tools, network: &Network, to: SocketAddrV4, act: impl FnOn
     let numbers: Vec<f64> = rest.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("numbers")?;
     let [sent, nanoseconds] = numbers[..] else { anyhow::bail!("the flood printed {rest:?}") };
     Ok((result?, sent / nanoseconds * 1e9))
-}
-
-/// The ratios of two series.
-fn ratios(own: &[f64], other: &[f64]) -> Ratios {
-    Ratios(own.iter().zip(other).map(|(own, other)| own / other).collect())
 }

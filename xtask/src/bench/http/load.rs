@@ -1,6 +1,6 @@
-//! Load that no tool makes: full TLS handshakes with names that change, and WebSocket messages. This program again, in a
-//! release build, as client or backend in a namespace of its own. Blocking sockets and a thread for each connection, the
-//! same for every way.
+//! Load that no tool makes: full TLS handshakes with names that change, new connections in clear text, and WebSocket
+//! messages. This program again, in a release build, as client or backend in a namespace of its own. Blocking sockets and a
+//! thread for each connection, the same for every way.
 
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -37,6 +37,14 @@ enum Role {
         #[arg(long)]
         names: PathBuf,
     },
+    /// Connect, one request in clear text, and again.
+    ClearText {
+        #[command(flatten)]
+        client: Client,
+        /// Host that is asked for.
+        #[arg(long)]
+        name: String,
+    },
     /// Messages there and back over WebSockets.
     Messages {
         #[command(flatten)]
@@ -55,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let text = std::fs::read_to_string(names).with_context(|| format!("reading {}", names.display()))?;
             handshakes::run(*client, &text.lines().collect::<Vec<_>>())?
         }
+        Role::ClearText { client, name } => handshakes::run_in_clear_text(*client, name)?,
         Role::Messages { client, name } => websocket::run(*client, name)?,
     };
     println!("{}", outcome.line());

@@ -13,7 +13,7 @@ use super::ways::{HTTP_PORT, HTTPS_PORT};
 use crate::bench::network::Network;
 use crate::bench::programs::find;
 use crate::bench::tools::Tools;
-use crate::process::text;
+use crate::process::output;
 
 /// wrk's threads, and h2load's.
 const THREADS: &str = "2";
@@ -93,16 +93,6 @@ pub fn wrk(network: &Network, lane: &Lane, measure: &Measure, milliseconds: Opti
 pub fn of_wrk(said: &str) -> Result<Outcome> {
     let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));
     Outcome::read(line.with_context(|| format!("wrk printed no numbers, but\n{said}"))?)
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("`{}` cannot be run; `--install` gets it", text(command)))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`{}`: {}", text(command), said.trim().trim_start_matches("xtask: "));
-    if !said.trim().is_empty() {
-        eprintln!("{}", said.trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// h2load's log: start, status and microseconds of each request of the measured time.

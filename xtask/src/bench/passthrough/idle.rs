@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::instance::Instance;
 use super::ways::{Lane, Way};
 use crate::bench::network::Network;
 use crate::bench::tools::Tools;
@@ -56,7 +57,7 @@ impl IdleMemory {
 /// on each, and closes.
 pub fn hold(tools: &Tools, network: &Network, lane: &Lane, connections: usize) -> Result<IdleMemory> {
     let processes = lane.processes()?;
-    let pins = lane.pins();
+    let pins = lane.instance().map(Instance::pins);
     let measure = || Memory::of(&processes, pins.as_deref());
     let sockets = || lane.middle.netns.run(usage::sockets);
     let clients = lane.middle.clients();

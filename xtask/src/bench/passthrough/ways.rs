@@ -2,22 +2,21 @@
 
 use std::fs;
 use std::net::SocketAddrV4;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 
 use super::groups::Measure;
+use super::instance::{Instance, Setting};
 use super::load::client::Amount;
-use super::load::hello::{Hello, NAME};
+use super::load::hello::Hello;
 use super::load::protocol::Load;
 use super::peers;
-use crate::bench::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
+use crate::bench::network::{Middle, Network};
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
 use crate::bench::usage;
-use crate::process::{self, Running, Server};
+use crate::process::{self, Running};
 
 /// How packets, or bytes, get from client to backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +39,14 @@ pub enum Way {
     GateGeneric,
     /// The same by the driver's hook.
     GateNative,
+    /// Sluice with its kernel data path and no policy; a flood is answered with SYN cookies by the kernel's generic hook.
+    CookiesGeneric,
+    /// The same by the driver's hook.
+    CookiesNative,
 }
+
+/// A policy of the gate that no client meets: those of a flood are denied.
+const DENIED: &str = ", annotations: {gate.sluice.dev/deny: 198.18.0.0/15}";
 
 impl Way {
     /// Those of `bench passthrough`, in the order of tables.
@@ -59,6 +65,8 @@ impl Way {
             Way::Envoy => Peer::Envoy.name(),
             Way::GateGeneric => "gate, generic",
             Way::GateNative => "gate, native",
+            Way::CookiesGeneric => "cookies, generic",
+            Way::CookiesNative => "cookies, native",
         }
     }
 
@@ -74,16 +82,42 @@ impl Way {
             Way::Envoy => "envoy",
             Way::GateGeneric => "gate-generic",
             Way::GateNative => "gate-native",
+            Way::CookiesGeneric => "cookies-generic",
+            Way::CookiesNative => "cookies-native",
         }
     }
 
     /// The other project, for a peer's way.
     pub fn peer(self) -> Option<Peer> {
         match self {
-            Way::Direct | Way::Kernel | Way::ByInterface | Way::Relay | Way::GateGeneric | Way::GateNative => None,
             Way::HaProxy => Some(Peer::HaProxy),
             Way::Nginx => Some(Peer::Nginx),
             Way::Envoy => Some(Peer::Envoy),
+            _ => None,
+        }
+    }
+
+    /// Of Sluice's ways.
+    fn setting(self) -> Setting {
+        let usual =
+            Setting { data_path: "kernel", peer_redirect: "auto", xdp: "off", annotations: "", has_requests: false };
+        match self {
+            Way::ByInterface => Setting { peer_redirect: "never", ..usual },
+            Way::Relay => Setting { data_path: "userspace", peer_redirect: "never", ..usual },
+            Way::GateGeneric => Setting { xdp: "generic", annotations: DENIED, ..usual },
+            Way::GateNative => Setting { xdp: "native", annotations: DENIED, ..usual },
+            Way::CookiesGeneric => Setting { xdp: "generic", has_requests: true, ..usual },
+            Way::CookiesNative => Setting { xdp: "native", has_requests: true, ..usual },
+            _ => usual,
+        }
+    }
+
+    /// The counter of the SYNs of a flood that XDP takes; `None` where it takes none.
+    fn counter(self) -> Option<&'static str> {
+        match self {
+            Way::GateGeneric | Way::GateNative => Some("source-denied"),
+            Way::CookiesGeneric | Way::CookiesNative => Some("syn-cookies"),
+            _ => None,
         }
     }
 }
@@ -97,7 +131,7 @@ pub struct Lane {
     /// None on the direct way.
     router: Option<Running>,
     /// Sluice's kernel objects, of the kernel data path alone.
-    instance: Option<PinnedInstance>,
+    instance: Option<Instance>,
 }
 
 /// How long a router may take from its start to the first connection.
@@ -114,20 +148,15 @@ impl Lane {
         let folder = tools.work.join(format!("router-{number}"));
         fs::create_dir_all(&folder)?;
         let mut instance = None;
-        let router = match way {
-            Way::Direct => None,
-            Way::Kernel | Way::ByInterface | Way::Relay | Way::GateGeneric | Way::GateNative => {
-                let started = PinnedInstance {
-                    sluice: tools.sluice.clone(),
-                    name: format!("bench-{}-{number}", std::process::id()),
-                };
-                let running = started.start(way, &middle, &folder)?;
+        let router = match way.peer() {
+            Some(peer) => Some(peers::start(tools, peer, &middle, &folder)?),
+            None if way == Way::Direct => None,
+            None => {
+                let name = format!("bench-{}-{number}", std::process::id());
+                let started = Instance::new(&tools.sluice, name, &folder);
+                let running = started.start(way.setting(), &middle, &folder)?;
                 instance = (way != Way::Relay).then_some(started);
                 Some(running)
-            }
-            Way::HaProxy | Way::Nginx | Way::Envoy => {
-                let peer = way.peer().context("it is a peer")?;
-                Some(peers::start(tools, peer, &middle, &folder)?)
             }
         };
         let lane = Lane { way, middle, router, instance };
@@ -154,9 +183,9 @@ impl Lane {
         self.router.as_ref().map_or(Ok(Vec::new()), |router| usage::family(router.id()))
     }
 
-    /// Where its kernel maps are pinned.
-    pub fn pins(&self) -> Option<PathBuf> {
-        self.instance.as_ref().map(PinnedInstance::pins)
+    /// Sluice with its kernel data path.
+    pub fn instance(&self) -> Option<&Instance> {
+        self.instance.as_ref()
     }
 
     /// Connections that the kernel has dialed; `None` where it does not.
@@ -164,10 +193,10 @@ impl Lane {
         self.instance.as_ref().map(|instance| instance.counted("dialed")).transpose()
     }
 
-    /// Packets of denied sources that the gate has dropped; `None` where there is no gate.
-    pub fn denied(&self) -> Result<Option<u64>> {
-        let gate = self.instance.as_ref().filter(|_| matches!(self.way, Way::GateGeneric | Way::GateNative));
-        gate.map(|instance| instance.counted("source-denied")).transpose()
+    /// SYNs of a flood that XDP has dropped or answered; `None` where it does not.
+    pub fn taken(&self) -> Result<Option<u64>> {
+        let counted = self.instance.as_ref().zip(self.way.counter());
+        counted.map(|(instance, counter)| instance.counted(counter)).transpose()
     }
 
     /// Makes a load on it.
@@ -178,13 +207,7 @@ impl Lane {
         command.args(["load", "client", "--to", &to.join(","), "--load", &load, "--hello", &hello]);
         command.args(["--connections", &measure.connections.to_string()]);
         command.args(["--milliseconds", &milliseconds.to_string()]);
-        let output = command.output().context("the load tool cannot be run")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}", said.trim().trim_start_matches("xtask: "));
-        if !said.is_empty() {
-            eprintln!("{}", said.trim());
-        }
-        Amount::read(&String::from_utf8_lossy(&output.stdout))
+        Amount::read(&process::output(&mut command)?)
     }
 
     /// A few messages there and back, after each hello.
@@ -193,118 +216,5 @@ impl Lane {
             self.carry(tools, network, Measure { load: Load::Echo, connections: 1, hello }, 5)?;
         }
         Ok(())
-    }
-}
-
-/// Sluice's name in the BPF file system.
-struct PinnedInstance {
-    sluice: PathBuf,
-    name: String,
-}
-
-impl PinnedInstance {
-    fn start(&self, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
-        let manifests = folder.join("manifests");
-        fs::create_dir_all(&manifests)?;
-        let (xdp, annotations) = match way {
-            Way::GateGeneric => ("generic", DENIED),
-            Way::GateNative => ("native", DENIED),
-            _ => ("off", ""),
-        };
-        fs::write(manifests.join("router.yaml"), self::manifests(middle, annotations))?;
-        let mut command = middle.netns.command(&self.sluice)?;
-        command
-            .args(["run", "--huge-text", "auto"])
-            .arg("--manifests")
-            .arg(manifests)
-            .arg("--state")
-            .arg(folder.join("state"));
-        command.args(["--data-path", if way == Way::Relay { "userspace" } else { "kernel" }]);
-        command.args(["--peer-redirect", if matches!(way, Way::ByInterface | Way::Relay) { "never" } else { "auto" }]);
-        command.args(["--instance", &self.name, "--drain", "1", "--xdp", xdp]);
-        // No access log, as with the peers.
-        command.env("SLUICE_LOG", "warn");
-        let mut server = Server::start("sluice run", &mut command)?;
-        server.wait_for("sluice: ready")?;
-        Ok(server.echo())
-    }
-
-    fn pins(&self) -> PathBuf {
-        Path::new("/sys/fs/bpf/sluice").join(&self.name)
-    }
-
-    /// A counter of `sluice bpf stats`; 0 without it.
-    fn counted(&self, counter: &str) -> Result<u64> {
-        let mut command = Command::new(&self.sluice);
-        command.args(["bpf", "stats", "--instance", &self.name]);
-        let output = command.output().with_context(|| format!("`{}` cannot be run", process::text(&command)))?;
-        if !output.status.success() {
-            bail!("`{}`: {}", process::text(&command), String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(count_of(counter, &String::from_utf8_lossy(&output.stdout)))
-    }
-}
-
-impl Drop for PinnedInstance {
-    fn drop(&mut self) {
-        // A clean end has removed the pins; this is for the other ends.
-        let _ = fs::remove_dir_all(self.pins());
-    }
-}
-
-/// The last number of the line that has a counter's name as a word.
-fn count_of(counter: &str, stats: &str) -> u64 {
-    let words = stats.lines().map(|line| line.split_whitespace());
-    let line = words.into_iter().find(|words| words.clone().any(|word| word == counter));
-    line.and_then(|words| words.filter_map(|word| word.parse().ok()).next_back()).unwrap_or_default()
-}
-
-/// A policy of the gate that no client meets: those of a flood are denied.
-const DENIED: &str = ", annotations: {gate.sluice.dev/deny: 198.18.0.0/15}";
-
-/// One passthrough Route to all endpoints, and the router's annotations.
-fn manifests(middle: &Middle, annotations: &str) -> String {
-    let addresses = middle.endpoints().map(|endpoint| endpoint.ip().to_string()).join(", ");
-    format!(
-        "apiVersion: operator.openshift.io/v1
-kind: IngressController
-metadata: {{name: default, namespace: openshift-ingress-operator{annotations}}}
-spec:
-  domain: bench.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork: {{httpPort: 8080, httpsPort: {ROUTER_PORT}, statsPort: 1936}}
----
-apiVersion: route.openshift.io/v1
-kind: Route
-metadata: {{name: app, namespace: bench, creationTimestamp: \"2026-01-01T00:00:00Z\"}}
-spec:
-  host: {NAME}
-  to: {{kind: Service, name: app, weight: 100}}
-  tls: {{termination: passthrough}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: app, namespace: bench}}
-spec: {{ports: [{{port: 443, targetPort: {BACKEND_PORT}}}]}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {{name: app-1, namespace: bench, labels: {{kubernetes.io/service-name: app}}}}
-addressType: IPv4
-endpoints: [{{addresses: [{addresses}]}}]
-ports: [{{port: {BACKEND_PORT}}}]
-"
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_found_in_the_statistics() {
-        let stats = "VERDICT  REASON       CONNECTIONS\nsteer    passthrough  12\n\nCOUNTER  COUNT\ndialed   11\n";
-        assert_eq!(["dialed", "passthrough", "source-denied"].map(|counter| count_of(counter, stats)), [11, 12, 0]);
     }
 }

@@ -20,7 +20,7 @@ pub fn run(client: Client, names: &[&str]) -> Result<Outcome> {
         .iter()
         .map(|name| {
             let server = ServerName::try_from((*name).to_owned()).with_context(|| format!("{name:?} is no name"))?;
-            Ok((server, format!("GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")))
+            Ok((server, request(name)))
         })
         .collect::<Result<_>>()?;
     ensure!(!asked.is_empty(), "there is no name to ask for");
@@ -34,11 +34,19 @@ pub fn run(client: Client, names: &[&str]) -> Result<Outcome> {
     })
 }
 
-/// One connection. The router closes first, because the request says so.
-fn once(client: Client, config: &Arc<ClientConfig>, name: &ServerName<'static>, request: &str) -> Result<()> {
-    let connection = ClientConnection::new(Arc::clone(config), name.clone())?;
-    let mut stream = StreamOwned::new(connection, open(client.to)?);
-    stream.write_all(request.as_bytes()).context("handshake and request")?;
+/// The same in clear text, with one name.
+pub fn run_in_clear_text(client: Client, name: &str) -> Result<Outcome> {
+    let request = &request(name);
+    in_threads(client, |_| Ok(move || ask(&mut open(client.to)?, request)))
+}
+
+fn request(name: &str) -> String {
+    format!("GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")
+}
+
+/// The router closes first, because the request says so.
+fn ask(stream: &mut (impl Read + Write), request: &str) -> Result<()> {
+    stream.write_all(request.as_bytes()).context("sending the request")?;
     let mut answer = Vec::with_capacity(1024);
     match stream.read_to_end(&mut answer) {
         // Not every router says goodbye in TLS before it closes.
@@ -46,6 +54,14 @@ fn once(client: Client, config: &Arc<ClientConfig>, name: &ServerName<'static>, 
         _ => {}
     }
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "answered: {}", String::from_utf8_lossy(&answer));
+    Ok(())
+}
+
+/// One connection.
+fn once(client: Client, config: &Arc<ClientConfig>, name: &ServerName<'static>, request: &str) -> Result<()> {
+    let connection = ClientConnection::new(Arc::clone(config), name.clone())?;
+    let mut stream = StreamOwned::new(connection, open(client.to)?);
+    ask(&mut stream, request)?;
     let tls = &stream.conn;
     ensure!(tls.handshake_kind() == Some(HandshakeKind::Full), "the handshake was not full");
     ensure!(tls.protocol_version() == Some(ProtocolVersion::TLSv1_3), "another version than TLS 1.3");

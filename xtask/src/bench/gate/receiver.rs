@@ -1,0 +1,136 @@
+//! The processor that receives a flood: who works on it, and when XDP takes the flood's SYNs.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+
+use crate::bench::network::Network;
+use crate::bench::passthrough::ways::{Lane, Way};
+use crate::process;
+
+/// The processor that receives, where the agent's threads are as well.
+pub const RECEIVER: usize = 0;
+/// How long a flood may last until XDP answers.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the gate may stay after a flood.
+const STAYS: Duration = Duration::from_secs(90);
+
+/// Loads a program and pins it.
+const LOAD_XDP: &str = include_str!("../../../../tests/src/load_xdp.py");
+/// An XDP program for the client's end of its link, which drops what is sent to the sources of a flood, as they are not behind
+/// it, and passes all else. Without one, the kernel drops what XDP sends at the router's end.
+const FAR_END: &str = concat!(
+    "b700000002000000", // r0 = XDP_PASS
+    "6112040000000000", // r2 = data_end
+    "6111000000000000", // r1 = data
+    "bf13000000000000", // r3 = r1
+    "0703000022000000", // r3 += 34: the headers of Ethernet and IPv4
+    "2d23040000000000", // if r3 > r2, exit
+    "69111e0000000000", // r1 = the first half of the destination
+    "57010000fffe0000", // r1 &= 255.254
+    "55010100c6120000", // if r1 != 198.18, exit
+    "b700000001000000", // r0 = XDP_DROP
+    "9500000000000000", // exit
+);
+
+/// Binds the router to the receiving processor, with what arrives from the client, and gives the flood's sources and its other
+/// destination a route.
+pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
+    let link = "ip link add sink type veth peer name drain; ip link set drain up; ip link set sink up";
+    network.client.shell(&format!("ip link show sink >/dev/null 2>&1 || {{ {link}; }}"))?;
+    network.client.ip("route replace 198.51.100.0/24 dev sink")?;
+    network.client.ip("neigh replace 198.51.100.1 lladdr 02:00:00:00:00:01 dev sink nud permanent")?;
+    let client = lane.middle.clients()[0];
+    lane.middle.netns.ip(&format!("route replace 198.18.0.0/15 via {client}"))?;
+    lane.middle.netns.shell(&format!("printf %x {} > /sys/class/net/client/queues/rx-0/rps_cpus", 1 << RECEIVER))?;
+    match lane.way {
+        Way::GateNative => poll(lane)?,
+        Way::CookiesGeneric | Way::CookiesNative => hear(network, lane)?,
+        _ => {}
+    }
+    for process in lane.processes()? {
+        for task in fs::read_dir(format!("/proc/{process}/task"))? {
+            bind(task?.file_name().to_string_lossy().parse()?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Has the receiving processor poll the interface that has XDP in the driver, before it does anything else.
+fn poll(lane: &Lane) -> Result<()> {
+    lane.middle.netns.shell("echo 1 > /sys/class/net/client/threaded")?;
+    let polling = processes_of("napi/client")?;
+    ensure!(!polling.is_empty(), "the interface has no NAPI thread");
+    for thread in polling {
+        bind(thread)?;
+        // It precedes tasks, as the softirq does that receives for a network card.
+        process::run(Command::new("chrt").args(["--fifo", "--pid", "1", &thread.to_string()]))?;
+    }
+    Ok(())
+}
+
+/// Gives the client's end of its link [`FAR_END`].
+fn hear(network: &Network, lane: &Lane) -> Result<()> {
+    let pin = format!("/sys/fs/bpf/sluice-bench-{}", std::process::id());
+    process::run(Command::new("python3").args(["-c", LOAD_XDP, &pin, FAR_END]))?;
+    let attached = network.client.ip(&format!("link set dev {} xdpdrv pinned {pin}", lane.middle.clients_interface()));
+    fs::remove_file(&pin)?;
+    attached
+}
+
+/// Waits until no cookies are sent and the gate is detached, on a way without a policy.
+pub fn wait_for_rest(lane: &Lane) -> Result<()> {
+    let Some(instance) = lane.instance().filter(|_| !matches!(lane.way, Way::GateGeneric | Way::GateNative)) else {
+        return Ok(());
+    };
+    wait("the gate is detached", STAYS, || Ok(instance.gate()?.is_null()))
+}
+
+/// Waits in a flood of a port until XDP answers it, on a way of cookies.
+pub fn wait_for_cookies(lane: &Lane, port: u16) -> Result<()> {
+    let mode = match lane.way {
+        Way::CookiesGeneric => "client (generic)",
+        Way::CookiesNative => "client (native)",
+        _ => return Ok(()),
+    };
+    let instance = lane.instance().context("the way is Sluice's")?;
+    let is_of = |text: &str| text == mode || text.ends_with(&format!(":{port}"));
+    let has = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().filter_map(Value::as_str).any(is_of));
+    wait("XDP answers the flood", PATIENCE, || {
+        let gate = instance.gate()?;
+        Ok(has(&gate["attached"]) && has(&gate["flooded"]) && !instance.rows("gate_answers")?.is_empty())
+    })?;
+    // The thread is one of this attachment.
+    if lane.way == Way::CookiesNative { poll(lane) } else { Ok(()) }
+}
+
+fn wait(what: &str, patience: Duration, is_done: impl Fn() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !is_done()? {
+        ensure!(begin.elapsed() < patience, "in {patience:?} it did not come about that {what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// Binds a thread to the receiving processor.
+fn bind(task: i32) -> Result<()> {
+    let mut processors = CpuSet::new();
+    processors.set(RECEIVER);
+    sched_setaffinity(Pid::from_raw(task), &processors).with_context(|| format!("binding thread {task}"))
+}
+
+/// Kernel threads with this beginning of their name.
+fn processes_of(name: &str) -> Result<Vec<i32>> {
+    let processes = fs::read_dir("/proc")?.flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_named =
+        |process: &i32| fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|comm| comm.starts_with(name));
+    Ok(numbers.filter(is_named).collect())
+}
