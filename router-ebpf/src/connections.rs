@@ -12,7 +12,7 @@ use router_common::gate::source_key;
 use router_common::keyed_hash::hash;
 use router_common::maps::{
     FLOW_COUNTED, Flow, FlowKey, GATE_COUNT_SETS, GATE_OBSERVE, GateConnection, GatePolicy, HANDSHAKE_COMPLETE,
-    HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, SIDE_CLIENT,
+    HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_REFUSED, SIDE_CLIENT,
 };
 use router_common::packet::{ACK, RST, SYN, Segment};
 use router_common::verdict::Reason;
@@ -87,6 +87,9 @@ fn is_refused(segment: &Segment) -> bool {
     let outcome = sluice_count(0);
     if outcome == Outcome::Counted as u32 {
         handshake.state |= HANDSHAKE_COUNTED;
+    }
+    if outcome == Outcome::Refused as u32 {
+        handshake.state |= HANDSHAKE_REFUSED;
     }
     outcome == Outcome::Refused as u32
 }

@@ -10,8 +10,8 @@ use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, ConnectionDecision};
 use router_common::http;
 use router_common::maps::{
-    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake,
-    ListenerOwner, MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_COUNTED, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING,
+    HANDSHAKE_REFUSED, Handshake, ListenerOwner, MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
@@ -187,10 +187,11 @@ fn went_up_again(segment: &Segment, expected: u32) -> i32 {
 }
 
 /// True if segments of an incomplete first flight are held here instead of in a socket: if all that a dial needs is
-/// known.
+/// known, and the client sends the next one without an acknowledgement.
 #[inline(always)]
 fn holds(handshake: &Handshake) -> bool {
-    handshake.state & HANDSHAKE_COMPLETE != 0 && maps::settings().is_some_and(|settings| settings.dial != 0)
+    handshake.state & (HANDSHAKE_COMPLETE | HANDSHAKE_REFUSED) == HANDSHAKE_COMPLETE
+        && maps::settings().is_some_and(|settings| settings.dial != 0)
 }
 
 /// Stores the incomplete first flight; holds the segment, or lets it go up.
@@ -239,7 +240,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: ListenerOwner, handshake: &m
         if why == connect::CHOSEN {
             if !connections::of_flow(FlowStep::Begin) {
                 // It was given up meanwhile. The client sends again, and is counted again.
-                handshake.state &= !HANDSHAKE_COUNTED;
+                handshake.state = handshake.state & !HANDSHAKE_COUNTED | HANDSHAKE_REFUSED;
                 return TC_ACT_SHOT;
             }
             memory.arrived = skb.interface();

@@ -14,6 +14,8 @@ pub const HANDSHAKE_DECIDED: u8 = 2;
 pub const HANDSHAKE_GATHERING: u8 = 4;
 /// `gate_conns` has the connection.
 pub const HANDSHAKE_COUNTED: u8 = 8;
+/// A segment was dropped because its source had too many connections: the client sends them one by one, ever later.
+pub const HANDSHAKE_REFUSED: u8 = 16;
 
 /// Both sides offered timestamps (RFC 7323 §3).
 pub const OPTION_TIMESTAMPS: u8 = 1;

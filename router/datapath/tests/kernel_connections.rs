@@ -36,6 +36,7 @@ const ACKNOWLEDGED: u32 = 5000;
 
 struct Rig {
     kernel: KernelPrograms,
+    config: Array<MapData, Raw<Config>>,
     listeners: HashMap<MapData, Raw<ListenerKey>, Raw<ListenerOwner>>,
     policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>>,
     handshakes: HashMap<MapData, Raw<FlowKey>, Raw<Handshake>>,
@@ -53,6 +54,7 @@ impl Rig {
         let mut config: Array<MapData, Raw<Config>> = Array::try_from(kernel.take(names::CONFIG).unwrap()).unwrap();
         config.set(0, Raw(Config { secret: [1, 2], ..Config::default() }), 0).unwrap();
         let mut rig = Rig {
+            config,
             listeners: HashMap::try_from(kernel.take(names::LISTENERS).unwrap()).unwrap(),
             policies: HashMap::try_from(kernel.take(names::GATE_POLICIES).unwrap()).unwrap(),
             handshakes: HashMap::try_from(kernel.take(names::HANDSHAKES).unwrap()).unwrap(),
@@ -71,6 +73,11 @@ impl Rig {
             GatePolicy { id: 1, source_connections: limit, v4_bits: 32, v6_bits: 64, flags, ..GatePolicy::default() };
         rig.policies.insert(key, Raw(policy), 0).unwrap();
         rig
+    }
+
+    /// The kernel dials from here on.
+    fn dials(&mut self) {
+        self.config.set(0, Raw(Config { secret: [1, 2], dial: 1, ..Config::default() }), 0).unwrap();
     }
 
     fn client(&self, port: u16) -> Client {
@@ -309,4 +316,25 @@ fn very_many_sources_take_no_place_of_one_that_is_counted() {
     }
     let syn = rig.client(2).syn();
     assert_eq!((rig.counted(), rig.xdp(&syn)), (1, DROP));
+}
+
+#[test]
+fn a_client_that_was_refused_waits_for_an_acknowledgement_once_it_is_let_in() {
+    for v6 in [false, true] {
+        let mut rig = Rig::new(v6, 1, 0);
+        rig.dials();
+        // The first 700 of 1,029 bytes of a hello: a client sends the rest at once, unless it has to send again.
+        let mut part = vec![0; 700];
+        part[..11].copy_from_slice(&[22, 3, 1, 4, 0, 1, 0, 3, 0xfc, 3, 3]);
+        // Its cipher suites, after a random and no session.
+        part[44..46].copy_from_slice(&800_u16.to_be_bytes());
+        let [mut first, mut second] = [1, 2].map(|port| rig.answered(port));
+        let [one, two] = [first.data(&part), second.data(&part)];
+        assert_eq!((rig.tc(&one), rig.counted()), (SHOT, 1), "it is held until the rest comes");
+        assert_eq!((rig.tc(&two), rig.rejected()), (SHOT, 1));
+        assert_ne!(rig.tc(&first.segment(RST | ACK, FIRST, ACKNOWLEDGED, &[])), SHOT);
+        assert_eq!(rig.counted(), 0);
+        assert_ne!(rig.tc(&two), SHOT, "the stack acknowledges it");
+        assert_eq!(rig.counted(), 1);
+    }
 }

@@ -15,7 +15,7 @@ use crate::netlink::sockets;
 /// Age from which on a connection is looked for: it has come to a socket, to flow entries, or to nothing.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Every n-th sweep looks for all sockets, the others for those of which no program would be told.
-const ALL_SWEEPS: u32 = 5;
+const ALL_SWEEPS: u32 = 30;
 
 /// Sweeps `gate_conns`.
 pub struct ConnectionSweep {
