@@ -41,7 +41,7 @@ pub const FLOW_COUNTED: u8 = 4;
 /// One direction of a connection that the kernel carries. The key of the other direction's entry is the reverse of
 /// `rewrite.to`. Each field is written by the packets of this direction alone, except `peer`, `state`, `end` and
 /// `ended_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Flow {

@@ -19,7 +19,7 @@ pub const fn is_mapped(address: &[u8; 16]) -> bool {
 
 /// One direction of a TCP connection, as in its packets. Aligned, so that the kernel program copies words instead of
 /// bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C, align(4))]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FlowKey {
@@ -47,7 +47,7 @@ impl FlowKey {
 }
 
 /// Translation of the packets of one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FlowTranslation {

@@ -11,7 +11,6 @@ use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::gate::connection::FLOW;
 use router_common::gate::source_count::of_word;
-use router_common::http::ContentTracker;
 use router_common::maps::{
     Config, FLOW_COUNTED, Flow, FlowKey, FlowTranslation, GATE_OBSERVE, GateConnection, GatePolicy, GateRelease,
     GateSet, HANDSHAKE_COMPLETE, Handshake, ListenerKey, ListenerOwner, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
@@ -125,38 +124,19 @@ impl Rig {
         let key = client.flow();
         let to = FlowKey { source: key.destination, destination: [9; 16], source_port: 40_000, destination_port: 9000 };
         let flow = |to: FlowKey, side: u8, claims: u8, next_seq: u32| Flow {
-            rewrite: FlowTranslation {
-                to,
-                delta_seq: 0,
-                delta_ack: 0,
-                delta_tsval: 0,
-                delta_tsecr: 0,
-                shift_up: 0,
-                shift_down: 0,
-                pad: [0; 2],
-            },
+            rewrite: FlowTranslation { to, ..Default::default() },
             interface: 1,
             route: 1,
-            bytes: 0,
-            packets: 0,
-            last_ns: 0,
             started_ns: 7,
-            ended_ns: 0,
-            fin_end: 0,
             next_seq,
             acked: next_seq,
-            judged: 0,
             endpoint: 1,
             router: 1,
             state: STATE_ESTABLISHED,
             side,
-            own: 0,
-            peer: 0,
-            end: 0,
             protocol: PROTOCOL_TLS,
-            retries: 0,
             claims,
-            content: ContentTracker::default(),
+            ..Default::default()
         };
         self.flows.insert(Raw(key), Raw(flow(to, SIDE_CLIENT, FLOW_COUNTED, FIRST)), 0).unwrap();
         self.flows.insert(Raw(to.reversed()), Raw(flow(key.reversed(), SIDE_BACKEND, 0, ACKNOWLEDGED)), 0).unwrap();

@@ -128,16 +128,7 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         destination_port: 8443,
     };
     let now = clock(ClockId::Monotonic).as_nanos() as u64;
-    let translation = FlowTranslation {
-        to,
-        delta_seq: 0,
-        delta_ack: 0,
-        delta_tsval: 0,
-        delta_tsecr: 0,
-        shift_up: 0,
-        shift_down: 0,
-        pad: [0; 2],
-    };
+    let translation = FlowTranslation { to, ..Default::default() };
     let mut entry = Flow {
         rewrite: translation,
         interface: 1,
@@ -146,22 +137,12 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         packets: 1,
         last_ns: now,
         started_ns: now,
-        ended_ns: 0,
-        fin_end: 0,
-        next_seq: 0,
-        acked: 0,
-        judged: 0,
         endpoint: 5,
         router: 7,
         state: STATE_ESTABLISHED,
         side: SIDE_CLIENT,
-        own: 0,
-        peer: 0,
-        end: 0,
         protocol: PROTOCOL_TLS,
-        retries: 0,
-        claims: 0,
-        content: ContentTracker::default(),
+        ..Default::default()
     };
     change(&mut entry);
     let rewrite = FlowTranslation { to: key(client).reversed(), ..translation };

@@ -10,7 +10,6 @@ use std::net::IpAddr;
 
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
-use router_common::http::ContentTracker;
 use router_common::maps::{
     FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, FlowTranslation, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
     STATE_ESTABLISHED, names,
@@ -54,40 +53,19 @@ impl Rig {
             source_port: 9999,
             destination_port: 8443,
         };
-        let rewrite = FlowTranslation {
-            to,
-            delta_seq: 0x0102_0304,
-            delta_ack: 0xfffe_fdfc,
-            delta_tsval: 0,
-            delta_tsecr: 0,
-            shift_up: 0,
-            shift_down: 0,
-            pad: [0; 2],
-        };
+        let rewrite = FlowTranslation { to, delta_seq: 0x0102_0304, delta_ack: 0xfffe_fdfc, ..Default::default() };
         let entry = Flow {
             rewrite,
             interface: 1,
             route: 1,
-            bytes: 0,
-            packets: 0,
-            last_ns: 0,
             started_ns: 1,
-            ended_ns: 0,
-            fin_end: 0,
-            next_seq: 0,
-            acked: 0,
-            judged: 0,
             endpoint: 1,
             router: 7,
             state: STATE_ESTABLISHED,
             side: SIDE_CLIENT,
             own,
-            peer: 0,
-            end: 0,
             protocol: PROTOCOL_TLS,
-            retries: 0,
-            claims: 0,
-            content: ContentTracker::default(),
+            ..Default::default()
         };
         self.flows.insert(Raw(client.flow()), Raw(entry), 0).unwrap();
         let back = FlowTranslation { to: client.flow().reversed(), ..rewrite };

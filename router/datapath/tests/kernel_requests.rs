@@ -87,24 +87,11 @@ impl<'r> Carried<'r> {
         };
         let now = clock(ClockId::Monotonic).as_nanos() as u64;
         let entry = |to, side, own| Flow {
-            rewrite: FlowTranslation {
-                to,
-                delta_seq: 0,
-                delta_ack: 0,
-                delta_tsval: 0,
-                delta_tsecr: 0,
-                shift_up: 0,
-                shift_down: 0,
-                pad: [0; 2],
-            },
+            rewrite: FlowTranslation { to, ..Default::default() },
             interface: 1,
             route: ROUTE,
-            bytes: 0,
-            packets: 0,
             last_ns: now,
             started_ns: now,
-            ended_ns: 0,
-            fin_end: 0,
             next_seq: begin,
             acked: begin,
             judged: begin,
@@ -113,12 +100,9 @@ impl<'r> Carried<'r> {
             state: STATE_ESTABLISHED,
             side,
             own,
-            peer: 0,
-            end: 0,
             protocol: PROTOCOL_HTTP,
-            retries: 0,
-            claims: 0,
             content,
+            ..Default::default()
         };
         let keys = [flow, to.reversed()];
         at.flows.insert(Raw(flow), Raw(entry(to, SIDE_CLIENT, FLOW_CLEARTEXT)), 0).unwrap();

@@ -1,6 +1,5 @@
 //! The actions on connections, case by case.
 
-use router_common::http::ContentTracker;
 use router_common::maps::{FlowTranslation, SIDE_BACKEND};
 
 use super::*;
@@ -19,38 +18,19 @@ fn key(from: u8, to: u8) -> FlowKey {
 /// A connection that began one second ago.
 pub fn flow(state: u8) -> Flow {
     Flow {
-        rewrite: FlowTranslation {
-            to: key(3, 4),
-            delta_seq: 0,
-            delta_ack: 0,
-            delta_tsval: 0,
-            delta_tsecr: 0,
-            shift_up: 0,
-            shift_down: 0,
-            pad: [0; 2],
-        },
+        rewrite: FlowTranslation { to: key(3, 4), ..Default::default() },
         interface: 1,
         route: 5,
         bytes: 100,
         packets: 10,
         last_ns: ago(1),
         started_ns: ago(50_000),
-        ended_ns: 0,
-        fin_end: 0,
-        next_seq: 0,
-        acked: 0,
-        judged: 0,
         endpoint: 6,
         router: 7,
         state,
         side: SIDE_CLIENT,
-        own: 0,
-        peer: 0,
-        end: 0,
         protocol: 2,
-        retries: 0,
-        claims: 0,
-        content: ContentTracker::default(),
+        ..Default::default()
     }
 }
 
