@@ -76,7 +76,7 @@ fn is_refused(segment: &Segment) -> bool {
         return false;
     }
     if segment.flags & RST != 0 {
-        // It ends a request socket, of which no program is told.
+        // It ends a request socket, for which no program is called.
         if segment.seq == handshake.client_isn.wrapping_add(1) {
             let_go(&segment.flow, 0);
         }

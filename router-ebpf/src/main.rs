@@ -9,7 +9,7 @@
 //!
 //! `sluice_gate` (XDP, while a listener has a policy) rejects packets before the others see them: see `xdp`.
 //!
-//! `sluice_sockets` (a cgroup's sockets, while a listener limits connections) is told when a socket comes and goes; what is open
+//! `sluice_sockets` (sock_ops, while a listener limits connections) is called when a socket is established or closed; what is open
 //! is counted by `connections`. The agent runs `sluice_release` for what ends otherwise.
 //!
 //! `sluice_egress` (TC egress, same interfaces) reads the SYN-ACKs of listeners, and drops the stack's packets of

@@ -55,7 +55,7 @@ unsafe fn established(ops: *mut bpf_sock_ops) {
     }
 }
 
-/// A socket is closed, of which [`established`] asked to be told.
+/// A socket is closed for which [`established`] enabled this callback.
 ///
 /// # Safety
 /// `ops` is the program's context.

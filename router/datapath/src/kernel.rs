@@ -42,7 +42,7 @@ pub const EGRESS: &str = "sluice_egress";
 pub const GATE: &str = "sluice_gate";
 /// Name of the XDP program that the agent runs to release counted connections.
 pub const RELEASE: &str = "sluice_release";
-/// Name of the program that is told of sockets.
+/// Name of the sock_ops program.
 pub const SOCKETS: &str = "sluice_sockets";
 
 /// The mode that the agent asks the data path for; it changes from top to bottom only.
@@ -97,7 +97,7 @@ pub struct KernelPrograms {
     sockets: SocketLink,
 }
 
-/// Constant of the program that is told of sockets: the cookie of the agent's network namespace.
+/// Constant of the sock_ops program: the cookie of the agent's network namespace.
 const NETWORK: &str = "NETWORK";
 
 /// That cookie; 0, which none has, on kernels without.
@@ -323,7 +323,7 @@ impl KernelPrograms {
         self.gate.follow(program, interfaces, is_wanted, is_retried)
     }
 
-    /// Attaches the program that is told of sockets if connections are counted, else detaches it. Returns the change as text.
+    /// Attaches the sock_ops program if connections are counted, else detaches it. Returns the change as text.
     pub fn follow_sockets(&mut self, is_wanted: bool) -> Option<String> {
         let program = self.object.program_mut(SOCKETS).and_then(|program| <&mut SockOps>::try_from(program).ok())?;
         self.sockets.follow(program, is_wanted)

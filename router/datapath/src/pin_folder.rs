@@ -51,7 +51,7 @@ impl PinFolder {
         self.0.join("gate")
     }
 
-    /// The link that attaches the program that is told of sockets.
+    /// The link that attaches the sock_ops program.
     pub fn socket_link(&self) -> PathBuf {
         self.0.join("sockets")
     }

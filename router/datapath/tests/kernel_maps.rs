@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aya::maps::{HashMap, Map};
 use router_common::hostname::HostBuilder;
-use router_common::http::{ContentTracker, HeadParser};
+use router_common::http::HeadParser;
 use router_common::maps::{
     Config, FLOW_REPORTED, Flow, FlowKey, FlowTranslation, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND,
     SIDE_CLIENT, STATE_CLOSING, STATE_ESTABLISHED, mapped, names,

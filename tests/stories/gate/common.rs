@@ -1,4 +1,4 @@
-//! A router with a policy of the gate, and what is told of it.
+//! A router with a policy of the gate, and its reports.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;

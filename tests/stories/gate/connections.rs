@@ -290,7 +290,7 @@ fn a_place_is_free_however_a_connection_ends() -> Result<()> {
     drop(carried);
     limited.has(0).context("after an agent was killed")?;
 
-    // The endpoint is gone, without a word.
+    // The endpoint is gone, without FIN or RST.
     let open = [Kind::Passthrough, Kind::Edge].map(|kind| limited.enters(kind));
     limited.has(2)?;
     stage.backend.ip(&["link", "set", "eth0", "down"])?;

@@ -66,7 +66,7 @@ fn used(netns: &Netns, local: SocketAddr, peer: SocketAddr) -> Result<Vec<String
     Ok(text.split_whitespace().filter(is_option).map(str::to_owned).collect())
 }
 
-/// Sends SYNs of ever other sources, until it is told to end; counts them.
+/// Sends SYNs of ever other sources, until the flag is set; counts them.
 fn flood(stage: &Stage, is_over: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let frames = Frames::open(&stage.client, "eth0")?;
     let mut path = Path {

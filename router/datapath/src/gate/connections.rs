@@ -1,4 +1,4 @@
-//! Counted connections: those of which no program was told that they have ended are found by looking, and released.
+//! Counted connections: those that ended without a callback are found by a sweep, and released.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,7 +14,7 @@ use crate::netlink::sockets;
 
 /// Age from which on a connection is looked for: it has come to a socket, to flow entries, or to nothing.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Every n-th sweep looks for all sockets, the others for those of which no program would be told.
+/// Every n-th sweep compares all connections with the sockets, the others those that would end without a callback.
 const ALL_SWEEPS: u32 = 30;
 
 /// Sweeps `gate_conns`.
@@ -54,11 +54,11 @@ impl ConnectionSweep {
     /// The system call's; the next sweep goes on.
     pub fn sweep(
         &mut self,
-        is_told_of_sockets: bool,
+        has_callbacks: bool,
         carries: impl Fn(&FlowKey) -> bool,
         release: impl FnMut(&GateRelease) -> io::Result<bool>,
     ) -> io::Result<()> {
-        let looks_at_all = !is_told_of_sockets || self.sweeps.is_multiple_of(ALL_SWEEPS);
+        let looks_at_all = !has_callbacks || self.sweeps.is_multiple_of(ALL_SWEEPS);
         self.sweeps = self.sweeps.wrapping_add(1);
         let now = monotonic_ns();
         let (mut found, mut count) = (Vec::new(), 0);
@@ -87,7 +87,7 @@ impl ConnectionSweep {
     }
 }
 
-/// Whether nobody would be told of the connection's end.
+/// Whether the connection may have ended without a callback.
 fn is_suspect(connection: &GateConnection, looks_at_all: bool) -> bool {
     connection.state & ENDED == 0 && (looks_at_all || connection.state & SOCKET == 0 || connection.state & FLOW != 0)
 }

@@ -1,4 +1,4 @@
-//! Attaching the program that is told of sockets, to the cgroup of this process: accepted sockets are of their listener's
+//! Attaching the sock_ops program to the cgroup of this process: accepted sockets are of their listener's
 //! cgroup. The link is pinned, so that sockets which end with a killed agent are noticed.
 
 use std::fs::{self, File};

@@ -142,8 +142,8 @@ impl GateReconciler {
         if !self.counts() {
             return;
         }
-        let is_told = kernel.sockets_failed().is_none();
-        if let Err(error) = self.connections.sweep(is_told, carries, |connection| kernel.release(connection)) {
+        let has_callbacks = kernel.sockets_failed().is_none();
+        if let Err(error) = self.connections.sweep(has_callbacks, carries, |connection| kernel.release(connection)) {
             tracing::warn!(%error, "the gate's counted connections cannot be swept");
         }
         self.attach_to_sockets(kernel);
