@@ -89,7 +89,7 @@ impl Reporter {
     pub fn tunnel_timeout(&self, route: u32) -> Option<Duration> {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, route) = resolved(&self.table, wanted.routes.get(&route)?)?;
-        route.tunnel_timeout
+        route.tunnel_timeout()
     }
 
     /// Reports a decision: counts a relayed connection, and logs a dropped one.

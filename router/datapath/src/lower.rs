@@ -189,7 +189,7 @@ fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute
     }
     let id = ids.of(router.id, &route.id);
     image.routes.insert(id, RouteLabel { router: router.id, route: route.id.clone() });
-    for net in route.allow.iter().flatten() {
+    for net in route.allow().into_iter().flatten() {
         let (address, bits) = sixteen_net(net);
         image.allow.insert((id, address, bits));
     }
@@ -205,7 +205,7 @@ fn lower_host(
     let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
         route: ids.of(router.id, &route.id),
         reason,
-        allow_list: route.allow.is_some(),
+        allow_list: route.allow().is_some(),
         backend: route.backend_name(),
     };
     if let Some(route) = &host.passthrough {

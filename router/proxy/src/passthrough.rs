@@ -43,7 +43,7 @@ pub async fn forward(
         relay::reset_on_close(&client);
         return;
     };
-    let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
+    let idle = route.tunnel_timeout().unwrap_or(timeouts.tunnel);
     let options = RelayOptions { idle, ..RelayOptions::default() };
     let mut first = if route.proxy_protocol { proxy_header(record.client, record.listener) } else { Vec::new() };
     let not_the_clients = first.len() as u64;
@@ -76,7 +76,7 @@ pub async fn forward_terminated(
         None
     };
     let Some(mut upstream) = upstream else { return relay::reset_on_close(client.get_ref().0.get_ref()) };
-    let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
+    let idle = route.tunnel_timeout().unwrap_or(timeouts.tunnel);
     let outcome = relay::tunnel(&mut client, &mut upstream, idle, || ()).await;
     record.bytes_in = outcome.to_upstream;
     record.bytes_out = outcome.to_client;

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::mem;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,6 +163,8 @@ impl Directory {
             diagnostics: Arc::default(),
         };
         directory.rescan(&Scope::Everything);
+        // Built from sorted entries, the tree's nodes are full; after insertions in order they are half empty.
+        directory.files = mem::take(&mut directory.files).into_iter().collect();
         match directory.listing.unreadable.get("") {
             Some(message) => Err(unreadable(message.clone())),
             None => {
@@ -247,7 +250,7 @@ impl Directory {
         });
         stale.sort();
         let is_gone =
-            |file: &str, known: &mut FileState| !std::mem::take(&mut known.is_listed) && !self.listing.is_unknown(file);
+            |file: &str, known: &mut FileState| !mem::take(&mut known.is_listed) && !self.listing.is_unknown(file);
         let gone: Vec<Arc<str>> =
             self.files.iter_mut().filter_map(|(file, known)| is_gone(file, known).then(|| file.clone())).collect();
         // New places are added before old ones are removed, so that an object that moves to another file is never

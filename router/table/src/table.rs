@@ -112,7 +112,7 @@ pub struct RouterTable {
     pub hosts: HostIndex,
     /// Every admitted route, by id: for `get`, the kernel maps and the counters.
     pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
-    /// The allow-list that every one of `routes` has ([`ResolvedRoute::allow`]), sorted and aggregated; `None`: they have
+    /// The allow-list that every one of `routes` has ([`RareSettings::allow`]), sorted and aggregated; `None`: they have
     /// none, or different ones, or there is no route.
     pub common_allow: Option<Arc<[IpNet]>>,
 }
@@ -305,14 +305,28 @@ pub struct ResolvedRoute {
     pub cluster: Cluster,
     /// Kind of route, with the settings that only that kind has.
     pub kind: RouteKind,
-    /// `haproxy.router.openshift.io/ip_allowlist`: permitted source networks. `None`: all; empty: none.
-    pub allow: Option<Box<[IpNet]>>,
-    /// Idle timeout of a passthrough connection, or of one after an upgrade; `None`: the default (1 h).
-    pub tunnel_timeout: Option<Duration>,
+    /// Settings that few routes have; `None` if it has none of them.
+    pub rare: Option<Box<RareSettings>>,
     /// Identifier of the route.
     pub id: RouteId,
     /// Effective host on this router.
     pub host: HostMatch,
+}
+
+/// Settings that few routes have: 100,000 routes without them take no memory for them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RareSettings {
+    /// `haproxy.router.openshift.io/ip_allowlist`: permitted source networks. `None`: all; empty: none.
+    pub allow: Option<Box<[IpNet]>>,
+    /// Idle timeout of a passthrough connection, or of one after an upgrade; `None`: the router's.
+    pub tunnel_timeout: Option<Duration>,
+}
+
+impl RareSettings {
+    /// The settings of a route; `None` if they are the default.
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (self != RareSettings::default()).then(|| Box::new(self))
+    }
 }
 
 /// A slot for values derived from a route on first use, and dropped with this version of the route. A table of 100,000
@@ -347,7 +361,7 @@ impl fmt::Debug for Derived {
     }
 }
 
-const _: () = assert!(size_of::<ResolvedRoute>() <= 240, "with its counts, four lines of a cache");
+const _: () = assert!(size_of::<ResolvedRoute>() <= 208, "with its counts, a size class of the allocator");
 const _: () = assert!(offset_of!(ResolvedRoute, cluster) == 48, "where the second line begins, behind the counts");
 
 impl ResolvedRoute {
@@ -429,13 +443,23 @@ impl ResolvedRoute {
         path.as_str().is_empty() && tls.as_ref().is_none_or(goes_on) && allow.is_none()
     }
 
+    /// The allow-list, if it has one ([`RareSettings::allow`]).
+    pub fn allow(&self) -> Option<&[IpNet]> {
+        self.rare.as_ref()?.allow.as_deref()
+    }
+
+    /// Its own timeout of tunnels ([`RareSettings::tunnel_timeout`]).
+    pub fn tunnel_timeout(&self) -> Option<Duration> {
+        self.rare.as_ref()?.tunnel_timeout
+    }
+
     /// Whether the allow-list admits this source address.
     pub fn admits_source(&self, source: IpAddr) -> bool {
         let is_listed = |nets: &[IpNet]| {
             let source = source.to_canonical();
             nets.iter().any(|net| net.contains(&source))
         };
-        self.is_plain || self.allow.as_deref().is_none_or(is_listed)
+        self.is_plain || self.allow().is_none_or(is_listed)
     }
 }
 

@@ -14,8 +14,8 @@ use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::{RoutePolicy, RouterPolicy};
 use router_table::rule::{BackendPolicy, RulePolicy};
 use router_table::table::{
-    Cluster, Endpoint, Endpoints, EndpointsKey, HostIndex, HttpTls, InsecurePolicy, PortChoice, Reencrypt,
-    ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost, WeightedService,
+    Cluster, Endpoint, Endpoints, EndpointsKey, HostIndex, HttpTls, InsecurePolicy, PortChoice, RareSettings,
+    Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost, WeightedService,
 };
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
@@ -189,9 +189,9 @@ impl Route {
             host: self.host.clone(),
             kind,
             cluster: self.cluster(),
-            allow: self.allow.clone().map(Into::into),
+            rare: RareSettings { allow: self.allow.clone().map(Into::into), tunnel_timeout: self.tunnel_timeout }
+                .boxed(),
             proxy_protocol: self.proxy_protocol,
-            tunnel_timeout: self.tunnel_timeout,
             forwarded: self.forwarded,
             request_work: false,
             is_plain: false,

@@ -146,7 +146,7 @@ fn tunnels_are_timed_by_the_route_and_then_by_the_router() {
     let timeout = |router_says: Value, spec: Value, annotations: Value| {
         let controller = controller("default", json!({ "tuningOptions": { "tunnelTimeout": router_says } }));
         let router = router([controller, annotated("a/b", spec, annotations)]);
-        router.routes.values().next().unwrap().tunnel_timeout.map(|timeout| timeout.as_millis())
+        router.routes.values().next().unwrap().tunnel_timeout().map(|timeout| timeout.as_millis())
     };
     let passthrough = || json!({ "host": "h.test", "tls": { "termination": "passthrough" } });
     let plain = || json!({ "host": "h.test" });

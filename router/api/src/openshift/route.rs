@@ -36,29 +36,34 @@ pub struct Route {
     pub host_generated: bool,
     /// `openshift.io/host.generated` is `true`: the API server generated the host.
     pub host_generated_earlier: bool,
-    /// `spec.subdomain`; ignored when there is a host.
-    pub subdomain: Box<str>,
     /// `spec.wildcardPolicy`.
     pub wildcard_policy: WildcardPolicy,
     /// `spec.path` and `spec.tls`.
     pub traffic: Traffic,
     /// `spec.to` and `spec.alternateBackends`, each service once.
     pub backends: OneOrMany<Backend>,
-    /// `spec.port.targetPort`; `None`: every port of the endpoints.
-    pub target_port: Option<TargetPort>,
-    /// `spec.httpHeaders.actions`; `None` when there are none.
-    pub header_actions: Option<Arc<HeaderActions>>,
-    /// Annotations that configure the traffic; `None` if they change nothing.
-    pub annotations: Option<Box<RouteAnnotations>>,
+    /// Settings that few routes have; `None` if it has none of them.
+    pub(crate) rare: Option<Box<RareSettings>>,
     /// The whole object.
     pub manifest: Manifest,
+}
+
+const _: () = assert!(size_of::<Route>() <= 240, "with its counts, a size class of the allocator");
+
+/// Settings that few routes have, apart from the others so that 100,000 routes without them take no memory for them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RareSettings {
+    subdomain: Box<str>,
+    target_port: Option<TargetPort>,
+    header_actions: Option<Arc<HeaderActions>>,
+    annotations: Option<RouteAnnotations>,
 }
 
 impl Route {
     /// Shares texts with other routes.
     pub(crate) fn share(&mut self, texts: &mut Interner) {
         self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
-        if let Some(port) = &mut self.target_port {
+        if let Some(port) = self.rare.as_mut().and_then(|rare| rare.target_port.as_mut()) {
             texts.share(&mut port.0);
         }
         if let Traffic::Http { path, .. } = &mut self.traffic {
@@ -66,9 +71,29 @@ impl Route {
         }
     }
 
+    /// `spec.subdomain`, empty if it has none; ignored when there is a host.
+    pub fn subdomain(&self) -> &str {
+        self.rare.as_ref().map_or("", |rare| &rare.subdomain)
+    }
+
+    /// `spec.port.targetPort`; `None`: every port of the endpoints.
+    pub fn target_port(&self) -> Option<&TargetPort> {
+        self.rare.as_ref()?.target_port.as_ref()
+    }
+
+    /// `spec.httpHeaders.actions`; `None` when there are none.
+    pub fn header_actions(&self) -> Option<&Arc<HeaderActions>> {
+        self.rare.as_ref()?.header_actions.as_ref()
+    }
+
+    /// Annotations that configure the traffic; `None` if they change nothing.
+    pub fn annotations(&self) -> Option<&RouteAnnotations> {
+        self.rare.as_ref()?.annotations.as_ref()
+    }
+
     /// The clients that may connect; `None`: all.
     pub fn allow_list(&self) -> Option<&AllowList> {
-        self.annotations.as_ref()?.allow.as_ref()
+        self.annotations()?.allow.as_ref()
     }
 
     /// Errors of its TLS material.
@@ -139,6 +164,8 @@ pub(crate) fn parse(
     let traffic = tls::parse(&mut spec, path, materials, findings);
     let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
     let parsed = traffic.as_ref().and_then(|traffic| RouteAnnotations::parse(annotations, traffic, findings));
+    let has_rare = !subdomain.is_empty() || target_port.is_some() || header_actions.is_some() || parsed.is_some();
+    let rare = RareSettings { subdomain: subdomain.into(), target_port, header_actions, annotations: parsed };
     spec.finish(findings);
     object.finish(findings);
     Some(Route {
@@ -146,13 +173,10 @@ pub(crate) fn parse(
         host: host.into(),
         host_generated,
         host_generated_earlier: annotations.get(HOST_GENERATED).is_some_and(|text| text == "true"),
-        subdomain: subdomain.into(),
         wildcard_policy: wildcard_policy?,
         traffic: traffic?,
         backends: backends.into(),
-        target_port,
-        header_actions,
-        annotations: parsed,
+        rare: has_rare.then(|| Box::new(rare)),
         manifest: Manifest::none(),
     })
 }

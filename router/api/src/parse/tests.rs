@@ -231,12 +231,12 @@ fn header_actions_are_kept_in_order() {
     let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings, Vec::<String>::new());
     let route = route_of(object);
-    let actions = route.header_actions.as_ref().unwrap();
+    let actions = route.header_actions().unwrap();
     let names: Vec<&str> = actions.request.iter().map(|action| &*action.name).collect();
     assert_eq!(names, ["X-Client", "Accept"]);
     assert_eq!(actions.request[1].change, HeaderChange::Delete);
     assert_eq!(actions.response.len(), 1);
-    assert!(route_of(super::super::testing::route("a/b", 1, json!({}))).header_actions.is_none());
+    assert!(route_of(super::super::testing::route("a/b", 1, json!({}))).header_actions().is_none());
 }
 
 #[test]

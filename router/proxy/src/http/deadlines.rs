@@ -51,7 +51,7 @@ impl Deadlines {
 
     /// Inactivity timeout of a tunnel. The route is looked up here, because few requests become tunnels.
     pub fn of_tunnel(&self, route: Option<&ResolvedRoute>) -> Duration {
-        route.and_then(|route| route.tunnel_timeout).unwrap_or(self.tunnel)
+        route.and_then(ResolvedRoute::tunnel_timeout).unwrap_or(self.tunnel)
     }
 
     /// Deadline of an attempt that begins now.

@@ -17,8 +17,7 @@ fn what_is_derived_from_a_route_does_not_count() {
         is_plain: false,
         cluster: Cluster::default(),
         kind: RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls: None },
-        allow: None,
-        tunnel_timeout: None,
+        rare: None,
         id: RouteId::of_route("shop", "cart"),
         host: HostMatch::Any,
     };

@@ -18,7 +18,7 @@ use router_table::policy::{Balance, RoutePolicy};
 use router_table::rule::{
     Action, BackendPolicy, HostRules, HostRulesTls, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy,
 };
-use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost, WeightedService};
+use router_table::table::{Cluster, Derived, RareSettings, ResolvedRoute, RouteKind, VirtualHost, WeightedService};
 
 use super::backends::{self, modifier_list};
 use super::tls::HostTls;
@@ -165,9 +165,9 @@ impl<'r> VirtualHostBuilder<'r> {
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
-        let mut route = self.route(&collected.proxy.object(), cluster, policy, Some(rule));
-        route.tunnel_timeout = idle.or(route.tunnel_timeout);
-        let route = Arc::new(route);
+        let rare = RareSettings { allow: None, tunnel_timeout: idle.or(self.traffic.tunnel_timeout) };
+        let route = self.route(&collected.proxy.object(), cluster, policy, Some(rule));
+        let route = Arc::new(ResolvedRoute { rare: rare.boxed(), ..route });
         let rule = Rule { matcher, path_form, prefix, route, origin: collected.origin.into() };
         SortedRule { rule: Arc::new(rule), proxy: collected.proxy.object(), permit_insecure: collected.permit_insecure }
     }
@@ -242,9 +242,8 @@ impl<'r> VirtualHostBuilder<'r> {
             host: host.clone(),
             kind: RouteKind::Http { path: PathMatch::any(), tls: None },
             cluster,
-            allow: None,
+            rare: RareSettings { allow: None, tunnel_timeout: self.traffic.tunnel_timeout }.boxed(),
             proxy_protocol: false,
-            tunnel_timeout: self.traffic.tunnel_timeout,
             forwarded: self.traffic.forwarded,
             request_work: true,
             is_plain: false,

@@ -127,14 +127,14 @@ struct AllowLists {
 
 impl AllowLists {
     fn add(&mut self, route: &ResolvedRoute) {
-        match &route.allow {
+        match route.allow() {
             None => self.without += 1,
             Some(list) => *self.with.entry(aggregated(list)).or_default() += 1,
         }
     }
 
     fn remove(&mut self, route: &ResolvedRoute) {
-        let Some(list) = &route.allow else { return self.without -= 1 };
+        let Some(list) = route.allow() else { return self.without -= 1 };
         let list = aggregated(list);
         if let Some(count) = self.with.get_mut(&list) {
             *count -= 1;

@@ -12,18 +12,18 @@ use crate::explain::facts::Facts;
 /// the query, or every client.
 pub fn admits(facts: Facts<'_>, context: &QueryContext<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
     let from = context.request.client();
-    if route.allow.is_none() && from.is_none() {
+    if route.allow().is_none() && from.is_none() {
         return true;
     }
     let client = from.map(|address| {
-        let by = route.allow.iter().flatten().find(|network| network.contains(&address));
+        let by = route.allow().into_iter().flatten().find(|network| network.contains(&address));
         ClientAdmission { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
     });
     let rejected = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
     let answer = QueryOutcome::from(context.refused(403, Flag::SourceNotAllowed));
-    let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
+    let allow = route.allow().map(|networks| networks.iter().map(ToString::to_string).collect());
     out.steps.push(ExplanationStep::Filter { allow, client });
-    if matches!(route.allow.as_deref(), Some([])) {
+    if matches!(route.allow(), Some([])) {
         out.verdict =
             format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);
         out.fix = Some("write IP addresses or networks, such as 10.0.0.0/8, into the route's allow-list".to_owned());

@@ -173,7 +173,7 @@ fn forward(
             };
             let endpoints = endpoints.len();
             let plural = if endpoints == 1 { "" } else { "s" };
-            let is_for_some = route.allow.is_some() && context.request.client().is_none();
+            let is_for_some = route.allow().is_some() && context.request.client().is_none();
             let whom = if is_for_some { ", for clients of its allow-list" } else { "" };
             out.served = true;
             out.verdict = format!("{who} {how}, on {endpoints} endpoint{plural}{whom}");

@@ -44,7 +44,7 @@ pub fn settings(endpoints: &Endpoints, router: &RouterTable, route: &ResolvedRou
         http(router, route, &mut list);
     }
     let defaults = Timeouts::default();
-    let tunnel = route.tunnel_timeout.unwrap_or(router.policy.timeouts.tunnel);
+    let tunnel = route.tunnel_timeout().unwrap_or(router.policy.timeouts.tunnel);
     list.add("tunnel timeout", time(tunnel), tunnel != defaults.tunnel);
     limits(route, &mut list);
     let interval = route.policy.health_check.unwrap_or(router.policy.timeouts.health_check);

@@ -17,7 +17,7 @@ use router_table::header_modifier::HeaderModifier;
 use router_table::host_pattern::HostPattern;
 use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
-use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, WeightedService};
+use router_table::table::{Cluster, Derived, RareSettings, ResolvedRoute, RouteKind, WeightedService};
 use rule_path::{Paths, RulePath};
 
 use crate::gateway::backend_payload::BackendPayload;
@@ -98,9 +98,8 @@ impl<'a, 'r, 'e> Routes<'a, 'r, 'e> {
             host: host.to_match(),
             kind: RouteKind::Http { path: PathMatch::any(), tls: None },
             cluster,
-            allow: None,
+            rare: RareSettings { allow: None, tunnel_timeout: traffic.tunnel_timeout }.boxed(),
             proxy_protocol: false,
-            tunnel_timeout: traffic.tunnel_timeout,
             forwarded: traffic.forwarded,
             request_work: true,
             is_plain: false,
@@ -143,9 +142,8 @@ impl<'a, 'r, 'e> Routes<'a, 'r, 'e> {
             host: host.to_match(),
             kind: RouteKind::Passthrough { redirect: false },
             cluster,
-            allow: None,
+            rare: RareSettings { allow: None, tunnel_timeout: traffic.tunnel_timeout }.boxed(),
             proxy_protocol: false,
-            tunnel_timeout: traffic.tunnel_timeout,
             forwarded: traffic.forwarded,
             request_work: false,
             is_plain: false,

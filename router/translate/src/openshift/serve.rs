@@ -8,7 +8,7 @@ use router_api::openshift::route::backends::Backend;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
 use router_table::table::{
-    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, ResolvedRoute, RouteKind, WeightedService,
+    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, RareSettings, ResolvedRoute, RouteKind, WeightedService,
 };
 
 use crate::openshift::claims::AdmittedRoute;
@@ -17,7 +17,7 @@ use crate::traffic_defaults::TrafficDefaults;
 /// Resolves a Route: kind, services, allow-list and policy.
 pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> ResolvedRoute {
     let route = admitted.route();
-    let annotations = route.annotations.as_deref();
+    let annotations = route.annotations();
     let policy = policy(route, annotations);
     // A client with an affinity cookie keeps its endpoint after the service's weight becomes 0
     // (docs/openshift.md#backends).
@@ -36,15 +36,15 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
         .collect();
     let kind = kind(route, admitted);
     let allow = annotations.and_then(|all| all.allow.as_ref()).map(|list| list.nets.clone());
+    let tunnel_timeout = annotations.and_then(|all| all.tunnel_timeout);
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),
         is_plain: ResolvedRoute::is_plain(&kind, allow.as_deref()),
         kind,
         cluster: Cluster { services },
-        allow,
+        rare: RareSettings { allow, tunnel_timeout: tunnel_timeout.or(defaults.tunnel_timeout) }.boxed(),
         proxy_protocol: annotations.is_some_and(|all| all.proxy_protocol),
-        tunnel_timeout: annotations.and_then(|all| all.tunnel_timeout).or(defaults.tunnel_timeout),
         forwarded: annotations.and_then(|all| all.forwarded).unwrap_or(defaults.forwarded),
         request_work: !route.traffic.is_passthrough() && (defaults.request_work || policy.reads_requests()),
         relay_only: policy.needs_relay(),
@@ -56,7 +56,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> Resolved
 
 /// The key of a backend's endpoints.
 fn key(route: &Route, backend: &Backend) -> EndpointsKey {
-    let target = route.target_port.as_ref().map(|target| target.0.clone());
+    let target = route.target_port().map(|target| target.0.clone());
     EndpointsKey {
         namespace: route.meta.key.namespace.clone(),
         service: backend.service.clone(),
@@ -67,7 +67,7 @@ fn key(route: &Route, backend: &Backend) -> EndpointsKey {
 /// The policy of a route: from its annotations and `spec.httpHeaders`.
 fn policy(route: &Route, annotations: Option<&RouteAnnotations>) -> Arc<RoutePolicy> {
     let policy = annotations.map_or_else(RoutePolicy::shared_default, |all| Arc::clone(&all.policy));
-    match &route.header_actions {
+    match route.header_actions() {
         None => policy,
         Some(actions) => RoutePolicy { actions: Some(Arc::clone(actions)), ..RoutePolicy::clone(&policy) }.shared(),
     }

@@ -251,7 +251,7 @@ fn an_allowlist_without_a_valid_address_admits_no_client_and_is_reported() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
     let translation = translated([object]);
-    assert_eq!(translation.table.routers[0].routes.values().next().unwrap().allow, Some(Box::default()));
+    assert_eq!(translation.table.routers[0].routes.values().next().unwrap().allow(), Some(&[][..]));
     assert!(!translation.table.routers[0].routes.values().next().unwrap().admits_source("10.0.0.1".parse().unwrap()));
     assert!(verdict(&translation, "a/r").starts_with("NobodyAllowed: "));
 }

@@ -7,8 +7,8 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{
-    Cluster, Endpoints, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost,
-    WeightedService,
+    Cluster, Endpoints, HttpTls, RareSettings, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable,
+    VirtualHost, WeightedService,
 };
 
 use crate::certificates::Certificates;
@@ -92,8 +92,7 @@ impl Hosts<'_> {
             is_plain,
             cluster,
             kind: route_kind,
-            allow,
-            tunnel_timeout,
+            rare,
             id,
             host,
         } = route;
@@ -108,8 +107,10 @@ impl Hosts<'_> {
         ];
         let flags: Vec<&str> = flags.iter().filter(|(_, holds)| *holds).map(|(name, _)| *name).collect();
         lines.push(format!("  {forwarded:?} {}", flags.join(" ")));
-        lines.extend(allow.iter().map(|nets| format!("  only {nets:?}")));
-        lines.extend(tunnel_timeout.iter().map(|time| format!("  tunnel {time:?}")));
+        if let Some(RareSettings { allow, tunnel_timeout }) = rare.as_deref() {
+            lines.extend(allow.iter().map(|nets| format!("  only {nets:?}")));
+            lines.extend(tunnel_timeout.iter().map(|time| format!("  tunnel {time:?}")));
+        }
         lines.extend(policies::route(policy).into_iter().map(|line| format!("  {line}")));
         lines.extend(self.cluster(cluster).into_iter().map(|line| format!("  {line}")));
         if let Some(rule) = rule {

@@ -74,7 +74,9 @@ pub fn service_weights(case: &Value, _: &[Value]) -> Vec<String> {
 
 /// The networks that an allow-list admits, one by one.
 pub fn ip_allowlist(case: &Value, _: &[Value]) -> Vec<String> {
-    let list = |text: &Value| annotated(&Value::Null, &json!({ format!("{PREFIX}/ip_allowlist"): text })).allow.clone();
+    let list = |text: &Value| {
+        annotated(&Value::Null, &json!({ format!("{PREFIX}/ip_allowlist"): text })).allow().map(<[_]>::to_vec)
+    };
     let (expect, found) = (&case["expect"], list(&case["objects"][0]["value"]).unwrap());
     let mut differences = differ("enforced", Some(!found.is_empty()), expect["enforced"].as_bool());
     if let Some(entries) = expect["entries"].as_u64() {

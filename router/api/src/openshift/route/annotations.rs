@@ -54,7 +54,7 @@ impl Default for RouteAnnotations {
 impl RouteAnnotations {
     /// Parses the annotations of a route that carries this traffic; `None` if every value is the default. An invalid
     /// value is ignored, with a warning that says what to write.
-    pub fn parse(annotations: &Annotations, traffic: &Traffic, findings: &mut Findings) -> Option<Box<Self>> {
+    pub fn parse(annotations: &Annotations, traffic: &Traffic, findings: &mut Findings) -> Option<Self> {
         if annotations.is_empty() {
             return None;
         }
@@ -72,7 +72,7 @@ impl RouteAnnotations {
         let AnnotationReader { parsed, policy, findings, .. } = reader;
         let allow = allowlist::parse(annotations, findings);
         let parsed = RouteAnnotations { allow, policy: policy.shared(), ..parsed };
-        (parsed != RouteAnnotations::default()).then(|| Box::new(parsed))
+        (parsed != RouteAnnotations::default()).then_some(parsed)
     }
 }
 

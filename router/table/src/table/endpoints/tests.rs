@@ -35,8 +35,7 @@ fn route(name: &str, services: &[&str], mirrors: &[&str]) -> Arc<ResolvedRoute> 
         is_plain: false,
         cluster: cluster(services),
         kind: RouteKind::Passthrough { redirect: false },
-        allow: None,
-        tunnel_timeout: None,
+        rare: None,
         id: RouteId::of_route("shop", name),
         host: HostMatch::Any,
     })

@@ -5,7 +5,7 @@ use router_model::names::RouterName;
 use router_model::one_or_many::OneOrMany;
 use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
-use router_table::table::{Cluster, Derived, HostIndex, RouteKind};
+use router_table::table::{Cluster, Derived, HostIndex, RareSettings, RouteKind};
 
 use super::*;
 
@@ -25,8 +25,7 @@ fn route(kind: Kind, id: &str, host: &str) -> Arc<ResolvedRoute> {
         is_plain: false,
         cluster: Cluster::default(),
         kind: RouteKind::Passthrough { redirect: false },
-        allow: None,
-        tunnel_timeout: None,
+        rare: None,
         id: RouteId { kind, ..RouteId::of_route("shop", id) },
         host: name(host),
     })
@@ -116,8 +115,8 @@ fn a_route_that_moves_is_removed_from_its_old_host() {
 fn an_allow_list_is_common_while_every_route_has_it() {
     let listed = |id: &str, nets: &[&str]| {
         let mut route = route(Kind::Route, id, id);
-        let allow = nets.iter().map(|net| net.parse().unwrap()).collect();
-        Arc::get_mut(&mut route).unwrap().allow = Some(allow);
+        let allow = Some(nets.iter().map(|net| net.parse().unwrap()).collect());
+        Arc::get_mut(&mut route).unwrap().rare = RareSettings { allow, tunnel_timeout: None }.boxed();
         route
     };
     let changed = |removed: &[&str], added: &[Arc<ResolvedRoute>]| {

@@ -34,8 +34,7 @@ fn route(name: &str, port: u16) -> Arc<ResolvedRoute> {
         is_plain: false,
         cluster: Cluster { services: OneOrMany::One(service) },
         kind: RouteKind::Passthrough { redirect: false },
-        allow: None,
-        tunnel_timeout: None,
+        rare: None,
         id: RouteId { kind: Kind::HttpRoute, ..RouteId::of_route("shop", name) },
         host: host("a.test"),
     })

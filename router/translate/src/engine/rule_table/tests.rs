@@ -29,8 +29,7 @@ fn host(at: &str, route: &str, proxy_protocol: bool) -> (HostMatch, Option<Virtu
         is_plain: false,
         cluster: Cluster::default(),
         kind: RouteKind::Passthrough { redirect: false },
-        allow: None,
-        tunnel_timeout: None,
+        rare: None,
         id: id(route),
         host: name("first.test"),
     };

@@ -11,10 +11,10 @@ use crate::status::rejection::{RejectReason, Rejection, reject};
 
 /// `spec.host`, else `spec.subdomain` joined to the router's domain; empty if both are missing.
 pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {
-    if !route.host.is_empty() || route.subdomain.is_empty() || domain.is_empty() {
+    if !route.host.is_empty() || route.subdomain().is_empty() || domain.is_empty() {
         return route.host.clone();
     }
-    format!("{}.{domain}", route.subdomain).into()
+    format!("{}.{domain}", route.subdomain()).into()
 }
 
 /// The host match of a Route, if its effective host is valid. As in OpenShift's router, the annotation that allows

@@ -31,7 +31,7 @@ fn read(traffic: &Traffic, annotations: &[(&str, &str)]) -> (RouteAnnotations, V
     let mut findings = Findings::default();
     let parsed = RouteAnnotations::parse(&texts, traffic, &mut findings);
     assert_eq!(findings.errors, []);
-    (parsed.map(|parsed| *parsed).unwrap_or_default(), findings.warnings)
+    (parsed.unwrap_or_default(), findings.warnings)
 }
 
 /// The message of the only warning; the values must be the defaults.
