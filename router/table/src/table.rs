@@ -23,7 +23,7 @@ use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::{Difference, OrderedMap};
+use router_model::persistent::{Difference, Keyed, KeyedMap};
 
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
@@ -110,8 +110,8 @@ pub struct RouterTable {
     pub policy: Arc<RouterPolicy>,
     /// The virtual hosts.
     pub hosts: HostIndex,
-    /// Every admitted route, by id: for `get`, the kernel maps and the counters.
-    pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
+    /// Every admitted route: for `get`, the kernel maps and the counters.
+    pub routes: KeyedMap<ResolvedRoute>,
     /// The allow-list that every one of `routes` has ([`RareSettings::allow`]), sorted and aggregated; `None`: they have
     /// none, or different ones, or there is no route.
     pub common_allow: Option<Arc<[IpNet]>>,
@@ -125,7 +125,7 @@ impl RouterTable {
     }
 
     /// The same router with other hosts and routes.
-    pub fn with(&self, hosts: HostIndex, routes: OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
+    pub fn with(&self, hosts: HostIndex, routes: KeyedMap<ResolvedRoute>) -> Self {
         RouterTable {
             name: self.name.clone(),
             id: self.id,
@@ -311,6 +311,14 @@ pub struct ResolvedRoute {
     pub id: RouteId,
     /// Effective host on this router.
     pub host: HostMatch,
+}
+
+impl Keyed for ResolvedRoute {
+    type Key = RouteId;
+
+    fn key(&self) -> &RouteId {
+        &self.id
+    }
 }
 
 /// Settings that few routes have: 100,000 routes without them take no memory for them.

@@ -198,7 +198,7 @@ pub fn table(hosts: Vec<HostRulesOf>, routes: &[Route]) -> Arc<RoutingTable> {
         let served = rules.flat_map(|rules| rules.iter()).map(|rule| &rule.route);
         served.chain(&host.passthrough).chain(tls.and_then(|tls| tls.tcp.as_ref()))
     });
-    let routes: Vec<_> = routes.map(|route| (route.id.clone(), Arc::clone(route))).collect();
+    let routes: Vec<_> = routes.cloned().collect();
     router.routes.extend(routes);
     router.hosts.extend(hosts);
     of_routers(vec![router])

@@ -267,7 +267,7 @@ pub fn router(
         default_certificate: default_certificate.cloned().map(Certificate::from),
         policy: Arc::default(),
         hosts,
-        routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
+        routes: routes.into_iter().collect(),
         common_allow: None,
     }
 }

@@ -306,7 +306,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
             rule: None,
             derived: Default::default(),
         });
-        router.routes = [(of_rule.id.clone(), Arc::clone(&of_rule))].into_iter().collect();
+        router.routes = [Arc::clone(&of_rule)].into_iter().collect();
         router.hosts.extend(vec![Arc::new(VirtualHost {
             host: of_rule.host.clone(),
             passthrough: Some(of_rule),
@@ -384,7 +384,7 @@ fn host_rules_have_an_exact_name_in_all_maps_and_a_wider_host_in_none() {
     let exact = HostMatch::Exact(name("tls.w.test"));
     let wide = HostMatch::Suffix(name("w.test"));
     let (narrow, broad) = (passed(exact.clone(), 0), passed(wide.clone(), 1));
-    router.routes.extend([&narrow, &broad].map(|route| (route.id.clone(), Arc::clone(route))));
+    router.routes.extend([&narrow, &broad].map(Arc::clone));
     table.endpoints = crate::testing::endpoints(&narrow);
     let hosts = vec![
         host_rules(HostMatch::Exact(name("site.w.test")), None),

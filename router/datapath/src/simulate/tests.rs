@@ -134,7 +134,7 @@ fn table(routes: Vec<Value>, hosts: Vec<VirtualHost>) -> Arc<RouterTable> {
     let mut routers = translate(&resources, &Settings::default()).table.routers;
     let mut router = Arc::into_inner(routers.remove(0)).expect("nobody else has it");
     let passed = hosts.iter().filter_map(|host| host.passthrough.clone());
-    router.routes.extend(passed.map(|route| (route.id.clone(), route)).collect::<Vec<_>>());
+    router.routes.extend(passed.collect::<Vec<_>>());
     router.hosts.extend(hosts.into_iter().map(Arc::new).collect());
     Arc::new(router)
 }

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
+use super::entry::Entry;
 use super::identity::Identity;
-use super::node::Node;
+use super::node::{Child, Node};
 
 /// A key at which two versions differ.
 #[derive(Debug)]
@@ -16,11 +17,13 @@ pub struct Difference<'m, K, V> {
     pub new: Option<&'m V>,
 }
 
+type DifferenceOf<'m, E> = Difference<'m, <E as Entry>::Key, <E as Entry>::Value>;
+
 /// The differences, in order of key.
-pub fn between<'m, K: Ord, V: Identity>(
-    old: &'m Node<K, V>,
-    new: &'m Node<K, V>,
-) -> impl Iterator<Item = Difference<'m, K, V>> {
+pub fn between<'m, E: Entry<Value: Identity>>(
+    old: &'m Node<E>,
+    new: &'m Node<E>,
+) -> impl Iterator<Item = DifferenceOf<'m, E>> {
     let mut walk = if old.is(new) { None } else { Some((Cursor::new(old), Cursor::new(new))) };
     std::iter::from_fn(move || {
         let (old, new) = walk.as_mut()?;
@@ -28,10 +31,10 @@ pub fn between<'m, K: Ord, V: Identity>(
     })
 }
 
-fn next<'m, K: Ord, V: Identity>(
-    old: &mut Cursor<'m, K, V>,
-    new: &mut Cursor<'m, K, V>,
-) -> Option<Difference<'m, K, V>> {
+fn next<'m, E: Entry<Value: Identity>>(
+    old: &mut Cursor<'m, E>,
+    new: &mut Cursor<'m, E>,
+) -> Option<DifferenceOf<'m, E>> {
     loop {
         match (old.peek(), new.peek()) {
             (None, None) => return None,
@@ -74,36 +77,36 @@ fn next<'m, K: Ord, V: Identity>(
 }
 
 /// A position in a tree.
-struct Cursor<'m, K, V> {
+struct Cursor<'m, E: Entry> {
     /// Remaining items per level, outermost first.
-    after: Vec<&'m [(K, Node<K, V>)]>,
-    entries: &'m [(K, V)],
+    after: Vec<&'m [Child<E>]>,
+    entries: &'m [E],
 }
 
 /// The node or entry at a position.
-enum Item<'m, K, V> {
+enum Item<'m, E: Entry> {
     /// A node, with its smallest key.
-    Node(&'m K, &'m Node<K, V>),
-    Entry(&'m K, &'m V),
+    Node(&'m E::Key, &'m Node<E>),
+    Entry(&'m E::Key, &'m E::Value),
 }
 
-impl<'m, K, V> Cursor<'m, K, V> {
-    fn new(root: &'m Node<K, V>) -> Self {
+impl<'m, E: Entry> Cursor<'m, E> {
+    fn new(root: &'m Node<E>) -> Self {
         let mut cursor = Cursor { after: Vec::new(), entries: &[] };
         cursor.enter(root);
         cursor
     }
 
-    fn enter(&mut self, node: &'m Node<K, V>) {
+    fn enter(&mut self, node: &'m Node<E>) {
         match node {
             Node::Leaf(entries) => self.entries = entries,
             Node::Inner(children) => self.after.push(children),
         }
     }
 
-    fn peek(&mut self) -> Option<Item<'m, K, V>> {
-        if let Some((key, value)) = self.entries.first() {
-            return Some(Item::Entry(key, value));
+    fn peek(&mut self) -> Option<Item<'m, E>> {
+        if let Some(entry) = self.entries.first() {
+            return Some(Item::Entry(entry.key(), entry.value()));
         }
         loop {
             match self.after.last()? {
@@ -132,15 +135,15 @@ impl<'m, K, V> Cursor<'m, K, V> {
         }
     }
 
-    fn removed(&mut self) -> Option<Difference<'m, K, V>> {
-        let [(key, value), ..] = self.entries else { return None };
+    fn removed(&mut self) -> Option<DifferenceOf<'m, E>> {
+        let [entry, ..] = self.entries else { return None };
         self.skip();
-        Some(Difference { key, old: Some(value), new: None })
+        Some(Difference { key: entry.key(), old: Some(entry.value()), new: None })
     }
 
-    fn added(&mut self) -> Option<Difference<'m, K, V>> {
-        let [(key, value), ..] = self.entries else { return None };
+    fn added(&mut self) -> Option<DifferenceOf<'m, E>> {
+        let [entry, ..] = self.entries else { return None };
         self.skip();
-        Some(Difference { key, old: None, new: Some(value) })
+        Some(Difference { key: entry.key(), old: None, new: Some(entry.value()) })
     }
 }

@@ -4,20 +4,25 @@ use std::borrow::Borrow;
 use std::slice;
 use std::sync::Arc;
 
+use super::entry::Entry;
+
 /// Maximum number of entries of a leaf and of children of an inner node. A change copies one node per level.
 const MAX: usize = 32;
 /// A node with fewer is merged with a neighbour that has room.
 const MIN: usize = MAX / 4;
 
+/// A child of an inner node, with its smallest key.
+pub type Child<E> = (<E as Entry>::Key, Node<E>);
+
 /// A subtree, shared between versions. Vectors have no spare capacity.
-pub enum Node<K, V> {
+pub enum Node<E: Entry> {
     /// Entries, in order.
-    Leaf(Arc<Vec<(K, V)>>),
+    Leaf(Arc<Vec<E>>),
     /// Children, all of the same height and none of them empty, each with its smallest key.
-    Inner(Arc<Vec<(K, Node<K, V>)>>),
+    Inner(Arc<Vec<Child<E>>>),
 }
 
-impl<K, V> Clone for Node<K, V> {
+impl<E: Entry> Clone for Node<E> {
     fn clone(&self) -> Self {
         match self {
             Node::Leaf(entries) => Node::Leaf(Arc::clone(entries)),
@@ -26,7 +31,7 @@ impl<K, V> Clone for Node<K, V> {
     }
 }
 
-impl<K, V> Node<K, V> {
+impl<E: Entry> Node<E> {
     /// Whether both are the same node.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
@@ -52,39 +57,39 @@ impl<K, V> Node<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Node<K, V> {
+impl<E: Entry> Node<E> {
     /// A tree of sorted entries; every node except the last of each level is full.
-    pub fn build(entries: Vec<(K, V)>) -> Self {
-        let mut level: Vec<(K, Node<K, V>)> = Vec::with_capacity(entries.len().div_ceil(MAX));
-        chunks(entries, |key, chunk| level.push((key, Node::Leaf(Arc::new(chunk)))));
+    pub fn build(entries: Vec<E>) -> Self {
+        let mut level: Vec<Child<E>> = Vec::with_capacity(entries.len().div_ceil(MAX));
+        chunks(entries, |chunk: &E| chunk.key().clone(), |key, chunk| level.push((key, Node::Leaf(Arc::new(chunk)))));
         while level.len() > 1 {
             let mut above = Vec::with_capacity(level.len().div_ceil(MAX));
-            chunks(level, |key, chunk| above.push((key, Node::Inner(Arc::new(chunk)))));
+            chunks(level, |child| child.0.clone(), |key, chunk| above.push((key, Node::Inner(Arc::new(chunk)))));
             level = above;
         }
         level.pop().map_or_else(|| Node::Leaf(Arc::default()), |(_, root)| root)
     }
 
-    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&E::Value>
     where
-        K: Borrow<Q>,
+        E::Key: Borrow<Q>,
     {
         let mut node = self;
         loop {
             match node {
                 Node::Inner(children) => node = &children.get(child_of(children, key))?.1,
                 Node::Leaf(entries) => {
-                    let i = entries.binary_search_by(|(known, _)| known.borrow().cmp(key)).ok()?;
-                    return entries.get(i).map(|(_, value)| value);
+                    let i = entries.binary_search_by(|known| known.key().borrow().cmp(key)).ok()?;
+                    return entries.get(i).map(E::value);
                 }
             }
         }
     }
 
     /// Inserts or replaces; true if the key is new.
-    pub fn insert_into_root(&mut self, key: K, value: V) -> bool {
+    pub fn insert_into_root(&mut self, entry: E) -> bool {
         let mut is_new = false;
-        if let Some(right) = self.insert(key, value, &mut is_new)
+        if let Some(right) = self.insert(entry, &mut is_new)
             && let Some(smallest) = self.smallest().cloned()
         {
             *self = Node::Inner(Arc::new(vec![(smallest, self.clone()), right]));
@@ -93,32 +98,32 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     }
 
     /// Inserts or replaces; returns the right half if the node was split.
-    fn insert(&mut self, key: K, value: V, is_new: &mut bool) -> Option<(K, Self)> {
+    fn insert(&mut self, new: E, is_new: &mut bool) -> Option<Child<E>> {
         match self {
             Node::Leaf(entries) => {
                 let entries = Arc::make_mut(entries);
-                match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
+                match entries.binary_search_by(|known| known.key().cmp(new.key())) {
                     Ok(i) => {
                         if let Some(entry) = entries.get_mut(i) {
-                            *entry = (key, value);
+                            *entry = new;
                         }
                         None
                     }
                     Err(i) => {
                         *is_new = true;
-                        let right = insert_at(entries, i, (key, value))?;
-                        Some((right.first()?.0.clone(), Node::Leaf(Arc::new(right))))
+                        let right = insert_at(entries, i, new)?;
+                        Some((right.first()?.key().clone(), Node::Leaf(Arc::new(right))))
                     }
                 }
             }
             Node::Inner(children) => {
-                let i = child_of(children, &key);
+                let i = child_of(children, new.key());
                 let children = Arc::make_mut(children);
                 let (smallest, child) = children.get_mut(i)?;
-                if key < *smallest {
-                    *smallest = key.clone();
+                if new.key() < smallest {
+                    *smallest = new.key().clone();
                 }
-                let right = child.insert(key, value, is_new)?;
+                let right = child.insert(new, is_new)?;
                 let right = insert_at(children, i + 1, right)?;
                 Some((right.first()?.0.clone(), Node::Inner(Arc::new(right))))
             }
@@ -128,7 +133,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     /// Removes a key, which must be present.
     pub fn remove_from_root<Q: Ord + ?Sized>(&mut self, key: &Q)
     where
-        K: Borrow<Q>,
+        E::Key: Borrow<Q>,
     {
         self.remove(key);
         while let Node::Inner(children) = self {
@@ -139,12 +144,12 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
 
     fn remove<Q: Ord + ?Sized>(&mut self, key: &Q)
     where
-        K: Borrow<Q>,
+        E::Key: Borrow<Q>,
     {
         match self {
             Node::Leaf(entries) => {
                 let entries = Arc::make_mut(entries);
-                if let Ok(i) = entries.binary_search_by(|(known, _)| known.borrow().cmp(key)) {
+                if let Ok(i) = entries.binary_search_by(|known| known.key().borrow().cmp(key)) {
                     entries.remove(i);
                     entries.shrink_to_fit();
                 }
@@ -165,16 +170,16 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    fn smallest(&self) -> Option<&K> {
+    fn smallest(&self) -> Option<&E::Key> {
         match self {
-            Node::Leaf(entries) => entries.first().map(|(key, _)| key),
+            Node::Leaf(entries) => entries.first().map(E::key),
             Node::Inner(children) => children.first().map(|(key, _)| key),
         }
     }
 }
 
 /// Index of the child whose range contains the key.
-fn child_of<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[(K, Node<K, V>)], key: &Q) -> usize {
+fn child_of<E: Entry<Key: Borrow<Q>>, Q: Ord + ?Sized>(children: &[Child<E>], key: &Q) -> usize {
     children.partition_point(|(smallest, _)| smallest.borrow() <= key).saturating_sub(1)
 }
 
@@ -200,7 +205,7 @@ fn insert_at<T>(items: &mut Vec<T>, i: usize, item: T) -> Option<Vec<T>> {
 }
 
 /// Merges child `i` with a neighbour if it is small and both fit into one node.
-fn join_small<K: Ord + Clone, V: Clone>(children: &mut Vec<(K, Node<K, V>)>, i: usize) {
+fn join_small<E: Entry>(children: &mut Vec<Child<E>>, i: usize) {
     let size = |i: usize| children.get(i).map(|(_, child)| child.size());
     let Some(own) = size(i).filter(|size| *size < MIN) else { return };
     let fits = |neighbour: usize| size(neighbour).is_some_and(|size| size + own <= MAX);
@@ -223,33 +228,33 @@ fn append<T: Clone>(left: &mut Arc<Vec<T>>, right: &[T]) {
     left.extend_from_slice(right);
 }
 
-fn chunks<K: Clone, T>(items: Vec<(K, T)>, mut take: impl FnMut(K, Vec<(K, T)>)) {
+fn chunks<K, T>(items: Vec<T>, key: impl Fn(&T) -> K, mut take: impl FnMut(K, Vec<T>)) {
     let mut items = items.into_iter();
     while items.len() > 0 {
         let mut chunk = Vec::with_capacity(items.len().min(MAX));
         chunk.extend(items.by_ref().take(MAX));
-        if let Some(smallest) = chunk.first().map(|(key, _): &(K, T)| key.clone()) {
+        if let Some(smallest) = chunk.first().map(&key) {
             take(smallest, chunk);
         }
     }
 }
 
 /// Iterator over the entries of a map, in order of key.
-pub struct Entries<'m, K, V> {
+pub struct Entries<'m, E: Entry> {
     /// Remaining children per level, outermost first.
-    after: Vec<slice::Iter<'m, (K, Node<K, V>)>>,
-    entries: slice::Iter<'m, (K, V)>,
+    after: Vec<slice::Iter<'m, Child<E>>>,
+    entries: slice::Iter<'m, E>,
 }
 
-impl<'m, K, V> Entries<'m, K, V> {
+impl<'m, E: Entry> Entries<'m, E> {
     /// The entries from the first for which `is_before` is false.
-    pub(super) fn from(root: &'m Node<K, V>, is_before: impl Fn(&K) -> bool) -> Self {
+    pub(super) fn from(root: &'m Node<E>, is_before: impl Fn(&E::Key) -> bool) -> Self {
         let mut after = Vec::new();
         let mut node = root;
         loop {
             match node {
                 Node::Leaf(entries) => {
-                    let first = entries.partition_point(|(key, _)| is_before(key));
+                    let first = entries.partition_point(|entry| is_before(entry.key()));
                     let entries = entries.get(first..).unwrap_or_default().iter();
                     return Entries { after, entries };
                 }
@@ -267,13 +272,13 @@ impl<'m, K, V> Entries<'m, K, V> {
     }
 }
 
-impl<'m, K, V> Iterator for Entries<'m, K, V> {
-    type Item = (&'m K, &'m V);
+impl<'m, E: Entry> Iterator for Entries<'m, E> {
+    type Item = (&'m E::Key, &'m E::Value);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some((key, value)) = self.entries.next() {
-                return Some((key, value));
+            if let Some(entry) = self.entries.next() {
+                return Some((entry.key(), entry.value()));
             }
             match self.after.last_mut()?.next() {
                 None => drop(self.after.pop()),

@@ -74,7 +74,7 @@ pub fn router(name: &str, routes: &[Arc<ResolvedRoute>], timeouts: Timeouts) -> 
         default_certificate: None,
         policy: Arc::new(RouterPolicy { timeouts, ..RouterPolicy::default() }),
         hosts: Default::default(),
-        routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+        routes: routes.iter().cloned().collect(),
         common_allow: None,
     })
 }

@@ -9,7 +9,7 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::OrderedMap;
+use router_model::persistent::KeyedMap;
 
 use super::request::is_under;
 use super::*;
@@ -117,7 +117,7 @@ fn router(hosts: Vec<Arc<VirtualHost>>) -> RouterTable {
         default_certificate: None,
         policy: Arc::default(),
         hosts: HostIndex::default(),
-        routes: OrderedMap::default(),
+        routes: KeyedMap::default(),
         common_allow: None,
     };
     router.hosts.extend(hosts);

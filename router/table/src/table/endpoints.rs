@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use router_model::names::RouterName;
 use router_model::parallel;
-use router_model::persistent::OrderedMap;
+use router_model::persistent::{KeyedMap, OrderedMap};
 
 use super::{ResolvedRoute, RouterTable, WeightedService};
 use crate::recent::Recent;
@@ -108,7 +108,7 @@ impl Endpoints {
         if before.len() == now.len() && before.iter().zip(now).all(|(before, now)| Arc::ptr_eq(before, now)) {
             return;
         }
-        let nothing = OrderedMap::default();
+        let nothing = KeyedMap::default();
         let older: BTreeMap<&RouterName, &Arc<RouterTable>> = before.iter().map(|it| (&it.name, it)).collect();
         let newer: BTreeSet<&RouterName> = now.iter().map(|router| &router.name).collect();
         let gone = before.iter().filter(|router| !newer.contains(&router.name));

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use router_model::names::{HostMatch, Hostname};
-use router_model::persistent::{HashedMap, OrderedMap};
+use router_model::persistent::{HashedMap, Keyed, KeyedMap, OrderedMap};
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
 use super::{ResolvedRoute, VirtualHost};
@@ -18,7 +18,7 @@ static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 /// Virtual hosts of one kind, exact or wildcard. Dereferences to its map by name.
 #[derive(Clone, Default)]
 pub struct HostTable {
-    by_name: OrderedMap<Hostname, Arc<VirtualHost>>,
+    by_name: KeyedMap<VirtualHost>,
     /// One virtual host for each first half of a name's hash.
     by_hash: HashedMap<HashedHost>,
     /// First halves that several names share, or have shared.
@@ -73,21 +73,20 @@ impl HostTable {
 
     /// Adds a virtual host, replacing the one of the same name.
     pub fn insert(&mut self, host: Arc<VirtualHost>) {
-        self.insert_by(hash(name_of(&host).as_str()), host);
+        self.insert_by(hash(host.key().as_str()), host);
     }
 
     fn insert_by(&mut self, hash: Hash128, host: Arc<VirtualHost>) {
-        let name = name_of(&host).clone();
         match self.by_hash.get(hash.h1) {
             Some(other) if other.check != hash.h2 => self.shared.insert(hash.h1, ()),
             _ => self.by_hash.insert(hash.h1, HashedHost::new(hash, &host)),
         }
-        if let Some(replaced) = self.by_name.get(&name).cloned() {
+        if let Some(replaced) = self.by_name.get(host.key()).cloned() {
             self.uncount(&replaced);
         }
         self.of_routes += usize::from(host.is_of_routes());
         self.of_other_kinds += usize::from(host.is_of_other_kind());
-        self.by_name.insert(name, host);
+        self.by_name.insert(host);
     }
 
     fn uncount(&mut self, gone: &VirtualHost) {
@@ -130,7 +129,7 @@ impl Extend<Arc<VirtualHost>> for HostTable {
             hosts.into_iter().for_each(|host| self.insert(host));
             return;
         }
-        self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
+        self.by_name.extend(hosts);
         self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
         self.of_other_kinds = self.by_name.values().filter(|host| host.is_of_other_kind()).count();
         let hashed = self.by_name.entries().map(|(name, host)| {
@@ -149,7 +148,7 @@ impl Extend<Arc<VirtualHost>> for HostTable {
 }
 
 impl Deref for HostTable {
-    type Target = OrderedMap<Hostname, Arc<VirtualHost>>;
+    type Target = KeyedMap<VirtualHost>;
 
     fn deref(&self) -> &Self::Target {
         &self.by_name
@@ -162,11 +161,16 @@ impl fmt::Debug for HostTable {
     }
 }
 
-fn name_of(host: &VirtualHost) -> &Hostname {
-    match &host.host {
-        HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
-        // There is at most one of these, and it is never in a `HostTable`.
-        HostMatch::Any => &NAMELESS,
+/// By name, as in a [`HostTable`].
+impl Keyed for VirtualHost {
+    type Key = Hostname;
+
+    fn key(&self) -> &Hostname {
+        match &self.host {
+            HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
+            // There is at most one of these, and it is never in a `HostTable`.
+            HostMatch::Any => &NAMELESS,
+        }
     }
 }
 

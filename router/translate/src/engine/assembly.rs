@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use router_model::names::{HostMatch, Hostname, RouteId};
-use router_model::persistent::OrderedMap;
+use router_model::persistent::{KeyedMap, OrderedMap};
 use router_table::policy::gate::aggregated;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
@@ -18,7 +18,7 @@ pub struct ChangedRoutes {
     /// The hosts to add; only Routes own them.
     pub hosts: Vec<Arc<VirtualHost>>,
     /// The Routes of these hosts.
-    pub routes: Vec<(RouteId, Arc<ResolvedRoute>)>,
+    pub routes: Vec<Arc<ResolvedRoute>>,
 }
 
 /// Hosts on one router of objects of other kinds than Route.
@@ -27,7 +27,7 @@ pub struct HostRulesTable {
     /// Their hosts; no Route owns one of these.
     pub hosts: OrderedMap<HostMatch, Arc<VirtualHost>>,
     /// The routes of these hosts.
-    pub routes: OrderedMap<RouteId, Arc<ResolvedRoute>>,
+    pub routes: KeyedMap<ResolvedRoute>,
     /// See [`router_table::table::HostIndex::domains`].
     pub domains: Arc<BTreeSet<Hostname>>,
 }
@@ -107,8 +107,8 @@ impl Assembled {
         hosts.extend(new_hosts);
         hosts.domains = Arc::clone(&rules.domains);
         let mut new_routes = of_routes.routes;
-        new_routes.extend(rule_routes.iter().filter_map(|it| Some((it.key.clone(), Arc::clone(it.new?)))));
-        new_routes.iter().for_each(|(_, route)| self.allow_lists.add(route));
+        new_routes.extend(rule_routes.iter().filter_map(|changed| changed.new.cloned()));
+        new_routes.iter().for_each(|route| self.allow_lists.add(route));
         routes.extend(new_routes);
         debug_assert_eq!(self.allow_lists.routes(), routes.len(), "every route is counted once");
         let common_allow = self.allow_lists.common();

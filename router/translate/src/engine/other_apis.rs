@@ -7,7 +7,7 @@ use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::ObjectRef;
 use router_model::one_or_many::OneOrMany;
-use router_model::persistent::OrderedMap;
+use router_model::persistent::{KeyedMap, OrderedMap};
 use router_table::policy::RouterPolicy;
 use router_table::rule::HostRules;
 use router_table::table::{HostIndex, RouterTable, VirtualHost};
@@ -176,7 +176,7 @@ impl OtherApis {
                 default_certificate: None,
                 policy: Arc::new(RouterPolicy { gate: ports.gate, ..RouterPolicy::default() }),
                 hosts: HostIndex::default(),
-                routes: OrderedMap::default(),
+                routes: KeyedMap::default(),
                 common_allow: None,
             };
             let router = match before.remove(&name) {

@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use router_model::names::RouteId;
-use router_model::persistent::OrderedMap;
+use router_model::persistent::KeyedMap;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{ResolvedRoute, VirtualHost};
 
 /// Replaces new routes by equal earlier ones.
 pub struct Reuse<'o> {
-    before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>,
+    before: &'o KeyedMap<ResolvedRoute>,
     /// By address of the new value. The entry holds the value, so that the address is not reused.
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
     rules: HashMap<*const Rule, Replaced<Rule>>,
@@ -23,7 +22,7 @@ type Replaced<T> = (Arc<T>, Arc<T>);
 
 impl<'o> Reuse<'o> {
     /// Reuses the routes of the previous version.
-    pub fn new(before: &'o OrderedMap<RouteId, Arc<ResolvedRoute>>) -> Self {
+    pub fn new(before: &'o KeyedMap<ResolvedRoute>) -> Self {
         let (routes, rules, lists) = (HashMap::new(), HashMap::new(), HashMap::new());
         Reuse { before, routes, rules, lists }
     }

@@ -9,7 +9,7 @@ use router_api::resources::{RejectedManifest, Resources};
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef, Seniority};
-use router_model::persistent::OrderedMap;
+use router_model::persistent::{KeyedMap, OrderedMap};
 use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
@@ -348,7 +348,7 @@ impl RouterState {
                 }
             }
             changed.hosts.extend(virtual_hosts);
-            changed.routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
+            changed.routes.extend(resolved);
         }
         AdmissionChanges { table: changed, won }
     }
@@ -365,7 +365,7 @@ fn empty_table(id: u32, router: &PlannedRouter) -> RouterTable {
         default_certificate: router.default_certificate.clone(),
         policy: Arc::clone(&router.served),
         hosts: HostIndex::default(),
-        routes: OrderedMap::default(),
+        routes: KeyedMap::default(),
         common_allow: None,
     }
 }

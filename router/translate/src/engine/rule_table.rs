@@ -51,7 +51,7 @@ impl RuleTable {
         let mut reuse = Reuse::new(&before);
         let mut uses: Vec<(RouteId, Use)> = Vec::new();
         let mut set = Vec::new();
-        for (at, host) in last_of_each(changes) {
+        for (at, host) in last_of_each(changes, |(at, _)| at) {
             let old = self.table.hosts.get(&at).cloned();
             let new = host.map(|host| reuse.host(host, old.as_ref()));
             if let (Some(old), Some(new)) = (&old, &new)
@@ -93,7 +93,7 @@ impl RuleTable {
             if after == 0 {
                 self.table.routes.remove(&id);
             } else if let Some(route) = route.filter(|route| known.is_none_or(|known| !Arc::ptr_eq(known, route))) {
-                set.push((id, route));
+                set.push(route);
             }
         }
         self.table.routes.extend(set);

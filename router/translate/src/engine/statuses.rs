@@ -52,7 +52,7 @@ impl ObjectStatuses {
             }
         }
         let mut set = Vec::new();
-        for (object, status) in last_of_each(changes.into_iter().collect()) {
+        for (object, status) in last_of_each(changes.into_iter().collect(), |(object, _)| object) {
             if let Some(of_api) = self.rejected.get_mut(&object) {
                 *of_api = status.map(Arc::new);
                 combined.insert(object);

@@ -51,7 +51,7 @@ fn router(name: &str, routes: &[&Arc<ResolvedRoute>]) -> Arc<RouterTable> {
         default_certificate: None,
         policy: Arc::new(RouterPolicy::default()),
         hosts: HostIndex::default(),
-        routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+        routes: routes.iter().copied().cloned().collect(),
         common_allow: None,
     })
 }

@@ -30,7 +30,7 @@ fn hosts_are_found_as_in_the_map_by_name() {
     for index in [&built, &grown] {
         assert_eq!((index.len(), index.by_hash.len(), index.shared.len()), (2_000, 2_000, 0));
         for host in &hosts {
-            assert!(Arc::ptr_eq(index.get(name_of(host)).unwrap(), host));
+            assert!(Arc::ptr_eq(index.get(host.key()).unwrap(), host));
         }
         assert!(index.get("h2000.test").is_none() && index.get("").is_none());
     }
@@ -38,8 +38,8 @@ fn hosts_are_found_as_in_the_map_by_name() {
     built.extend([Arc::clone(&newer)]);
     assert!(Arc::ptr_eq(built.get("h7.test").unwrap(), &newer));
     for host in &hosts {
-        built.remove(name_of(host));
-        assert!(built.get(name_of(host)).is_none());
+        built.remove(host.key());
+        assert!(built.get(host.key()).is_none());
     }
     assert_eq!((built.len(), built.by_hash.len()), (0, 0));
     assert_eq!(grown.len(), 2_000, "versions are apart");
@@ -58,7 +58,7 @@ fn names_that_share_a_hash_are_distinguished() {
         for (gone, index) in order.into_iter().enumerate() {
             for (i, known) in all.iter().enumerate() {
                 let is_there = !order[..gone].contains(&i);
-                let found = hosts.get_by(one(known), known).map(|(host, _)| name_of(host).as_str().to_owned());
+                let found = hosts.get_by(one(known), known).map(|(host, _)| host.key().as_str().to_owned());
                 assert_eq!(found.as_deref(), is_there.then_some(*known), "{order:?}, {gone} gone");
             }
             hosts.remove_by(one, &name(all[index]));

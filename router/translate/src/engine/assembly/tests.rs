@@ -48,7 +48,7 @@ fn routes(removed: &[&str], hosts: &[&str]) -> Option<ChangedRoutes> {
     Some(ChangedRoutes {
         removed: removed.iter().map(|&id| RouteId::of_route("shop", id)).collect(),
         hosts: routes.iter().map(virtual_host).collect(),
-        routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
+        routes: routes.into_iter().collect(),
     })
 }
 
@@ -56,7 +56,7 @@ fn rules(hosts: &[&str], domains: &[&str]) -> HostRulesTable {
     let routes: Vec<_> = hosts.iter().map(|host| route(Kind::TlsRoute, host, host)).collect();
     HostRulesTable {
         hosts: routes.iter().map(|route| (route.host.clone(), virtual_host(route))).collect(),
-        routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
+        routes: routes.into_iter().collect(),
         domains: Arc::new(domains.iter().map(|domain| Hostname::parse(domain).unwrap()).collect()),
     }
 }
@@ -71,7 +71,7 @@ fn router() -> Assembled {
         default_certificate: None,
         policy: Arc::default(),
         hosts: HostIndex::default(),
-        routes: OrderedMap::default(),
+        routes: KeyedMap::default(),
         common_allow: None,
     })
 }
@@ -102,11 +102,8 @@ fn a_route_that_moves_is_removed_from_its_old_host() {
     let mut router = router();
     router.assemble(routes(&[], &["a.test"]), &HostRulesTable::default());
     let moved = route(Kind::Route, "a.test", "b.test");
-    let changed = ChangedRoutes {
-        removed: vec![moved.id.clone()],
-        hosts: vec![virtual_host(&moved)],
-        routes: vec![(moved.id.clone(), moved)],
-    };
+    let changed =
+        ChangedRoutes { removed: vec![moved.id.clone()], hosts: vec![virtual_host(&moved)], routes: vec![moved] };
     router.assemble(Some(changed), &HostRulesTable::default());
     assert_eq!(hosts_by_kind(&router), ["b.test: Route"]);
 }
@@ -123,7 +120,7 @@ fn an_allow_list_is_common_while_every_route_has_it() {
         Some(ChangedRoutes {
             removed: removed.iter().map(|id| RouteId::of_route("shop", *id)).collect(),
             hosts: added.iter().map(virtual_host).collect(),
-            routes: added.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+            routes: added.to_vec(),
         })
     };
     let mut router = router();

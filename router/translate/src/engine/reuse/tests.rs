@@ -2,7 +2,7 @@
 
 use router_model::certificate::{Certificate, MaterialCache};
 use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname};
+use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::one_or_many::OneOrMany;
 use router_table::matchers::{PathMatcher, RequestMatcher};
@@ -85,8 +85,8 @@ fn virtual_host(name: &str, rules: &Arc<[Arc<Rule>]>, certificate: &Certificate)
     }
 }
 
-fn routes(of: &[&Arc<ResolvedRoute>]) -> OrderedMap<RouteId, Arc<ResolvedRoute>> {
-    of.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect()
+fn routes(of: &[&Arc<ResolvedRoute>]) -> KeyedMap<ResolvedRoute> {
+    of.iter().copied().cloned().collect()
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Incremental {
         hosts.extend(pending.hosts.into_iter().filter_map(|(at, host)| self.serve(at, host, lost)));
         Delta {
             hosts,
-            statuses: last_of_each(statuses),
+            statuses: last_of_each(statuses, |(object, _)| object),
             routers: pending.all.then(|| base.created_routers.clone()),
             domains: None,
         }
