@@ -257,7 +257,7 @@ impl Directory {
         // absent.
         let changed = self.read_files(&stale);
         let touched = gone.iter().flat_map(|file| self.forget_file(file)).collect();
-        self.settle(&touched, &BTreeMap::new()) || changed
+        self.settle(touched, &BTreeMap::new()) || changed
     }
 
     /// Parses files, given with their sizes in bytes, and replaces their objects. Returns true if an object changed.
@@ -289,7 +289,7 @@ impl Directory {
             due.iter().map(|(file, text)| Due { file, text: &text.text, previous: previous(*file) }).collect();
         let contents = self.reader.read(&texts);
         drop(texts);
-        let mut touched = BTreeSet::new();
+        let mut touched = Vec::new();
         for ((file, text), content) in due.iter().zip(contents) {
             touched.extend(self.replace(file, text, content));
         }
@@ -297,7 +297,7 @@ impl Directory {
             touched.extend(self.forget_file(file));
         }
         let texts = due.iter().map(|(file, text)| (&***file, &*text.text)).collect();
-        self.settle(&touched, &texts)
+        self.settle(touched, &texts)
     }
 
     /// True if a file's text must be parsed: it has changed and is not about to be written.
@@ -314,8 +314,8 @@ impl Directory {
         true
     }
 
-    /// Replaces the content of a file. Returns the objects whose entries changed.
-    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> BTreeSet<ObjectRef> {
+    /// Replaces the content of a file. Returns the objects whose entries changed, some more than once.
+    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> Vec<ObjectRef> {
         let previous = self.files.get(file);
         let held = match (content.flaws().and_then(|flaws| flaws.broken.as_ref()), previous) {
             (Some(problem), Some(previous)) => hold(previous, &content, problem),
@@ -336,8 +336,8 @@ impl Directory {
     }
 
     /// Removes a file. Returns the objects that it had.
-    fn forget_file(&mut self, file: &Arc<str>) -> BTreeSet<ObjectRef> {
-        let Some(known) = self.files.remove(file) else { return BTreeSet::new() };
+    fn forget_file(&mut self, file: &Arc<str>) -> Vec<ObjectRef> {
+        let Some(known) = self.files.remove(file) else { return Vec::new() };
         self.flawed.remove(file);
         self.index.replace(known.entries(), std::iter::empty())
     }
@@ -355,10 +355,12 @@ impl Directory {
 
     /// Decides anew which version of each object is in force. Returns true if there was any object. `texts` are those of
     /// files that were read just now.
-    fn settle(&mut self, objects: &BTreeSet<ObjectRef>, texts: &BTreeMap<&str, &str>) -> bool {
+    fn settle(&mut self, mut objects: Vec<ObjectRef>, texts: &BTreeMap<&str, &str>) -> bool {
+        objects.sort();
+        objects.dedup();
         let Directory { root, reader, hasher, files, index, resources, revised, .. } = self;
         let mut owners = Vec::new();
-        for object in objects {
+        for object in &objects {
             revised.remove(object);
             match index.owner(object) {
                 Some(entry) => owners.push(entry),

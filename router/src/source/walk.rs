@@ -1,7 +1,7 @@
 //! Lists the files of a folder of manifests, with their metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -108,10 +108,9 @@ impl Walk<'_> {
             Ok(entries) => entries,
             Err(error) => return self.unreadable(relative, error.to_string()),
         };
-        for name in entries {
-            let path = folder.join(&name);
+        for (name, entry) in entries {
             let relative = if relative.is_empty() { name } else { format!("{relative}/{name}") };
-            let metadata = match fs::metadata(&path) {
+            let metadata = match metadata(&entry) {
                 Ok(metadata) => metadata,
                 // Deleted since the folder was read, or a dangling link: there is no such file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -128,7 +127,7 @@ impl Walk<'_> {
                     self.unreadable(&relative, format!("nests deeper than {MAX_DEPTH} folders"));
                     continue;
                 }
-                self.folder(&path, &relative, depth + 1);
+                self.folder(&entry.path(), &relative, depth + 1);
             } else if metadata.is_file() && is_manifest(&relative) {
                 if self.files == MAX_FILES {
                     return self.unreadable(&relative, format!("there are more than {MAX_FILES} manifests"));
@@ -144,16 +143,21 @@ impl Walk<'_> {
     }
 }
 
-fn sorted_entries(folder: &Path) -> io::Result<Vec<String>> {
+/// Metadata of an entry, or of what it links to. Without a link the kernel looks up one name, not the whole path.
+fn metadata(entry: &DirEntry) -> io::Result<Metadata> {
+    if entry.file_type()?.is_symlink() { fs::metadata(entry.path()) } else { entry.metadata() }
+}
+
+fn sorted_entries(folder: &Path) -> io::Result<Vec<(String, DirEntry)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         // A name that is not UTF-8 cannot be shown in a message; such files are ignored.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !name.starts_with('.') {
-            entries.push(name);
+            entries.push((name, entry));
         }
     }
-    entries.sort();
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(entries)
 }

@@ -8,6 +8,7 @@
 
 mod assembly;
 mod contests;
+mod group_decision;
 mod groups;
 mod other_apis;
 mod rejected_manifests;

@@ -102,7 +102,13 @@ impl<E: Entry> Node<E> {
         match self {
             Node::Leaf(entries) => {
                 let entries = Arc::make_mut(entries);
-                match entries.binary_search_by(|known| known.key().cmp(new.key())) {
+                let is_last = entries.last().is_none_or(|last| last.key() < new.key());
+                let place = if is_last {
+                    Err(entries.len())
+                } else {
+                    entries.binary_search_by(|known| known.key().cmp(new.key()))
+                };
+                match place {
                     Ok(i) => {
                         if let Some(entry) = entries.get_mut(i) {
                             *entry = new;
@@ -180,7 +186,12 @@ impl<E: Entry> Node<E> {
 
 /// Index of the child whose range contains the key.
 fn child_of<E: Entry<Key: Borrow<Q>>, Q: Ord + ?Sized>(children: &[Child<E>], key: &Q) -> usize {
-    children.partition_point(|(smallest, _)| smallest.borrow() <= key).saturating_sub(1)
+    match children.split_last() {
+        // Appends, of which large changes mostly consist.
+        Some(((smallest, _), before)) if smallest.borrow() <= key => before.len(),
+        Some((_, before)) => before.partition_point(|(smallest, _)| smallest.borrow() <= key).saturating_sub(1),
+        None => 0,
+    }
 }
 
 /// Inserts into a vector of at most `MAX` items; returns the right part of a split. An insertion at the end splits off

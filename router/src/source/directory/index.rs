@@ -39,23 +39,23 @@ impl ObjectIndex {
             .map(|(FileEntry(entry), ())| entry)
     }
 
-    /// Replaces the entries of a file. Returns the objects whose entries changed.
+    /// Replaces the entries of a file. Returns the objects whose entries changed, some more than once.
     pub fn replace<'e>(
         &mut self,
         old: impl Iterator<Item = &'e Arc<ManifestEntry>>,
         new: impl Iterator<Item = &'e Arc<ManifestEntry>>,
-    ) -> BTreeSet<ObjectRef> {
+    ) -> Vec<ObjectRef> {
         let by_address = |entry: &'e Arc<ManifestEntry>| (Arc::as_ptr(entry), entry);
         let mut gone: BTreeMap<_, _> = old.map(by_address).collect();
-        let mut come: BTreeMap<_, _> = new.map(by_address).collect();
-        gone.retain(|address, _| come.remove(address).is_none());
+        let mut come: Vec<&Arc<ManifestEntry>> = new.collect();
+        come.retain(|entry| gone.remove(&Arc::as_ptr(entry)).is_none());
         for entry in gone.values() {
             self.places.remove(&FileEntry(Arc::clone(entry)));
         }
-        for entry in come.values() {
+        for entry in &come {
             self.places.insert(FileEntry(Arc::clone(entry)), ());
         }
-        let touched: BTreeSet<_> = gone.values().chain(come.values()).map(|entry| entry.object()).collect();
+        let touched: Vec<_> = gone.values().chain(&come).map(|entry| entry.object()).collect();
         for object in &touched {
             if self.places_of(object).nth(1).is_some() {
                 self.contested.insert(object.clone());

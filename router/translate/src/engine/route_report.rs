@@ -6,6 +6,7 @@ use std::sync::Arc;
 use router_api::openshift::route::Route;
 use router_api::resources::{Resources, Versions};
 use router_model::object::ObjectKey;
+use router_model::parallel;
 use router_model::persistent::OrderedMap;
 
 use crate::engine::router_state::RouterState;
@@ -33,17 +34,20 @@ impl RouteReport {
 
     /// Updates the status entries and conflicts of these Routes.
     pub fn update(&mut self, keys: Vec<ObjectKey>, resources: &Resources, routers: &[RouterState]) {
+        let found = parallel::map_all(&keys, |key| {
+            let versions = resources.routes.versions_of(key)?;
+            let conflicts =
+                versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|router| router.conflict(route)));
+            let conflicts: Vec<Conflict> = conflicts.collect();
+            Some((ingress(key, versions, resources, routers), conflicts))
+        });
         let mut reports = Vec::with_capacity(keys.len());
-        for key in keys {
-            let Some(versions) = resources.routes.versions_of(&key) else {
+        for (key, found) in keys.into_iter().zip(found) {
+            let Some((ingress, conflicts)) = found else {
                 self.entries.remove(&key);
                 self.conflicts.remove(&key);
                 continue;
             };
-            let conflicts =
-                versions.accepted.iter().flat_map(|route| routers.iter().filter_map(|router| router.conflict(route)));
-            let conflicts: Vec<Conflict> = conflicts.collect();
-            let ingress = ingress(&key, versions, resources, routers);
             if conflicts.is_empty() {
                 self.conflicts.remove(&key);
             } else {

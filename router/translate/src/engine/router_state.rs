@@ -8,22 +8,20 @@ use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::{RejectedManifest, Resources};
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouteId, RouterName};
-use router_model::object::{ObjectKey, ObjectRef, Seniority};
+use router_model::object::{ObjectKey, ObjectRef};
+use router_model::parallel;
 use router_model::persistent::{KeyedMap, OrderedMap};
 use router_table::table::{HostIndex, RouterTable};
 
 use super::assembly::{Assembled, ChangedRoutes, HostRulesTable};
+use super::group_decision::GroupDecider;
 use super::groups::{GroupEntry, has_routes, routes_of};
 use crate::engine::route_conditions::RouteConditions;
 use crate::engine::route_revision::{RouteChanges, RouteRevision};
 use crate::engine::selection::RouteSelection;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
-use crate::openshift::claims::{Admission, admit};
-use crate::openshift::compile;
-use crate::openshift::compile::Shadow;
 use crate::openshift::controllers::PlannedRouter;
-use crate::openshift::serve::resolve;
 use crate::status::condition::{Condition, invalid_manifest};
 use crate::status::host_conflict::HostOwner;
 use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
@@ -311,44 +309,32 @@ impl RouterState {
             let deciding = dirty_groups.iter().flat_map(|group| routes_of(&self.groups, group));
             changed.removed.extend(deciding.map(|route| route.meta.key.route_id()));
         }
-        for group in dirty_groups {
-            let routes = routes_of(&self.groups, &group);
-            let admission = admit(&self.router.policy, &routes, &resources.secrets, &self.other_claims);
-            let Admission { decisions, won: won_now } = admission;
+        let decider = GroupDecider {
+            policy: &self.router.policy,
+            traffic: &self.router.traffic,
+            groups: &self.groups,
+            secrets: &resources.secrets,
+            other_claims: &self.other_claims,
+        };
+        let decided = parallel::map_all(&dirty_groups, |group| decider.decide(group));
+        for (group, decided) in dirty_groups.into_iter().zip(decided) {
             for host in self.won.remove(&group).into_iter().flatten() {
                 // A route of another group may own it now.
                 won.entry(host).or_insert(None);
             }
-            if !won_now.is_empty() {
-                self.won.insert(group, won_now.iter().map(|(host, _)| host.clone()).collect());
+            if !decided.won.is_empty() {
+                self.won.insert(group, decided.won.iter().map(|(host, _)| host.clone()).collect());
             }
-            won.extend(won_now.into_iter().map(|(host, route)| (host, Some(owner(&route, resources)))));
-            let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
-            let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic))).collect();
-            let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
-            let seniority = |shadow: &Shadow<'_>| {
-                let meta = |id: &RouteId| {
-                    let all = decisions.iter().map(|decision| &decision.route.meta);
-                    all.into_iter().find(|meta| meta.key.route_id() == *id)
-                };
-                meta(&shadow.by.id).zip(meta(&shadow.route.id)).map(|(by, route)| by.seniority(route))
-            };
-            let shadows: BTreeMap<&RouteId, (Shadow<'_>, Seniority)> = virtual_hosts
-                .iter()
-                .flat_map(|host| compile::shadows(host))
-                .filter_map(|shadow| seniority(&shadow).map(|seniority| (&shadow.route.id, (shadow, seniority))))
-                .collect();
-            for decision in decisions {
-                let key = decision.route.meta.key.clone();
+            won.extend(decided.won.into_iter().map(|(host, route)| (host, Some(owner(&route, resources)))));
+            for (key, conditions) in decided.conditions {
                 affected.push(key.clone());
-                let shadow = shadows.get(&key.route_id());
-                match RouteConditions::of(decision, shadow) {
-                    Some(conditions) => drop(self.conditions.insert(key, Box::new(conditions))),
+                match conditions {
+                    Some(conditions) => drop(self.conditions.insert(key, conditions)),
                     None => drop(self.conditions.remove(&key)),
                 }
             }
-            changed.hosts.extend(virtual_hosts);
-            changed.routes.extend(resolved);
+            changed.hosts.extend(decided.hosts);
+            changed.routes.extend(decided.routes);
         }
         AdmissionChanges { table: changed, won }
     }
