@@ -1,12 +1,14 @@
 //! All parsed objects by kind and key. Cheap to clone: clones share objects and unchanged collections.
 
+mod objects;
+
 use std::sync::Arc;
 
+pub use objects::{KeyedObject, Objects, RejectedManifest, Versions};
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{Manifest, ObjectKey, ObjectRef, TextMap};
-use router_model::persistent::{Difference, Identity, OrderedMap};
-use serde_json::Value;
+use router_model::persistent::Keyed;
 
 use crate::contour::types::{ContourProxy, TlsCertificateDelegation};
 use crate::gateway_api::types::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
@@ -15,7 +17,7 @@ use crate::kubernetes::endpoints::{EndpointSlice, Service};
 use crate::kubernetes::secret::{Namespace, Secret};
 use crate::object::{CustomResourceDefinition, Object};
 use crate::openshift::ingress_controller::IngressController;
-use crate::openshift::route::{Route, WildcardPolicy};
+use crate::openshift::route::Route;
 
 macro_rules! define {
     ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
@@ -86,169 +88,36 @@ macro_rules! define {
 
 for_kinds!(define);
 
-/// Objects of one kind by key.
-#[derive(Debug)]
-pub struct Objects<T>(OrderedMap<ObjectKey, Versions<T>>);
+macro_rules! keyed {
+    ($($type:ident),*) => {
+        $(impl Keyed for $type {
+            type Key = ObjectKey;
 
-impl<T> Clone for Objects<T> {
-    fn clone(&self) -> Self {
-        Objects(self.0.clone())
-    }
+            fn key(&self) -> &ObjectKey {
+                &self.meta.key
+            }
+        })*
+    };
 }
 
-impl<T> Default for Objects<T> {
-    fn default() -> Self {
-        Objects(OrderedMap::default())
-    }
-}
-
-/// The versions of one object: the one in force, and a rejected newer one.
-#[derive(Debug)]
-pub struct Versions<T> {
-    /// The last valid version, which is in force.
-    pub accepted: Option<Arc<T>>,
-    /// The newest version, if it was rejected.
-    pub rejected: Option<Arc<RejectedManifest>>,
-}
-
-impl<T> Clone for Versions<T> {
-    fn clone(&self) -> Self {
-        Versions { accepted: self.accepted.clone(), rejected: self.rejected.clone() }
-    }
-}
-
-impl<T> Identity for Versions<T> {
-    fn same(&self, other: &Self) -> bool {
-        self.accepted.same(&other.accepted) && self.rejected.same(&other.rejected)
-    }
-}
-
-/// A rejected version of an object.
-#[derive(Clone, Debug)]
-pub struct RejectedManifest {
-    /// `<file>:<line>: <field>: <fault>`, without secrets.
-    pub problem: String,
-    /// The manifest as written.
-    pub manifest: Manifest,
-}
-
-impl RejectedManifest {
-    /// `spec.host` as written; empty if absent.
-    pub fn host(&self) -> String {
-        let manifest = self.manifest.value();
-        manifest.pointer("/spec/host").and_then(Value::as_str).unwrap_or_default().to_owned()
-    }
-
-    /// `metadata.labels`; `None` if they are not a mapping of strings.
-    pub fn labels(&self) -> Option<TextMap> {
-        let manifest = self.manifest.value();
-        let Some(labels) = manifest.pointer("/metadata/labels").filter(|labels| !labels.is_null()) else {
-            return Some(TextMap::default());
-        };
-        labels.as_object()?.iter().map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
-    }
-
-    /// `spec.wildcardPolicy` of a Route; `None` if absent or invalid.
-    pub fn wildcard_policy(&self) -> WildcardPolicy {
-        let manifest = self.manifest.value();
-        match manifest.pointer("/spec/wildcardPolicy").and_then(Value::as_str) {
-            Some("Subdomain") => WildcardPolicy::Subdomain,
-            _ => WildcardPolicy::None,
-        }
-    }
-}
-
-impl<T> Objects<T> {
-    /// Objects in force, by key.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.0.values().filter_map(|versions| versions.accepted.as_ref())
-    }
-
-    /// Every key with its versions.
-    pub fn versions(&self) -> impl Iterator<Item = (&ObjectKey, &Versions<T>)> {
-        self.0.entries()
-    }
-
-    /// The object in force under this key.
-    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<T>> {
-        self.0.get(key).and_then(|versions| versions.accepted.as_ref())
-    }
-
-    /// The versions of this key.
-    pub fn versions_of(&self, key: &ObjectKey) -> Option<&Versions<T>> {
-        self.0.get(key)
-    }
-
-    /// Objects in force in a namespace, by key.
-    pub fn of_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Arc<T>> {
-        let following = self.0.entries_from(move |key| *key.namespace < *namespace);
-        let in_namespace = following.take_while(move |(key, _)| *key.namespace == *namespace);
-        in_namespace.filter_map(|(_, versions)| versions.accepted.as_ref())
-    }
-
-    /// Differences from an older version, in order of key. The cost is proportional to the difference.
-    pub fn changes_since<'o>(
-        &'o self,
-        older: &'o Self,
-    ) -> impl Iterator<Item = Difference<'o, ObjectKey, Versions<T>>> {
-        self.0.changes_since(&older.0)
-    }
-
-    /// The same for the versions in force: a change of a rejected version alone is no difference.
-    pub fn in_force_since<'o>(&'o self, older: &'o Self) -> impl Iterator<Item = Difference<'o, ObjectKey, Arc<T>>> {
-        let in_force = |versions: Option<&'o Versions<T>>| versions.and_then(|versions| versions.accepted.as_ref());
-        let changes = self.changes_since(older).map(move |changed| Difference {
-            key: changed.key,
-            old: in_force(changed.old),
-            new: in_force(changed.new),
-        });
-        changes.filter(|changed| changed.old.map(Arc::as_ptr) != changed.new.map(Arc::as_ptr))
-    }
-
-    /// Number of keys.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no keys.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Sets the versions of a key.
-    pub fn insert(&mut self, key: ObjectKey, versions: Versions<T>) {
-        self.0.insert(key, versions);
-    }
-
-    /// Sets the versions of a key; removes the key if there are none.
-    fn set(&mut self, key: ObjectKey, versions: Versions<T>) {
-        if versions.accepted.is_none() && versions.rejected.is_none() {
-            self.remove(&key);
-        } else {
-            self.insert(key, versions);
-        }
-    }
-
-    fn manifest<'r>(&'r self, key: &ObjectKey, of: impl Fn(&'r T) -> &'r Manifest) -> Option<&'r Manifest> {
-        let versions = self.versions_of(key)?;
-        match (&versions.accepted, &versions.rejected) {
-            (Some(accepted), _) => Some(of(accepted)),
-            (None, Some(rejected)) => Some(&rejected.manifest),
-            (None, None) => None,
-        }
-    }
-
-    /// Removes a key.
-    pub fn remove(&mut self, key: &ObjectKey) {
-        self.0.remove(key);
-    }
-}
-
-impl<T> FromIterator<(ObjectKey, Versions<T>)> for Objects<T> {
-    fn from_iter<I: IntoIterator<Item = (ObjectKey, Versions<T>)>>(items: I) -> Self {
-        Objects(items.into_iter().collect())
-    }
-}
+keyed!(
+    IngressController,
+    Route,
+    Service,
+    EndpointSlice,
+    Secret,
+    Namespace,
+    ConfigMap,
+    CustomResourceDefinition,
+    GatewayClass,
+    Gateway,
+    GatewayRoute,
+    ReferenceGrant,
+    BackendTlsPolicy,
+    RouteSlot,
+    ContourProxy,
+    TlsCertificateDelegation
+);
 
 impl Resources {
     /// The HTTPRoute, GRPCRoute or TLSRoute in force under a key.

@@ -84,7 +84,8 @@ impl<E: Entry> Ordered<E> {
         self.len == 0
     }
 
-    fn put(&mut self, entry: E) {
+    /// Inserts an entry, or replaces the one with its key.
+    pub fn put(&mut self, entry: E) {
         if self.root.insert_into_root(entry) {
             self.len += 1;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use router_api::gateway_api::types::GatewayRoute;
-use router_api::resources::{Objects, Resources};
+use router_api::resources::{KeyedObject, Objects, Resources};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
@@ -195,7 +195,7 @@ impl Indexes {
     }
 }
 
-fn only<T>(all: &Objects<T>, kind: Kind, objects: &BTreeSet<ObjectRef>) -> Objects<T> {
+fn only<T: KeyedObject>(all: &Objects<T>, kind: Kind, objects: &BTreeSet<ObjectRef>) -> Objects<T> {
     let selected = objects.iter().filter(|object| object.kind == kind);
     selected.filter_map(|object| Some((object.key.clone(), all.versions_of(&object.key)?.clone()))).collect()
 }
