@@ -25,6 +25,7 @@ use router_datapath::reconciler::inputs::DataPathInputs;
 use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::{PinFolder, conntrack};
 use router_listener::{BindState, ListenerState};
+use router_model::parallel;
 use router_proxy::{Proxy, ProxyConfig};
 use router_sys::heap;
 use router_table::policy::Timeouts;
@@ -155,8 +156,9 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         }
         status = status.take().or_else(|| write_later.take().and_then(|write| write()));
         manager.ready();
-        // This thread has read and translated everything.
+        // This thread and its helpers have read and translated everything.
         heap::trim();
+        parallel::on_helpers(heap::trim);
         Ok::<Infallible, AgentError>(std::future::pending().await)
     };
     let ending = tokio::select! {

@@ -1,14 +1,25 @@
-//! Work on several threads.
+//! Work on several threads. The helpers remain, so that memory that one has freed serves its next work.
 
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+
 /// Number of items that a thread takes at a time.
 const RUN: usize = 16;
-/// Most threads of [`map_all`].
+/// Most threads that work on something.
 const MAX_THREADS: usize = 16;
+
+static THREADS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS));
+
+/// One thread for each processor but one, where the calling thread works; `None` if they cannot be created.
+static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let builder = ThreadPoolBuilder::new().num_threads(THREADS.saturating_sub(1).max(1));
+    builder.thread_name(|_| "parallel".to_owned()).build().ok()
+});
 
 /// The result of `work` for each item, in order of the items. One thread for each of `states`, which must not be empty;
 /// the calling thread is the first one, and does everything itself if there are few items.
@@ -24,31 +35,36 @@ pub fn map<S: Send, T: Sync, R: Send>(states: &mut [S], items: &[T], work: impl 
     };
     let take_runs = &take_runs;
     let Some((own, others)) = states.split_first_mut() else { return Vec::new() };
-    let helpers = items.len().div_ceil(RUN).saturating_sub(1);
-    let mut runs = thread::scope(|scope| {
-        // If a thread cannot be created, the others do its share.
-        let helpers: Vec<_> = others
-            .iter_mut()
-            .take(helpers)
-            .filter_map(|state| {
-                let builder = thread::Builder::new().name("parallel".to_owned());
-                builder.spawn_scoped(scope, move || take_runs(state)).ok()
-            })
-            .collect();
-        let mut runs = take_runs(own);
-        for helper in helpers {
-            runs.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    let helpers = items.len().div_ceil(RUN).saturating_sub(1).min(others.len());
+    let pool = if helpers > 0 { HELPERS.as_ref() } else { None };
+    let mut runs = match pool {
+        None => take_runs(own),
+        Some(pool) => {
+            let mut theirs: Vec<_> = (0..helpers).map(|_| Vec::new()).collect();
+            let mut runs = pool.in_place_scope(|scope| {
+                for (state, runs) in others.iter_mut().zip(&mut theirs) {
+                    scope.spawn(move |_| *runs = take_runs(state));
+                }
+                take_runs(own)
+            });
+            runs.extend(theirs.into_iter().flatten());
+            runs
         }
-        runs
-    });
+    };
     runs.sort_unstable_by_key(|(start, _)| *start);
     runs.into_iter().flat_map(|(_, results)| results).collect()
 }
 
+/// Calls a function on every helper that there is.
+pub fn on_helpers(act: impl Fn() + Sync) {
+    if let Some(pool) = LazyLock::get(&HELPERS).and_then(Option::as_ref) {
+        pool.broadcast(|_| act());
+    }
+}
+
 /// As [`map`], without states, on one thread for each processor.
 pub fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
-    map(&mut vec![(); PROCESSORS.min(MAX_THREADS)], items, |(), item| work(item))
+    map(&mut vec![(); *THREADS], items, |(), item| work(item))
 }
 
 /// The results of two functions, of which the second has a thread of its own.
