@@ -107,6 +107,8 @@ struct FileState {
     trouble: Option<Box<Trouble>>,
 }
 
+const _: () = assert!(size_of::<FileState>() <= 80, "a size class of the allocator");
+
 /// What keeps an older version of a file's objects in force.
 #[derive(Debug, Default)]
 struct Trouble {

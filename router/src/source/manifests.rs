@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use router_api::defaults::Defaults;
@@ -42,8 +43,8 @@ pub struct FileContent {
     flaws: Option<Box<Flaws>>,
 }
 
-/// Digest of a part's text, and its first line.
-type PartId = (u64, u32);
+/// Digest of a part's text, and its first line, from 1.
+type PartId = (u64, NonZeroU32);
 
 /// The parsed objects of one part of a file.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +134,7 @@ impl ManifestReader {
             due.iter().map(|due| due.previous.into_iter().flat_map(parts_of).collect()).collect();
         let ManifestReader { defaults, hasher, threads } = self;
         let parts = parallel::map(threads, &texts, |materials, (at, text, lines_before)| {
-            let id = (hasher.hash_one(text), *lines_before);
+            let id = (hasher.hash_one(text), NonZeroU32::MIN.saturating_add(*lines_before));
             let known = known.get(*at)?.get(&id).map(|part| ParsedPart::clone(part));
             let mut reader = PartReader { file: due.get(*at)?.file, defaults, materials };
             Some((*at, id, known.unwrap_or_else(|| reader.read(text, *lines_before))))

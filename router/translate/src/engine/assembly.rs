@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use router_model::names::{HostMatch, Hostname, RouteId};
-use router_model::persistent::{KeyedMap, OrderedMap};
+use router_model::persistent::{Entry, KeyedMap, Ordered};
 use router_table::policy::gate::aggregated;
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
@@ -21,11 +21,28 @@ pub struct ChangedRoutes {
     pub routes: Vec<Arc<ResolvedRoute>>,
 }
 
+/// A virtual host by its match.
+#[derive(Clone, Debug)]
+pub struct MatchedHost(pub Arc<VirtualHost>);
+
+impl Entry for MatchedHost {
+    type Key = HostMatch;
+    type Value = Arc<VirtualHost>;
+
+    fn key(&self) -> &HostMatch {
+        &self.0.host
+    }
+
+    fn value(&self) -> &Arc<VirtualHost> {
+        &self.0
+    }
+}
+
 /// Hosts on one router of objects of other kinds than Route.
 #[derive(Clone, Debug, Default)]
 pub struct HostRulesTable {
     /// Their hosts; no Route owns one of these.
-    pub hosts: OrderedMap<HostMatch, Arc<VirtualHost>>,
+    pub hosts: Ordered<MatchedHost>,
     /// The routes of these hosts.
     pub routes: KeyedMap<ResolvedRoute>,
     /// See [`router_table::table::HostIndex::domains`].

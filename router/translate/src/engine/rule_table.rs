@@ -7,7 +7,7 @@ use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::persistent::last_of_each;
 use router_table::table::{ResolvedRoute, VirtualHost};
 
-use crate::engine::assembly::HostRulesTable;
+use crate::engine::assembly::{HostRulesTable, MatchedHost};
 use crate::engine::reuse::{Reuse, routes_of};
 
 /// Hosts and routes of the APIs other than Routes on one router.
@@ -53,6 +53,7 @@ impl RuleTable {
         let mut set = Vec::new();
         for (at, host) in last_of_each(changes, |(at, _)| at) {
             let old = self.table.hosts.get(&at).cloned();
+            debug_assert!(host.as_ref().is_none_or(|host| host.host == at), "a host is at its match");
             let new = host.map(|host| reuse.host(host, old.as_ref()));
             if let (Some(old), Some(new)) = (&old, &new)
                 && Arc::ptr_eq(old, new)
@@ -61,7 +62,7 @@ impl RuleTable {
             }
             add_uses(old.as_deref(), new.as_deref(), &mut uses);
             match new {
-                Some(new) => set.push((at, new)),
+                Some(new) => set.push(MatchedHost(new)),
                 None => drop(self.table.hosts.remove(&at)),
             }
         }

@@ -55,7 +55,7 @@ fn routes(removed: &[&str], hosts: &[&str]) -> Option<ChangedRoutes> {
 fn rules(hosts: &[&str], domains: &[&str]) -> HostRulesTable {
     let routes: Vec<_> = hosts.iter().map(|host| route(Kind::TlsRoute, host, host)).collect();
     HostRulesTable {
-        hosts: routes.iter().map(|route| (route.host.clone(), virtual_host(route))).collect(),
+        hosts: routes.iter().map(|route| MatchedHost(virtual_host(route))).collect(),
         routes: routes.into_iter().collect(),
         domains: Arc::new(domains.iter().map(|domain| Hostname::parse(domain).unwrap()).collect()),
     }
@@ -163,7 +163,7 @@ fn a_change_of_one_side_does_not_change_the_other() {
     assert_eq!(differ(&router), ["b.test", "shop/b.test"]);
     // A rebuilt host, and a removed one.
     let mut newer = rules(&["c.test"], &["corp.test"]);
-    newer.hosts.insert(name("c.test"), Arc::clone(&served.hosts[&name("c.test")]));
+    newer.hosts.put(MatchedHost(Arc::clone(&served.hosts[&name("c.test")])));
     newer.routes = served.routes.clone();
     newer.routes.remove(&route(Kind::TlsRoute, "d.test", "d.test").id);
     router.assemble(None, &newer);
