@@ -23,8 +23,9 @@ struct ObjectEntry<T> {
     key: Option<Box<ObjectKey>>,
 }
 
-impl<T> ObjectEntry<T> {
+impl<T: KeyedObject> ObjectEntry<T> {
     fn new(key: ObjectKey, versions: Versions<T>) -> Self {
+        debug_assert!(versions.accepted.as_ref().is_none_or(|object| *object.key() == key), "an object is at its key");
         ObjectEntry { key: versions.accepted.is_none().then(|| Box::new(key)), versions }
     }
 }
