@@ -191,7 +191,9 @@ impl ControlPlane {
     /// When one is not in time.
     pub fn wait_for_definitions(&self) -> Result<()> {
         let time = format!("--timeout={}s", PATIENCE.as_secs());
-        self.kubectl(&["wait", "--for=condition=Established", &time, "customresourcedefinitions", "--all"]).map(drop)
+        let wait = ["wait", "--for=condition=Established", &time, "customresourcedefinitions", "--all"];
+        // `kubectl wait` fails at once on a definition that has no conditions yet.
+        wait::wait_for("the definitions are established", PATIENCE, || self.kubectl(&wait).ok()).map(drop)
     }
 
     /// Writes to the API server so far, in the order of their answers. One is logged shortly before or after its answer.
