@@ -12,12 +12,16 @@ const RUN: usize = 16;
 /// Most threads that work on something.
 const MAX_THREADS: usize = 16;
 
-static THREADS: LazyLock<usize> =
-    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS));
+/// Number of threads that work on something: one for each processor, up to a limit.
+pub fn threads() -> usize {
+    static THREADS: LazyLock<usize> =
+        LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS));
+    *THREADS
+}
 
 /// One thread for each processor but one, where the calling thread works; `None` if they cannot be created.
 static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let builder = ThreadPoolBuilder::new().num_threads(THREADS.saturating_sub(1).max(1));
+    let builder = ThreadPoolBuilder::new().num_threads(threads().saturating_sub(1).max(1));
     builder.thread_name(|_| "parallel".to_owned()).build().ok()
 });
 
@@ -64,7 +68,7 @@ pub fn on_helpers(act: impl Fn() + Sync) {
 
 /// As [`map`], without states, on one thread for each processor.
 pub fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    map(&mut vec![(); *THREADS], items, |(), item| work(item))
+    map(&mut vec![(); threads()], items, |(), item| work(item))
 }
 
 /// The results of two functions, of which the second has a thread of its own.

@@ -7,6 +7,7 @@
 //! A new version of an object in force is an update, read as the API server reads one: immutable fields cannot change.
 //! An object that was absent in one scan, or that has another uid, is a new one.
 
+mod file_state;
 mod index;
 mod places;
 mod stable_read;
@@ -18,10 +19,8 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::mem;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use router_api::defaults::Defaults;
@@ -29,6 +28,7 @@ use router_api::resources::Resources;
 use router_api::unread::instead_of;
 use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
+use router_model::parallel;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::ManifestEntry;
@@ -36,14 +36,13 @@ use super::manifests::{Due, FileContent, ManifestReader};
 use super::snapshot::SourceSnapshot;
 use super::walk::{self, Listing};
 use crate::source::document::tree::Mark;
+use file_state::{FileState, Trouble};
 use index::ObjectIndex;
 use places::FilePlaces;
 use stable_read::{FileText, is_recent};
 
 /// How long an empty file counts as being written; then it counts as empty.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);
-/// Maximum number of parser threads.
-const MAX_THREADS: usize = 16;
 /// Maximum number of files in memory at a time.
 const MAX_BATCH: usize = 4096;
 /// Maximum number of bytes of such texts, except for a single larger file.
@@ -91,56 +90,13 @@ pub struct Directory {
     diagnostics: Arc<[Diagnostic]>,
 }
 
-/// State of a file.
-#[derive(Debug)]
-struct FileState {
-    /// Digest of its stamp.
-    stamp: u64,
-    /// True if the file must be read again although its stamp is unchanged.
-    unsettled: bool,
-    /// While the folder is scanned: the file is there.
-    is_listed: bool,
-    /// Digest of its text.
-    digest: u64,
-    content: FileContent,
-    /// Most files have none.
-    trouble: Option<Box<Trouble>>,
-}
-
-const _: () = assert!(size_of::<FileState>() <= 80, "a size class of the allocator");
-
-/// What keeps an older version of a file's objects in force.
-#[derive(Debug, Default)]
-struct Trouble {
-    /// Objects that the file had before its syntax error.
-    held: Vec<Arc<ManifestEntry>>,
-    /// Why the file cannot be read at present.
-    error: Option<String>,
-}
-
-impl FileState {
-    fn entries(&self) -> impl Iterator<Item = &Arc<ManifestEntry>> {
-        self.content.entries().chain(self.trouble.iter().flat_map(|trouble| &trouble.held))
-    }
-
-    fn error(&self) -> Option<&str> {
-        self.trouble.as_ref()?.error.as_deref()
-    }
-
-    fn is_flawed(&self) -> bool {
-        let mut entries = self.content.entries();
-        self.error().is_some() || self.content.flaws().is_some() || entries.any(|entry| !entry.diagnostics().is_empty())
-    }
-}
-
 impl Directory {
     /// Reads a folder, or a single file, for the first time.
     ///
     /// # Errors
     /// [`FolderError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
     pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, SourceSnapshot), FolderError> {
-        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
-        Directory::open_with(root, defaults, threads)
+        Directory::open_with(root, defaults, parallel::threads())
     }
 
     fn open_with(
@@ -276,7 +232,7 @@ impl Directory {
 
     fn read_batch(&mut self, files: &[(Arc<str>, u64)]) -> bool {
         let (root, hasher) = (&self.root, &self.hasher);
-        let texts = self.reader.map(files, |(file, _)| FileText::read(&root.join(&**file), hasher));
+        let texts = parallel::map_all(files, |(file, _)| FileText::read(&root.join(&**file), hasher));
         let (mut due, mut gone) = (Vec::new(), Vec::new());
         for ((file, _), text) in files.iter().zip(texts) {
             match text {
@@ -320,7 +276,7 @@ impl Directory {
     fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> Vec<ObjectRef> {
         let previous = self.files.get(file);
         let held = match (content.flaws().and_then(|flaws| flaws.broken.as_ref()), previous) {
-            (Some(problem), Some(previous)) => hold(previous, &content, problem),
+            (Some(problem), Some(previous)) => previous.missing_from(&content, problem),
             _ => Vec::new(),
         };
         let (stamp, unsettled) = (self.hasher.hash_one(text.stamp), text.is_unsettled());
@@ -459,16 +415,6 @@ fn read_again(
 ) -> Option<String> {
     let text = FileText::read(&root.join(&**file), hasher).ok()?;
     (files.get(file)?.digest == text.digest).then_some(text.text)
-}
-
-/// The objects that a file had and that its new content lacks, because a document of it cannot be read.
-fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<ManifestEntry>> {
-    let present: BTreeSet<_> = content.entries().map(|entry| entry.name()).collect();
-    previous
-        .entries()
-        .filter(|entry| !present.contains(&entry.name()))
-        .map(|entry| Arc::new(entry.held(entry.accepted().cloned(), problem)))
-        .collect()
 }
 
 #[cfg(test)]

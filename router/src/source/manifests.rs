@@ -117,11 +117,6 @@ impl ManifestReader {
         ManifestReader { defaults, hasher: RandomState::new(), threads }
     }
 
-    /// The result of `work` for each item, in order, computed on the reader's threads.
-    pub fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        parallel::map(&mut vec![(); self.threads.len()], items, |(), item| work(item))
-    }
-
     /// Parses files and returns their contents in the same order.
     pub fn read<'d>(&mut self, due: &[Due<'d>]) -> Vec<FileContent> {
         let texts = due.iter().enumerate().flat_map(|(at, due)| {

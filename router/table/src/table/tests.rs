@@ -1,8 +1,10 @@
 //! Equality that is not derived.
 
-use router_model::names::PathMatch;
+use router_model::names::{PathMatch, RouteId};
 
 use super::*;
+use crate::policy::RoutePolicy;
+use crate::policy::forwarded::ForwardedHeaders;
 
 #[test]
 fn what_is_derived_from_a_route_does_not_count() {

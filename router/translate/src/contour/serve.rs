@@ -164,10 +164,7 @@ impl<'r> VirtualHostBuilder<'r> {
         };
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
-        let idle = rule.idle_timeout;
-        let rare = RareSettings { allow: None, tunnel_timeout: idle.or(self.traffic.tunnel_timeout) };
-        let route = self.route(&collected.proxy.object(), cluster, policy, Some(rule));
-        let route = Arc::new(ResolvedRoute { rare: rare.boxed(), ..route });
+        let route = Arc::new(self.route(&collected.proxy.object(), cluster, policy, Some(rule)));
         let rule = Rule { matcher, path_form, prefix, route, origin: collected.origin.into() };
         SortedRule { rule: Arc::new(rule), proxy: collected.proxy.object(), permit_insecure: collected.permit_insecure }
     }
@@ -232,6 +229,7 @@ impl<'r> VirtualHostBuilder<'r> {
             self.parts.entry(proxy.clone()).or_insert_with(|| Parts { first: numbers.first(proxy, host), count: 0 });
         let part = parts.first.saturating_add(parts.count);
         parts.count += 1;
+        let idle = rule.as_ref().and_then(|rule| rule.idle_timeout);
         ResolvedRoute {
             id: RouteId {
                 namespace: Arc::clone(&proxy.key.namespace),
@@ -242,7 +240,7 @@ impl<'r> VirtualHostBuilder<'r> {
             host: host.clone(),
             kind: RouteKind::Http { path: PathMatch::any(), tls: None },
             cluster,
-            rare: RareSettings { allow: None, tunnel_timeout: self.traffic.tunnel_timeout }.boxed(),
+            rare: RareSettings { allow: None, tunnel_timeout: idle.or(self.traffic.tunnel_timeout) }.boxed(),
             proxy_protocol: false,
             forwarded: self.traffic.forwarded,
             request_work: true,
