@@ -18,6 +18,11 @@ impl OwnedAge {
         OwnedAge { created: meta.created, uid, key: meta.key.clone() }
     }
 
+    /// The object's namespace and name.
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
     /// When the object was created.
     pub fn created(&self) -> Created {
         self.created

@@ -13,6 +13,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use router_api::resources::Resources;
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::policy::gate::GatePolicy;
@@ -65,10 +66,17 @@ pub type RouterHost = (RouterName, HostMatch);
 /// The claim of an API on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostClaim {
-    /// The oldest object of the API that claims the host.
-    pub owner: ObjectRef,
-    /// Its age.
+    /// Kind of the oldest object of the API that claims the host.
+    pub kind: Kind,
+    /// Its age, which contains its key.
     pub age: OwnedAge,
+}
+
+impl HostClaim {
+    /// The oldest object that claims the host.
+    pub fn owner(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.age.key().clone() }
+    }
 }
 
 /// What differs from the previous apply. At the first apply everything differs: `last` is empty.

@@ -18,6 +18,7 @@ use crate::contour::claims::types::{Claim, Contest, ContourClaims, Proxies, is_d
 use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
 use crate::status::host_conflict::{HostConflict, WinningClaim};
+use crate::translator::HostClaim;
 
 /// Decides on the hosts of these proxies. The result for a host depends only on proxies whose names can conflict.
 pub fn decide(proxies: &Proxies<'_>, settings: &Settings) -> ContourClaims {
@@ -84,7 +85,8 @@ fn contests(candidates: Vec<Claim>, proxies: &Proxies<'_>) -> BTreeMap<HostMatch
             Some((claim, conflict))
         };
         let others = others.into_iter().filter_map(lost).collect();
-        Some((host, Contest { oldest: oldest.object(), age: OwnedAge::of(&oldest.meta), own, others }))
+        let claim = Arc::new(HostClaim { kind: oldest.kind, age: OwnedAge::of(&oldest.meta) });
+        Some((host, Contest { claim, own, others }))
     };
     by_host.into_iter().filter_map(contest).collect()
 }

@@ -168,7 +168,7 @@ impl Contour {
         names: &NamesChange,
         resources: &Resources,
     ) -> Vec<(RouterHost, Option<Arc<HostClaim>>)> {
-        let claim = |contest: &Contest| Arc::new(HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() });
+        let claim = |contest: &Contest| Arc::clone(&contest.claim);
         let last = std::mem::replace(&mut self.router, router.cloned());
         let contests = &self.names.claims().contests;
         if last.as_ref().map(|it| (&it.name, it.traffic)) == router.map(|it| (&it.name, it.traffic)) {

@@ -176,7 +176,7 @@ fn owner(claims: &[Claimed], won: Option<&HostOwner>, api: usize, host: &HostMat
         return won.cloned();
     }
     let first = claims.first().filter(|first| first.api != api)?;
-    Some(HostOwner { object: first.claim.owner.clone(), created: first.claim.age.created() })
+    Some(HostOwner { object: first.claim.owner(), created: first.claim.age.created() })
 }
 
 #[cfg(test)]

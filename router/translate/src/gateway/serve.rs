@@ -226,7 +226,7 @@ impl GatewayHosts {
             }
             let (Some(mut host_rules), Some((meta, kind))) = (host_rules, owner) else { continue };
             host_rules.owner = ObjectRef { kind, key: meta.key.clone() };
-            let claim = HostClaim { owner: host_rules.owner.clone(), age: OwnedAge::of(meta) };
+            let claim = HostClaim { kind, age: OwnedAge::of(meta) };
             let built = Built { claim: Arc::new(claim), host_rules, passthrough };
             self.built.push(((router.name.clone(), host.to_match()), built));
         }

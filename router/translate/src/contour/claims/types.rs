@@ -10,9 +10,9 @@ use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::delegated_domain::DelegatedDomain;
-use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
 use crate::status::host_conflict::HostConflict;
+use crate::translator::HostClaim;
 
 /// IngressRoutes and HTTPProxies of our ingress class, by reference.
 pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
@@ -41,10 +41,8 @@ pub struct ContourClaims {
 /// All claims on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contest {
-    /// The oldest object that claims the host, granted or not: a second claim must not change which API wins the host.
-    pub oldest: ObjectRef,
-    /// Its age.
-    pub age: OwnedAge,
+    /// That of the oldest object that claims the host, granted or not: a second one must not change which API wins the host.
+    pub claim: Arc<HostClaim>,
     /// The claims of its kind. A single claim is granted; if there are several, none is.
     pub own: Vec<Claim>,
     /// The claims of Contour's other kind, which lost to it; it may in turn have lost the host to another API.

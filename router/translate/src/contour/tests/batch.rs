@@ -16,7 +16,7 @@ use crate::contour::status::StatusInputs;
 use crate::contour::{backends, claims, delegation_status, router, valid_domains};
 use crate::status::host_conflict::HostOwner;
 use crate::translator::testing::{Claims, Outcome};
-use crate::translator::{HostClaim, Inputs, LostHosts, RouterPorts};
+use crate::translator::{Inputs, LostHosts, RouterPorts};
 
 /// Contour's objects, with the decision on hosts.
 #[derive(Debug)]
@@ -63,10 +63,8 @@ impl Model<'_> {
     /// Every host that may be served, even if another API gets it.
     fn claims(&self) -> Claims {
         let Some(router) = self.router else { return Claims::new() };
-        let claim = |(host, contest): (&HostMatch, &Contest)| {
-            let claim = HostClaim { owner: contest.oldest.clone(), age: contest.age.clone() };
-            ((router.name.clone(), host.clone()), Arc::new(claim))
-        };
+        let claim =
+            |(host, contest): (&HostMatch, &Contest)| ((router.name.clone(), host.clone()), Arc::clone(&contest.claim));
         self.claims.contests.iter().map(claim).collect()
     }
 

@@ -10,8 +10,7 @@ use crate::owned_age::OwnedAge;
 fn object(kind: Kind, name: &str, age: u32) -> Arc<HostClaim> {
     let object =
         router_api::testing::good(router_api::testing::route(&format!("a/{name}"), age, serde_json::json!({})));
-    let owner = ObjectRef { kind, key: ObjectKey::new("a", name) };
-    Arc::new(HostClaim { owner, age: OwnedAge::of(object.meta()) })
+    Arc::new(HostClaim { kind, age: OwnedAge::of(object.meta()) })
 }
 
 fn http(name: &str, age: u32) -> Option<Arc<HostClaim>> {
@@ -83,7 +82,7 @@ fn of_equally_old_claims_that_of_the_first_api_wins_in_any_order_of_arrival() {
             contests.claim(api, vec![(at(exact()), Some(object(kind, "same", 5)))]);
         }
         assert_eq!(resolved(&mut contests), ["1 x.test: HTTPRoute a/same"], "{order:?}");
-        assert_eq!(contests.claims_on(&router()).on(&exact()).unwrap().1.owner.kind, Kind::HttpRoute);
+        assert_eq!(contests.claims_on(&router()).on(&exact()).unwrap().1.kind, Kind::HttpRoute);
     }
 }
 

@@ -70,8 +70,7 @@ impl Fake<'_> {
 impl Batch for Fake<'_> {
     fn claims(&self) -> BTreeMap<RouterHost, Arc<HostClaim>> {
         let claim = |(at, route): (RouterHost, &Arc<GatewayRoute>)| {
-            let owner = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            (at, Arc::new(HostClaim { owner, age: OwnedAge::of(&route.meta) }))
+            (at, Arc::new(HostClaim { kind: route.kind, age: OwnedAge::of(&route.meta) }))
         };
         self.hosts().into_iter().map(claim).collect()
     }

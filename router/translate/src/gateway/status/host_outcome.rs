@@ -101,7 +101,7 @@ impl GatewayTranslator {
             match cross_api.lost.get(&router_host) {
                 Some(owner) => {
                     let (loser, created) = match cross_api.claims.get(&router_host) {
-                        Some(claim) => (claim.owner.clone(), claim.age.created()),
+                        Some(claim) => (claim.owner(), claim.age.created()),
                         None => (subject.clone(), Created::default()),
                     };
                     conflicts.push(owner.conflict(host.to_string(), loser, created));

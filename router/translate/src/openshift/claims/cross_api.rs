@@ -15,7 +15,7 @@ pub struct OtherApiClaims(OrderedMap<HostMatch, Arc<HostClaim>>);
 
 /// The conflict of a claim with a younger route that asks for the host.
 pub(super) fn conflict(claim: &HostClaim, route: &Route, host: &str) -> HostConflict {
-    let owner = HostOwner { object: claim.owner.clone(), created: claim.age.created() };
+    let owner = HostOwner { object: claim.owner(), created: claim.age.created() };
     owner.conflict(host.to_owned(), route.meta.key.route_id().object(), route.meta.created)
 }
 

@@ -3,7 +3,6 @@
 use router_api::testing::good;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::json;
 
 use super::*;
@@ -16,8 +15,7 @@ fn claim(name: &str, second: u32) -> HostClaim {
         "metadata": {"namespace": "a", "name": name, "creationTimestamp": format!("2024-01-01T00:00:{second:02}Z")},
         "spec": {},
     }));
-    let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("a", name) };
-    HostClaim { owner, age: OwnedAge::of(object.meta()) }
+    HostClaim { kind: Kind::HttpRoute, age: OwnedAge::of(object.meta()) }
 }
 
 fn exact(name: &str) -> HostMatch {
