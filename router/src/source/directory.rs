@@ -19,6 +19,7 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::mem;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,6 +194,13 @@ impl Directory {
     /// True if a file with this relative path is known.
     pub(super) fn is_known(&self, file: &str) -> bool {
         self.files.contains_key(file)
+    }
+
+    /// True if this relative path is that of the only file to read, or of a folder of known files.
+    pub(super) fn covers(&self, path: &str) -> bool {
+        let within = format!("{path}/");
+        let following = self.files.range::<str, _>((Bound::Included(&*within), Bound::Unbounded));
+        self.only.as_deref() == Some(path) || following.take(1).any(|(file, _)| file.starts_with(&within))
     }
 
     fn rescan_everything(&mut self) -> bool {

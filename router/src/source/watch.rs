@@ -4,6 +4,9 @@
 //! that point out of the folder, network file systems, no watches left), polling triggers scans.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use super::diagnostic::log_new;
 use super::directory::{Directory, Scope};
 use super::snapshot::SourceSnapshot;
+use super::walk::is_manifest;
 
 /// A burst of changes has ended if nothing happens for this long.
 const QUIET: Duration = Duration::from_millis(5);
@@ -135,20 +139,33 @@ impl Events {
         }
     }
 
-    /// The scope of the next scan. Only changes of known plain files can be scanned individually.
+    /// The scope of the next scan. Only changes of known files can be scanned individually; what is no manifest, and was
+    /// none, is not scanned, such as the file that an editor writes and then renames.
     fn take(&self, directory: &Directory) -> Scope {
         let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         if pending.everything || pending.paths.is_empty() {
             return Scope::Everything;
         }
-        let known = |path: &PathBuf| -> Option<Arc<str>> {
-            let relative = path.strip_prefix(directory.root()).ok()?.to_str()?;
-            directory.is_known(relative).then(|| relative.into())
-        };
-        match pending.paths.iter().map(known).collect() {
-            Some(files) => Scope::Files(files),
-            None => Scope::Everything,
+        let mut files = BTreeSet::new();
+        for path in pending.paths {
+            match path.strip_prefix(directory.root()).ok().and_then(Path::to_str) {
+                Some(relative) if directory.is_known(relative) => drop(files.insert(relative.into())),
+                Some(relative) if !directory.covers(relative) && is_no_manifest(&path) => {}
+                _ => return Scope::Everything,
+            }
         }
+        Scope::Files(files)
+    }
+}
+
+/// True of a plain file whose name is no manifest's, and of nothing. A link to such a file is found changed by polling.
+fn is_no_manifest(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => {
+            let name = path.file_name().and_then(OsStr::to_str);
+            metadata.is_file() && !name.is_some_and(is_manifest)
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

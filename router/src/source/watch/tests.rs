@@ -81,6 +81,35 @@ async fn edits_in_place_by_rename_and_deletions_take_effect() {
     assert_eq!(snapshot.diagnostics.len(), 1);
 }
 
+#[test]
+fn only_what_may_be_a_manifest_is_scanned() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("sub")).unwrap();
+    for name in ["a.yaml", "sub/b.yaml", "a.yaml.tmp", ".a.yaml.swp", "sub.txt"] {
+        fs::write(at(name), route("a", "a.test")).unwrap();
+    }
+    let (directory, _) = Directory::open(folder.path(), Defaults::default()).unwrap();
+    fs::write(at("new.yaml"), route("c", "c.test")).unwrap();
+    symlink("sub", at("link")).unwrap();
+    let scope = |names: &[&str]| {
+        let events = Events::default();
+        let event = Event { paths: names.iter().map(|name| at(name)).collect(), ..Event::new(EventKind::Any) };
+        events.note(Ok(event), directory.root());
+        events.take(&directory)
+    };
+    let files = |names: &[&str]| Scope::Files(names.iter().map(|name| Arc::from(*name)).collect());
+    assert_eq!(scope(&["a.yaml"]), files(&["a.yaml"]));
+    assert_eq!(scope(&["a.yaml.tmp", "a.yaml"]), files(&["a.yaml"]));
+    assert_eq!(scope(&[".a.yaml.swp", "gone.yaml.tmp", "gone", "sub.txt"]), files(&[]));
+    for relevant in ["new.yaml", "sub", "link"] {
+        assert_eq!(scope(&["a.yaml", relevant]), Scope::Everything, "{relevant}");
+    }
+    fs::rename(at("sub"), folder.path().join("elsewhere.d")).unwrap();
+    assert_eq!(scope(&["sub"]), Scope::Everything, "a folder with manifests is gone");
+    assert_eq!(scope(&["elsewhere.d"]), Scope::Everything, "a folder has come");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_emptied_file_loses_its_objects_in_the_end() {
     let folder = tempfile::tempdir().unwrap();
