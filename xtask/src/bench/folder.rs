@@ -90,7 +90,8 @@ fn write_each(folder: &Path, routes: usize, text: impl Fn(usize) -> String) -> R
     Ok(file(folder, 0))
 }
 
-fn http_route(number: usize, endpoint: SocketAddr) -> String {
+/// The manifests of one HTTPRoute: itself, its Service and its EndpointSlice.
+pub fn http_route(number: usize, endpoint: SocketAddr) -> String {
     let (address, port) = (endpoint.ip(), endpoint.port());
     format!(
         "apiVersion: gateway.networking.k8s.io/v1
@@ -117,7 +118,8 @@ ports: [{{port: {port}}}]
     )
 }
 
-fn file(folder: &Path, number: usize) -> PathBuf {
+/// The file of a route.
+pub fn file(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("team-{:03}/route-{number}.yaml", number / 100))
 }
 

@@ -1,27 +1,26 @@
-//! `bench start`: time from start to serving a large folder, and resident memory once all statuses are written.
+//! `bench start`: time from start to serving a large folder, resident memory once all statuses are written, and time until a
+//! changed manifest has effect.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use self::launch::Launched;
 use super::document::{self, machine};
 use super::folder::{self, Setting};
-use super::network::Netns;
 use super::summary::{Summary, milliseconds, summary};
 use crate::install;
-use crate::process::{self, Running};
+use crate::process;
+
+mod launch;
+mod renamed;
 
 /// Starts of each folder.
 const STARTS: usize = 5;
-/// When to give up on statuses.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Ports in a network namespace of its own, where nothing else listens.
-const SETTING: Setting =
-    Setting { http: 80, https: 443, stats: 1936, endpoint: std::net::SocketAddr::new(folder::ENDPOINT, 8080) };
+/// Longest median of a change, until it has effect.
+const CHANGE: Duration = Duration::from_millis(20);
 
 /// A folder of manifests.
 struct World {
@@ -76,6 +75,7 @@ path. The clock runs from exec to `sluice: ready`. Memory is read once all statu
     for world in &WORLDS {
         measure(&sluice, world, &mut text, &mut missed)?;
     }
+    measure_change(&sluice, &mut text, &mut missed)?;
     println!("{text}");
     document::write_section(root, "Start", &text)?;
     ensure!(missed.is_empty(), "bars missed: {}", missed.join("; "));
@@ -119,26 +119,26 @@ struct Round {
 }
 
 fn start(sluice: &Path, world: &World, routes: usize) -> Result<Round> {
-    let folder = tempfile::Builder::new().prefix("sluice-bench-").tempdir_in("/dev/shm")?;
-    let (manifests, state) = (folder.path().join("manifests"), folder.path().join("state"));
-    fs::create_dir(&manifests)?;
-    (world.write)(&manifests, routes, SETTING)?;
-    let netns = Netns::new("start")?;
-    let mut command = netns.command(sluice)?;
-    command.arg("run").arg("--manifests").arg(&manifests).arg("--state").arg(&state);
-    command.args(["--data-path", "userspace", "--endpoint-addresses", "any", "--drain", "1"]);
-    let (took, running) = process::start_sluice(&mut command)?;
-    let ready = running.resident()?;
-    wait_for_statuses(&state.join("status"), routes, &running)?;
-    Ok(Round { took, ready, written: running.resident()? })
+    let launched = Launched::new(sluice, world.write, routes)?;
+    let ready = launched.running.resident()?;
+    launched.wait_for_statuses(routes)?;
+    Ok(Round { took: launched.took, ready, written: launched.running.resident()? })
 }
 
-fn wait_for_statuses(folder: &Path, routes: usize, running: &Running) -> Result<()> {
-    let begin = Instant::now();
-    // One for each route, and those of what they attach to.
-    while fs::read_dir(folder).map_or(0, Iterator::count) <= routes {
-        ensure!(begin.elapsed() < PATIENCE, "statuses are not written {PATIENCE:?} after the start");
-        thread::sleep(Duration::from_millis(100));
+/// Measures a change from outside, in the folder of the last world.
+fn measure_change(sluice: &Path, text: &mut String, missed: &mut Vec<String>) -> Result<()> {
+    let [.., World { write, routes, .. }] = WORLDS;
+    let launched = Launched::new(sluice, write, routes)?;
+    launched.wait_for_statuses(routes)?;
+    let Summary { median, worst, .. } = renamed::measure(&launched)?;
+    let [shown, worst, bar] = [median, worst, CHANGE].map(milliseconds);
+    writeln!(
+        text,
+        "\nOne of these EndpointSlices, written beside its old version and renamed, until a request is answered by the new
+endpoint: median {shown}, worst {worst}, bar {bar}."
+    )?;
+    if median > CHANGE {
+        missed.push(format!("a change takes {shown} of {bar}"));
     }
-    running.settle()
+    Ok(())
 }
