@@ -40,6 +40,19 @@ fn pages_that_expire_are_listed_from_the_first() -> Result<()> {
 }
 
 #[test]
+fn a_streaming_list_that_is_rejected_after_another_failure_is_replaced_by_pages() -> Result<()> {
+    let site = Site::mock_with_route()?;
+    let server = site.mocked()?;
+    let lists = || When::verbs(&[Verb::StreamingList]).of("routes");
+    let failed = server.fault(lists().times(1), Then::fail(StatusCode::INTERNAL_SERVER_ERROR));
+    let refused = server.fault(lists(), Then::fail(StatusCode::UNPROCESSABLE_ENTITY));
+    let _sluice = site.serve()?;
+    assert_eq!((failed.met(), refused.met()), (1, 1));
+    assert_eq!(site.get("a.apps.test")?, (200, "one".to_owned()));
+    Ok(())
+}
+
+#[test]
 fn a_connection_on_which_nothing_comes_is_replaced() -> Result<()> {
     let site = Site::mock_with_route()?;
     let _sluice = site.serve()?;

@@ -235,9 +235,7 @@ impl Watch {
                         // Credentials are read anew with each request.
                         (401, _) => {}
                         (410, _) => return End::Anew,
-                        (400..429, watcher::Error::WatchStartFailed(_)) if streaming && failures == 0 => {
-                            return End::NoStreamingList;
-                        }
+                        (400..429, watcher::Error::WatchStartFailed(_)) if streaming => return End::NoStreamingList,
                         _ => {}
                     }
                     failures += 1;
