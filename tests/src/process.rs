@@ -1,6 +1,6 @@
 //! Processes started by a test: their output is kept, and they end when the value is dropped.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -127,12 +127,12 @@ impl Process {
         Ok(status)
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal. With SIGSTOP, returns once all its threads are stopped.
     ///
     /// # Errors
     /// When it has ended.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        Ok(kill_process(self.pid()?, signal)?)
+        send(self.pid()?, signal)
     }
 
     /// Resident memory in bytes.
@@ -156,14 +156,14 @@ impl Process {
     /// # Errors
     /// When it has ended.
     pub fn processor_time(&self) -> Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
         let (_, after_name) = stat.rsplit_once(')').context("no name in stat")?;
         let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
         Ok(Duration::from_secs(ticks.sum()) / u32::try_from(rustix::param::clock_ticks_per_second())?)
     }
 
     fn memory(&self, field: &str) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(field)).with_context(|| format!("no {field}"))?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("memory is a number")?;
         Ok(kib * 1024)
@@ -172,6 +172,29 @@ impl Process {
     fn pid(&self) -> Result<Pid> {
         i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process id is positive")
     }
+}
+
+/// Sends a process a signal. With SIGSTOP, returns once all its threads are stopped: kill(2) returns before.
+///
+/// # Errors
+/// When it has ended, or does not stop.
+pub fn send(process: Pid, signal: Signal) -> Result<()> {
+    kill_process(process, signal)?;
+    if signal == Signal::STOP {
+        wait::wait_until("all threads are stopped", wait::PATIENCE, || stopped(process).unwrap_or(false))?;
+    }
+    Ok(())
+}
+
+/// Whether all threads of a process are stopped (proc_pid_stat(5), field 3).
+fn stopped(process: Pid) -> io::Result<bool> {
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let stat = fs::read_to_string(thread?.path().join("stat"))?;
+        if !stat.rsplit_once(')').is_some_and(|(_, fields)| fields.trim_start().starts_with('T')) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A file in memory.

@@ -243,7 +243,7 @@ impl Sluice {
         json(Command::new("bpftool").args(["-j", "map", verb, "pinned"]).arg(self.pin(map)))
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal. With SIGSTOP, returns once all its threads are stopped.
     ///
     /// # Errors
     /// When it has ended.

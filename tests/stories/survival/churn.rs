@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use router_common::maps::{END_RING, FlowEnd};
 use router_common::verdict::DialCounter;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 use tests::hello::short_hello;
 use tests::netns::Netns;
 use tests::pinned;
+use tests::process::send;
 use tests::stream::{joined, read_some};
 use tests::wait::{self, PATIENCE};
 
@@ -106,11 +107,11 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
 fn ends_while_the_agent_stands_still() -> Result<()> {
     let stage = Stage::new()?;
     let agent = i32::try_from(stage.agent()?).ok().and_then(Pid::from_raw).context("a process id is positive")?;
-    kill_process(agent, Signal::STOP)?;
+    send(agent, Signal::STOP)?;
     for round in 1..=2 {
         churn(&stage, ROUTER).with_context(|| format!("round {round}: {}", stage.counters()))?;
     }
-    kill_process(agent, Signal::CONT)?;
+    send(agent, Signal::CONT)?;
     stage.nothing_is_left()?;
     let total = 2 * CONNECTIONS as u64;
     let [late, lost] = [DialCounter::EndsLate, DialCounter::EndsLost];
