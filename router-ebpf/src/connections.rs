@@ -5,7 +5,9 @@
 
 use core::mem::offset_of;
 
+use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::programs::TcContext;
 use router_common::gate::connection::{self, FLOW};
 use router_common::gate::source_count::{self, Counted, Counts, UNLIMITED};
 use router_common::gate::source_key;
@@ -17,10 +19,11 @@ use router_common::maps::{
 use router_common::packet::{ACK, RST, SYN, Segment};
 use router_common::verdict::Reason;
 
+use crate::gate_record::rejected;
 use crate::gate_words::{KernelSet, KernelWord};
 use crate::maps;
 use crate::scratch::Scratch;
-use crate::telemetry::count_reason;
+use crate::skb::Skb;
 
 /// What became of a connection that is to be counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,18 +40,22 @@ pub enum Outcome {
 /// Whether a segment from a client to a listener with a limit may go on; if not, it is counted and to be dropped. The headers
 /// are read from per-CPU memory.
 #[inline(always)]
-pub fn may_go_on() -> bool {
-    sluice_connection() != 0
+pub fn may_go_on(skb: &Skb) -> bool {
+    // SAFETY: the context is the one that the kernel gave.
+    unsafe { sluice_connection(skb.0.skb.skb) != 0 }
 }
 
 /// A global function in the kernel's sense: the verifier checks it once, separately from its callers.
+///
+/// # Safety
+/// `ctx` is the program's context.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn sluice_connection() -> u32 {
+pub unsafe extern "C" fn sluice_connection(ctx: *mut __sk_buff) -> u32 {
     let Some(segment) = maps::segment_memory() else { return 1 };
     let refused = if segment.flags & (SYN | ACK) == SYN { is_full(&segment.flow) } else { is_refused(segment) };
     if refused {
-        count_reason(Reason::SourceConnections as u32);
+        rejected(&Skb(TcContext::new(ctx)), &segment.flow, Reason::SourceConnections, false);
     }
     !refused as u32
 }
@@ -139,13 +146,13 @@ fn policy(client: &FlowKey) -> Option<&'static GatePolicy> {
 
 /// Whether a packet that cannot be read might complete a handshake past the limit; if so, it is counted and to be dropped.
 #[inline(never)]
-pub fn might_pass_unread(client: &FlowKey) -> bool {
+pub fn might_pass_unread(skb: &Skb, client: &FlowKey) -> bool {
     let is_limited = maps::listener(&client.destination, client.destination_port).is_some_and(|to| to.is_limited != 0);
     let might = is_limited
         && maps::handshake(client).is_none_or(|handshake| handshake.state & HANDSHAKE_COUNTED == 0)
         && policy(client).is_some_and(|policy| policy.flags & GATE_OBSERVE == 0);
     if might {
-        count_reason(Reason::IpOptions as u32);
+        rejected(skb, client, Reason::IpOptions, false);
     }
     might
 }

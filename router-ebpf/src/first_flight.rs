@@ -48,7 +48,7 @@ pub fn segment(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     if !is_syn {
         cookie_handshake::completed(skb, segment, &listener);
     }
-    if listener.is_limited != 0 && !connections::may_go_on() {
+    if listener.is_limited != 0 && !connections::may_go_on(skb) {
         return TC_ACT_SHOT;
     }
     // Not below: that frame and those of composing an answer are too large together.

@@ -123,7 +123,7 @@ fn owner(skb: &Skb) -> u32 {
         // Relayed because of its fragments, of which more follow.
         maps::relay_fragmenting(&key.source);
     }
-    if connections::might_pass_unread(key) {
+    if connections::might_pass_unread(skb, key) {
         return DROPPED;
     }
     left(key);

@@ -35,6 +35,7 @@ mod established;
 mod first_flight;
 mod flow_end;
 mod fragments;
+mod gate_record;
 mod gate_words;
 mod handshake;
 mod icmp;

@@ -13,14 +13,15 @@ use aya_ebpf::helpers::generated::{
     bpf_skb_load_bytes, bpf_skb_load_bytes_relative, bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
-use router_common::maps::FlowKey;
+use router_common::maps::{FlowKey, GATE_HEAD};
 pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
+use crate::gate_record::Head;
 use crate::maps;
 use crate::socket_lookup;
-use crate::verifier::{at_most_4096, opaque};
+use crate::verifier::at_most;
 
 /// Mark of packets that the ingress program has sent up the stack; it lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
@@ -55,6 +56,14 @@ impl Packet for Skb {
     }
 }
 
+impl Head for Skb {
+    #[inline(always)]
+    unsafe fn copy_head(&self, to: *mut [u8; GATE_HEAD], length: u32) -> bool {
+        // SAFETY: the helper writes exactly `length` bytes, which fit, or fails.
+        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), 0, to.cast(), length) == 0 }
+    }
+}
+
 impl Skb {
     #[inline(always)]
     pub fn write<const N: usize>(&self, offset: u32, bytes: &[u8; N], flags: u64) -> bool {
@@ -78,7 +87,7 @@ impl Skb {
     /// Copies `len` bytes (1 ..= 64) from `offset` on.
     #[inline(always)]
     pub fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        let len = at_most::<OPTIONS_ROOM>(len);
         // SAFETY: `len` is at most the size of the array.
         unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
     }
@@ -86,7 +95,7 @@ impl Skb {
     /// Overwrites `len` bytes (1 ..= 64) at `offset`, without updating any checksum.
     #[inline(always)]
     pub fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        let len = at_most::<OPTIONS_ROOM>(len);
         // SAFETY: `len` is at most the size of the array.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.as_ptr().cast(), len, 0) == 0 }
     }
@@ -97,7 +106,7 @@ impl Skb {
     /// 4,096 bytes from `to` on may be written.
     #[inline(always)]
     pub unsafe fn load_to(&self, offset: u32, to: *mut u8, len: u32) -> bool {
-        let len = at_most_4096(len);
+        let len = at_most::<4096>(len);
         // SAFETY: the caller's promise.
         unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.cast(), len) == 0 }
     }
@@ -108,7 +117,7 @@ impl Skb {
     /// 4,096 bytes from `from` on may be read.
     #[inline(always)]
     pub unsafe fn put_from(&self, offset: u32, from: *const u8, len: u32) -> bool {
-        let (len, flags) = (at_most_4096(len), BPF_F_RECOMPUTE_CSUM as u64);
+        let (len, flags) = (at_most::<4096>(len), BPF_F_RECOMPUTE_CSUM as u64);
         // SAFETY: the caller's promise.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.cast(), len, flags) == 0 }
     }
@@ -389,7 +398,7 @@ fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
 /// 512 bytes from `from` on may be read.
 #[inline(always)]
 pub unsafe fn sum_of(from: *const u8, len: u32, seed: u32) -> u32 {
-    let len = (opaque(len.wrapping_sub(1)) & 511) + 1;
+    let len = at_most::<512>(len);
     // SAFETY: the caller's promise; the helper only reads.
     unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, from.cast_mut().cast(), len, seed) as u32 }
 }

@@ -3,10 +3,11 @@
 //! A length or position that is not constant is masked behind inline assembly ([`opaque`]), because compilers otherwise
 //! check a copy of the register and pass the unchecked one.
 
-/// `len` for 1 ..= 4,096, in a form whose bound the verifier sees.
+/// `len` for 1 ..= N, a power of two, in a form whose bound the verifier sees.
 #[inline(always)]
-pub fn at_most_4096(len: u32) -> u32 {
-    (opaque(len.wrapping_sub(1)) & 4095) + 1
+pub fn at_most<const N: usize>(len: u32) -> u32 {
+    const { assert!(N.is_power_of_two()) };
+    (opaque(len.wrapping_sub(1)) & (N as u32 - 1)) + 1
 }
 
 /// The value, with its history hidden from the optimiser: a mask applied to it is kept, though the value is within it

@@ -6,7 +6,6 @@
 
 mod answer;
 mod packet;
-mod record;
 mod release;
 mod state;
 
@@ -18,11 +17,11 @@ use router_common::gate::rejection;
 use router_common::maps::GATE_OBSERVE;
 use router_common::packet::{ACK, SYN};
 
+use crate::gate_record::rejected;
 use crate::maps;
-use crate::telemetry::count_reason;
 
 use packet::XdpPacket;
-use state::{KernelGate, now_ns};
+use state::KernelGate;
 
 /// XDP.
 #[xdp(frags)]
@@ -47,9 +46,8 @@ fn is_dropped(ctx: &XdpContext) -> bool {
     };
     let Some(mut state) = KernelGate::new() else { return false };
     let Some(reason) = rejection(arrival, &policy, &mut state) else { return false };
-    count_reason(reason as u32);
     let is_observed = policy.flags & GATE_OBSERVE != 0;
-    record::rejected(&XdpPacket::new(ctx), arrival, reason, is_observed, now_ns());
+    rejected(&XdpPacket::new(ctx), &arrival.flow, reason, is_observed);
     !is_observed
 }
 

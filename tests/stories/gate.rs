@@ -4,6 +4,8 @@
 mod common;
 mod connections;
 mod cookies;
+mod limited;
+mod many_connections;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -10,7 +10,7 @@ use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, LaterHead, MAX_
 use super::definitions::{hellos, later_heads, short_hellos};
 use crate::copy;
 use crate::scratch::Scratch;
-use crate::verifier::at_most_4096;
+use crate::verifier::at_most;
 
 /// The first flight that is being gathered for a connection.
 #[inline(always)]
@@ -47,7 +47,7 @@ pub fn read_gathered_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool 
     // SAFETY: both are FirstFlights, and no length exceeds their fields there; integers only, so every bit pattern is
     // valid. Helper calls, because the verifier would follow loops.
     unsafe {
-        bpf_probe_read_kernel(to.cast(), BEFORE + at_most_4096(flight.received), from.cast()) == 0
+        bpf_probe_read_kernel(to.cast(), BEFORE + at_most::<4096>(flight.received), from.cast()) == 0
             && bpf_probe_read_kernel(to.add(AT).cast(), (size_of::<FirstFlight>() - AT) as u32, from.add(AT).cast())
                 == 0
     }
@@ -60,7 +60,7 @@ pub fn read_dialed_flight(memory: &mut Scratch, flight: &ShortFlight) -> bool {
     let (to, from) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
     // SAFETY: as in `read_gathered_flight`; a flight with more bytes than a short one holds is the beginning of a long
     // one.
-    unsafe { bpf_probe_read_kernel(to, BEFORE + at_most_4096(flight.received), from) == 0 }
+    unsafe { bpf_probe_read_kernel(to, BEFORE + at_most::<4096>(flight.received), from) == 0 }
 }
 
 /// Stores a first flight for the next segment. `false`: no room.

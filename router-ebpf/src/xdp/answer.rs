@@ -18,7 +18,7 @@ use crate::cookies::{self, KernelPressure};
 use crate::copy::is_v4;
 use crate::maps;
 use crate::reject::swapped;
-use crate::verifier::opaque;
+use crate::verifier::at_most;
 
 use super::packet::XdpPacket;
 use super::state::now_ns;
@@ -108,7 +108,7 @@ fn client_mss(ctx: &XdpContext, arrival: &Arrival) -> u16 {
     reader.len = len;
     reader.at = 0;
     reader.found = TcpOptions::default();
-    let bound = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+    let bound = at_most::<OPTIONS_ROOM>(len);
     // SAFETY: the context is the one that the kernel gave; `bound` is at most the size of the array.
     if unsafe { bpf_xdp_load_bytes(ctx.as_ptr().cast(), at, reader.bytes.as_mut_ptr().cast(), bound) } != 0 {
         return 0;

@@ -6,8 +6,10 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::READABLE;
+use router_common::maps::GATE_HEAD;
 use router_common::packet::Packet;
 
+use crate::gate_record::Head;
 use crate::verifier::opaque;
 
 /// A packet, of one buffer or several.
@@ -25,19 +27,13 @@ impl<'a> XdpPacket<'a> {
         XdpPacket { ctx, len }
     }
 
-    /// Copies the packet's first bytes, at most N, which is a power of two; returns their number.
-    ///
-    /// # Safety
-    /// `to` points to N bytes in a map's value.
+}
+
+impl Head for XdpPacket<'_> {
     #[inline(always)]
-    pub unsafe fn copy_first<const N: usize>(&self, to: *mut [u8; N]) -> u32 {
-        const { assert!(N.is_power_of_two()) };
-        let most = if self.len < N as u32 { self.len } else { N as u32 };
-        // The bound in a form that the verifier sees.
-        let length = (opaque(most.wrapping_sub(1)) & (N as u32 - 1)) + 1;
-        // SAFETY: the helper writes exactly `length` bytes, at most N, to N of them, or fails.
-        let result = unsafe { bpf_xdp_load_bytes(self.ctx.as_ptr().cast(), 0, to.cast(), length) };
-        if result == 0 { length } else { 0 }
+    unsafe fn copy_head(&self, to: *mut [u8; GATE_HEAD], length: u32) -> bool {
+        // SAFETY: the helper writes exactly `length` bytes, which fit, or fails.
+        unsafe { bpf_xdp_load_bytes(self.ctx.as_ptr().cast(), 0, to.cast(), length) == 0 }
     }
 }
 

@@ -16,7 +16,7 @@ use tests::netns::Netns;
 use tests::raw::{Packet, Path};
 use tests::sluice::DataPath;
 use tests::steering::{FRONT, Family, HOST, Setup, Stage};
-use tests::stream::{self, joined};
+use tests::stream::{self, Pair, joined};
 use tests::wait::{PATIENCE, wait_until};
 
 /// Port of the router for clear text.
@@ -66,14 +66,14 @@ fn used(netns: &Netns, local: SocketAddr, peer: SocketAddr) -> Result<Vec<String
     Ok(text.split_whitespace().filter(is_option).map(str::to_owned).collect())
 }
 
-/// Sends SYNs of ever other sources, until the flag is set; counts them.
-fn flood(stage: &Stage, is_over: &AtomicBool, sent: &AtomicU64) -> Result<()> {
+/// Sends SYNs of ever other sources to an address, until the flag is set; counts them.
+fn flood(stage: &Stage, to: IpAddr, is_over: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let frames = Frames::open(&stage.client, "eth0")?;
     let mut path = Path {
         hardware: stage.client.hardware_address("eth0")?,
         gateway: stage.router.hardware_address("front")?,
         local: stage.address,
-        remote: stage.address,
+        remote: SocketAddr::new(to, stage.address.port()),
     };
     let mut number = 0_u32;
     while !is_over.load(Ordering::Relaxed) {
@@ -93,11 +93,21 @@ fn flood(stage: &Stage, is_over: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// Does something while SYNs are sent, after their listener was noticed.
-fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Does something while SYNs are sent to an address; given their number so far.
+fn beside<T>(stage: &Stage, to: IpAddr, act: impl FnOnce(&AtomicU64) -> Result<T>) -> Result<T> {
     let (is_over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        let sender = scope.spawn(|| flood(stage, &is_over, &sent));
+        let sender = scope.spawn(|| flood(stage, to, &is_over, &sent));
+        let result = act(&sent);
+        is_over.store(true, Ordering::Relaxed);
+        joined(sender)?;
+        result
+    })
+}
+
+/// Does something while SYNs are sent, after their listener was noticed.
+fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    beside(stage, stage.address.ip(), |sent| {
         let is_noticed = || {
             stage.sluice.get("status").is_ok_and(|status| {
                 let gate = &status["dataPath"]["gate"];
@@ -105,14 +115,12 @@ fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Resul
                 flooded && attached.is_none_or(|mode| gate["attached"].to_string().contains(mode))
             })
         };
-        let noticed = wait_until("the flood is noticed", PATIENCE, is_noticed)
-            .with_context(|| format!("{:?} sent; {:#?}", sent.load(Ordering::Relaxed), stage.sluice.get("status")));
+        wait_until("the flood is noticed", PATIENCE, is_noticed)
+            .with_context(|| format!("{:?} sent; {:#?}", sent.load(Ordering::Relaxed), stage.sluice.get("status")))?;
         let begin = (Instant::now(), sent.load(Ordering::Relaxed));
-        let result = noticed.and_then(|_| act());
+        let result = act();
         let rate = (sent.load(Ordering::Relaxed) - begin.1) as f64 / begin.0.elapsed().as_secs_f64();
         eprintln!("{:?}, {attached:?}: {rate:.0} SYNs a second", stage.family);
-        is_over.store(true, Ordering::Relaxed);
-        joined(sender)?;
         result
     })
 }
@@ -135,8 +143,17 @@ fn stage(family: Family, mode: &str, cookies: &str) -> Result<Stage> {
     Ok(stage)
 }
 
-/// A connection to the passthrough host; its client's options, and whether the kernel carries it.
-fn passthrough(stage: &Stage, seed: u64, bytes: u64) -> Result<(Vec<String>, bool)> {
+/// A connection to the passthrough host.
+struct Connected {
+    pair: Pair,
+    /// Its client's options.
+    options: Vec<String>,
+    /// Whether the kernel carries it.
+    is_carried: bool,
+}
+
+/// Connects to the passthrough host.
+fn passthrough(stage: &Stage) -> Result<Connected> {
     let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
     pair.greet()?;
     let (local, router) = (pair.client.local_addr()?, pair.client.peer_addr()?);
@@ -155,8 +172,7 @@ fn passthrough(stage: &Stage, seed: u64, bytes: u64) -> Result<(Vec<String>, boo
         kinds
     };
     ensure!(kinds(&client) == kinds(&other), "the client has {client:?}, the other end {other:?}");
-    pair.exchange(seed, bytes, bytes)?;
-    Ok((client, is_carried))
+    Ok(Connected { pair, options: client, is_carried })
 }
 
 /// A request that the proxy handles.
@@ -200,39 +216,61 @@ fn connects(family: Family, mode: &str, attached: Option<&str>, cookies: &str) -
     through_flood(&stage(family, mode, cookies)?, attached, cookies)
 }
 
+/// Sends so many bytes each way; how long that takes.
+fn exchange(pair: Pair, bytes: u64) -> Result<Duration> {
+    let begin = Instant::now();
+    pair.exchange(bytes, bytes, bytes)?;
+    Ok(begin.elapsed())
+}
+
+fn median(mut of: Vec<Duration>) -> Duration {
+    of.sort();
+    of[of.len() / 2]
+}
+
 /// Clients with all options, through a flood.
 fn through_flood(stage: &Stage, attached: Option<&str>, cookies: &str) -> Result<()> {
-    let (most, bytes) = (number("SLUICE_COOKIE_CLIENTS", 16), number("SLUICE_COOKIE_BYTES", 100_000));
+    let at_once = usize::try_from(number("SLUICE_COOKIE_CLIENTS", 16))?;
+    let bytes = number("SLUICE_COOKIE_BYTES", 100_000);
     let least = Duration::from_secs(number("SLUICE_COOKIE_SECONDS", 0));
-    let mut undisturbed = Duration::ZERO;
-    for (seed, options) in Options::all().enumerate() {
-        options.set(&stage.client)?;
-        let one = Instant::now();
-        passthrough(stage, seed as u64, bytes)?;
-        undisturbed = undisturbed.max(one.elapsed());
-    }
-    let carried = flooded(stage, attached, || {
-        let (begin, mut clients, mut without, mut carried) = (Instant::now(), 0, 0, 0);
-        let mut slowest = Duration::ZERO;
-        while clients < most || begin.elapsed() < least {
-            for options in Options::all() {
+    // What is sent to nobody costs the sender as much.
+    let calm = beside(stage, stage.family.address(FRONT, 200), |_| {
+        Options::all()
+            .map(|options| {
                 options.set(&stage.client)?;
-                let one = Instant::now();
-                let (used, is_carried) = passthrough(stage, clients, bytes)
-                    .with_context(|| format!("{options:?}, {:#?}", stage.sluice.output()))?;
-                slowest = slowest.max(one.elapsed());
-                clients += 1;
-                without += u64::from(used.is_empty());
-                carried += u64::from(is_carried);
+                exchange(passthrough(stage)?.pair, bytes)
+            })
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let carried = flooded(stage, attached, || {
+        let (begin, mut took) = (Instant::now(), Vec::new());
+        let (mut without, mut carried) = (0, 0);
+        while took.is_empty() || begin.elapsed() < least {
+            let mut open = Vec::new();
+            while open.len() < at_once {
+                for options in Options::all() {
+                    options.set(&stage.client)?;
+                    let one =
+                        passthrough(stage).with_context(|| format!("{options:?}, {:#?}", stage.sluice.output()))?;
+                    without += u64::from(one.options.is_empty());
+                    carried += u64::from(one.is_carried);
+                    open.push(one.pair);
+                }
+                for url in [format!("http://{CLEAR}:{HTTP_PORT}/"), format!("https://{EDGE}:8443/")] {
+                    proxied(stage, &url).with_context(|| url.clone())?;
+                }
             }
-            for url in [format!("http://{CLEAR}:{HTTP_PORT}/"), format!("https://{EDGE}:8443/")] {
-                proxied(stage, &url).with_context(|| url.clone())?;
+            for pair in open {
+                took.push(exchange(pair, bytes)?);
             }
         }
+        let clients = took.len() as u64;
         eprintln!(
-            "{clients} connections in {:?}, the slowest {slowest:?} (undisturbed {undisturbed:?}); {without} without options, \
-             {carried} carried by the kernel",
-            begin.elapsed()
+            "{clients} connections in {:?}, {at_once} at once; {bytes} bytes each way take {:?} (undisturbed {:?}); \
+             {without} without options, {carried} carried by the kernel",
+            begin.elapsed(),
+            median(took),
+            median(calm)
         );
         Ok([clients, without, carried])
     })?;
@@ -283,7 +321,7 @@ fn the_gate_is_detached_when_the_flood_is_over() -> Result<()> {
     })?;
     let is_gone = || stage.sluice.get("status").is_ok_and(|status| status["dataPath"]["gate"] == Value::Null);
     wait_until("the gate is detached", Duration::from_secs(90), is_gone)?;
-    let (used, _) = passthrough(&stage, 1, 1000)?;
+    let used = passthrough(&stage)?.options;
     ensure!(used.iter().any(|word| word == "ts"), "{used:?}: handshakes are the stack's again");
     Ok(())
 }

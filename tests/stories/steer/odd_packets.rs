@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +9,7 @@ use router_common::verdict::DialCounter;
 use tests::hello::short_hello;
 use tests::sluice::DataPath;
 use tests::steering::{Family, HOST, Setup, Stage};
-use tests::stream::{self, Pair};
+use tests::stream::{self, Pair, set_option};
 use tests::wait;
 use tests::wire::{self, Wire, fragmenting};
 
@@ -29,15 +28,6 @@ on_both_data_paths! {
 const LENGTH: u64 = 300_000;
 /// Size of a fragment in bytes: hellos fit, segments with data do not.
 const PART: u32 = 600;
-
-/// Sets an IP option on a connection (ip(7), ipv6(7)).
-fn set(stream: &TcpStream, level: i32, name: i32, value: &[u8]) -> Result<()> {
-    let length = libc::socklen_t::try_from(value.len())?;
-    // SAFETY: the value has that many bytes, and the kernel only reads them.
-    let done = unsafe { libc::setsockopt(stream.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
-    ensure!(done == 0, "option {name} of {level}: {}", std::io::Error::last_os_error());
-    Ok(())
-}
 
 /// A few bytes each way, many, of the endpoint so many, and the ends; with what either machine leaves to the other, and
 /// without.
@@ -67,7 +57,7 @@ fn odd(data_path: DataPath, family: Family, down: u64, make_odd: impl Fn(&TcpStr
 
 fn options_that_begin_in_mid_connection(data_path: DataPath) -> Result<()> {
     odd(data_path, Family::V4, LENGTH, |stream| {
-        set(stream, libc::IPPROTO_IP, libc::IP_OPTIONS, &[7, 7, 4, 0, 0, 0, 0, 0])
+        set_option(stream, libc::IPPROTO_IP, libc::IP_OPTIONS, &[7, 7, 4, 0, 0, 0, 0, 0])
     })
 }
 
@@ -77,8 +67,8 @@ fn extension_headers_that_begin_in_mid_connection(data_path: DataPath) -> Result
     // Less than a segment: Linux does not include the headers in the segment size of an accepted connection, and never
     // sends full segments.
     odd(data_path, Family::V6, 1000, |stream| {
-        set(stream, libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS, &options)?;
-        set(stream, libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS, &options)
+        set_option(stream, libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS, &options)?;
+        set_option(stream, libc::IPPROTO_IPV6, libc::IPV6_DSTOPTS, &options)
     })
 }
 
