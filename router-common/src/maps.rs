@@ -69,6 +69,8 @@ pub const GATE_SYN_SETS: usize = 1 << 14;
 pub const GATE_COUNT_SETS: usize = 1 << 15;
 /// Most connections that are counted; further ones are not. Not preallocated.
 pub const MAX_GATE_CONNECTIONS: usize = 1 << 18;
+/// Most interfaces between which XDP forwards.
+pub const MAX_GATE_FORWARDS: usize = 1 << 10;
 /// Most interfaces that XDP answers on.
 pub const MAX_GATE_ANSWERS: usize = 1 << 10;
 /// Records of rejected packets per CPU: of two seconds; a power of two.

@@ -131,8 +131,17 @@ pub fn segment(packet: &impl Packet) -> Result<Segment, NotTcp> {
         payload: 0,
         payload_len: 0,
     };
-    read(&mut Copied { packet, header: [0; 20] }, &mut segment)?;
+    read_copied(packet, &mut segment)?;
     Ok(segment)
+}
+
+/// Reads the headers into `to`, each copied before it is read.
+///
+/// # Errors
+/// As [`read`].
+#[inline(always)]
+pub fn read_copied(packet: &impl Packet, to: &mut Segment) -> Result<(), NotTcp> {
+    read(&mut Copied { packet, header: [0; 20] }, to)
 }
 
 /// Reads the headers into `to`: as a return value they would take most of the kernel program's stack.

@@ -15,10 +15,11 @@ mod rewriter;
 
 use crate::maps::{FlowKey, FlowTranslation};
 use crate::options::{NOP, TIMESTAMPS};
-use crate::packet::{ACK, ETHERNET, SYN, Segment};
+use crate::packet::{ACK, ETHERNET, SYN, Segment, TCP};
 
 use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
-pub use checksum::ChecksumDelta;
+pub use addresses::is_pseudo_sum;
+pub use checksum::{ChecksumDelta, updated};
 pub use fragments::{identify, translate_later};
 pub use packet_mut::PacketMut;
 pub use rewriter::{REWRITER_STEPS, Rewriter};
@@ -31,8 +32,6 @@ const CHECKSUM: u32 = 16;
 const OPTIONS: u32 = 20;
 /// End of options that are only timestamps, aligned by two NOPs (RFC 7323 appendix A).
 const AFTER_TIMESTAMPS: u32 = 32;
-
-const TCP: u8 = 6;
 
 /// Rewrites a packet; `segment` is the result of [`crate::packet::segment`] for it.
 ///
@@ -110,9 +109,7 @@ pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
     for at in [0, 4, 8, 12, 16] {
         sum.change_bytes([0xff; 4], word(header, at));
     }
-    let folded = sum.folded();
-    let once = (folded & 0xffff) + (folded >> 16);
-    (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes()
+    (!sum.sum16()).to_ne_bytes()
 }
 
 /// `ACROSS`: the IP header is already written, and the original addresses are of the other IP version.

@@ -250,11 +250,13 @@ pub enum DialCounter {
     SynCookies = 18,
     /// Handshakes that a cookie's acknowledgement completed, and that the kernel may carry.
     CookiesConfirmed = 19,
+    /// Packets that XDP forwarded (`--xdp-forward`).
+    XdpForwarded = 20,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 20] = [
+    pub const ALL: [(DialCounter, &'static str); 21] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -275,6 +277,7 @@ impl DialCounter {
         (DialCounter::Unfollowed, "unfollowed"),
         (DialCounter::SynCookies, "syn-cookies"),
         (DialCounter::CookiesConfirmed, "cookies-confirmed"),
+        (DialCounter::XdpForwarded, "xdp-forwarded"),
     ];
 }
 

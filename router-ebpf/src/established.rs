@@ -57,7 +57,7 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
 
 /// True if the packet needs translation only.
 #[inline(always)]
-fn is_plain(segment: &Segment, flow: &Flow) -> bool {
+pub fn is_plain(segment: &Segment, flow: &Flow) -> bool {
     flow.state == STATE_ESTABLISHED
         && segment.flags & (SYN | FIN | RST) == 0
         && flow.peer & FLOW_FIN == 0
@@ -87,8 +87,9 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
 }
 
+/// Records a packet.
 #[inline(always)]
-fn note(segment: &Segment, flow: &mut Flow) {
+pub fn note(segment: &Segment, flow: &mut Flow) {
     // SAFETY: the helper has no precondition.
     flow.last_ns = unsafe { bpf_ktime_get_coarse_ns() };
     flow.packets += 1;

@@ -16,6 +16,7 @@ use aya_ebpf::bindings::{
 };
 use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_redirect_neigh};
 use router_common::maps::FlowKey;
+use router_common::packet::ETHERNET;
 
 use crate::copy::{is_v4, word, words};
 use crate::maps;
@@ -24,6 +25,8 @@ use crate::skb::{LOOPBACK, OURS, Skb};
 
 /// Nanoseconds until a cached next hop is looked up again.
 const STANDS: u64 = 100_000_000;
+/// Nanoseconds for which XDP uses it beyond that.
+const LINGERS: u64 = 400_000_000;
 // linux/bpf.h, since 6.10: rules see the mark. Older kernels reject it.
 const MARK: u32 = 32;
 // linux/socket.h
@@ -65,6 +68,16 @@ fn send_by(skb: &Skb, hop: Option<&mut NextHop>, interface: u32) -> i32 {
     // SAFETY: without parameters the helper looks the neighbour up itself; else they are those of the entry.
     let action = unsafe { bpf_redirect_neigh(interface, neighbour, len, 0) };
     if action < 0 { TC_ACT_SHOT } else { action as i32 }
+}
+
+/// The Ethernet addresses of a next hop that this CPU has sent a packet to lately, for XDP, which makes no look-up of its own:
+/// in each [`STANDS`] and [`LINGERS`] some packets go the ordinary way, by which the kernel checks the neighbour. `None`: this
+/// one does, or it is longer than the interface's MTU.
+#[inline(always)]
+pub fn lately_resolved(to: &FlowKey, interface: u32, now: u64, len: u32) -> Option<&'static [u8; 12]> {
+    let hop = &*maps::hop(place(to))?;
+    let stands = hop.interface == interface && now < hop.until_ns.wrapping_add(LINGERS) && same_addresses(&hop.flow, to);
+    (stands && hop.resolved != 0 && len <= hop.mtu + ETHERNET).then_some(&hop.macs)
 }
 
 /// True if the packet can go to an interface's other end unchanged. Not if it has a route of this host, which kernels
@@ -161,6 +174,8 @@ fn find(skb: &Skb, hop: &mut NextHop, to: &FlowKey, interface: u32, now: u64) {
         hop.known = 1;
         let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (fib.dmac, fib.smac);
         hop.macs = [a, b, c, d, e, f, g, h, i, j, k, l];
+        // SAFETY: an integer, which a look-up that has succeeded writes in place of the length.
+        hop.mtu = unsafe { fib.__bindgen_anon_1.mtu_result } as u32;
         hop.resolved = u32::from(resolved);
         hop.peer = u32::from(resolved && now < maps::peer_until(interface));
     }

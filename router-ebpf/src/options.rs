@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 
 use aya_ebpf::helpers::generated::bpf_loop;
-use router_common::options::{MAX_OPTIONS, TcpOptions, all_of_syn, only_timestamps};
+use router_common::options::{MAX_OPTIONS, OPTIONS_ROOM, TcpOptions, all_of_syn, only_timestamps};
 use router_common::packet::Segment;
 use router_common::translate::REWRITER_STEPS;
 
@@ -45,14 +45,23 @@ unsafe extern "C" fn step(_: u32, _: *mut c_void) -> i64 {
     i64::from(!memory.options.step())
 }
 
+/// A packet whose options are copied.
+pub trait OptionBytes {
+    /// Copies `len` bytes (1 ..= 64) from `offset` on.
+    fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool;
+
+    /// Overwrites `len` bytes (1 ..= 64) at `offset`, without updating any checksum.
+    fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool;
+}
+
 /// Translates `len` bytes of options at `offset`. Returns the folded checksum difference; `None` if the bytes cannot be
 /// read or written.
 #[inline(never)]
-pub fn rewrite(skb: &Skb, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u32> {
+pub fn rewrite(packet: &impl OptionBytes, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u32> {
     let memory = maps::scratch_memory()?;
     let rewriter = &mut memory.rewriter;
     rewriter.begin_anew(len, *deltas);
-    if len == 0 || len > MAX_OPTIONS || !skb.load_options(offset, &mut rewriter.bytes, len) {
+    if len == 0 || len > MAX_OPTIONS || !packet.load_options(offset, &mut rewriter.bytes, len) {
         return None;
     }
     // SAFETY: as in `read_all`.
@@ -65,7 +74,7 @@ pub fn rewrite(skb: &Skb, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u3
         );
     }
     let rewriter = &memory.rewriter;
-    skb.store_options(offset, &rewriter.bytes, len).then(|| rewriter.difference.folded())
+    packet.store_options(offset, &rewriter.bytes, len).then(|| rewriter.difference.folded())
 }
 
 /// Callback of `bpf_loop`: one step of the translation. 1 ends the loop.

@@ -4,11 +4,15 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
     BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_ADJ_ROOM_NO_CSUM_RESET, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM,
 };
-use aya_ebpf::helpers::generated::{bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_adjust_room};
+use aya_ebpf::helpers::generated::{
+    bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_adjust_room, bpf_skb_load_bytes, bpf_skb_store_bytes,
+};
+use router_common::options::OPTIONS_ROOM;
 use router_common::translate::PacketMut;
 
-use crate::options;
+use crate::options::{self, OptionBytes};
 use crate::skb::Skb;
+use crate::verifier::at_most;
 
 /// Room behind the IP header, for `bpf_skb_adjust_room` (linux/bpf.h).
 const BPF_ADJ_ROOM_NET: u32 = 0;
@@ -53,5 +57,21 @@ impl PacketMut for Skb {
     #[inline(always)]
     fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
         options::rewrite(self, offset, len, &deltas)
+    }
+}
+
+impl OptionBytes for Skb {
+    #[inline(always)]
+    fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool {
+        let len = at_most::<OPTIONS_ROOM>(len);
+        // SAFETY: `len` is at most the size of the array.
+        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
+    }
+
+    #[inline(always)]
+    fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
+        let len = at_most::<OPTIONS_ROOM>(len);
+        // SAFETY: `len` is at most the size of the array.
+        unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.as_ptr().cast(), len, 0) == 0 }
     }
 }

@@ -142,8 +142,8 @@ pub struct NextHop {
     pub resolved: u32,
     /// Whether `bpf_redirect_peer` is permitted on the interface.
     pub peer: u32,
-    /// Zero.
-    pub pad: u32,
+    /// MTU of the interface, in bytes; valid with `macs`.
+    pub mtu: u32,
     /// Ethernet addresses, destination first, as in the header.
     pub macs: [u8; 12],
     /// The next hop.

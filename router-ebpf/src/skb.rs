@@ -15,7 +15,6 @@ use aya_ebpf::helpers::generated::{
 use aya_ebpf::programs::TcContext;
 use router_common::maps::{FlowKey, GATE_HEAD};
 pub use router_common::maps::OURS;
-use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
 use crate::gate_record::Head;
@@ -82,22 +81,6 @@ impl Skb {
     #[inline(always)]
     pub fn put_ethernet<const N: usize>(&self, offset: u32, bytes: &[u8; N]) -> bool {
         self.write(offset, bytes, 0)
-    }
-
-    /// Copies `len` bytes (1 ..= 64) from `offset` on.
-    #[inline(always)]
-    pub fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = at_most::<OPTIONS_ROOM>(len);
-        // SAFETY: `len` is at most the size of the array.
-        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
-    }
-
-    /// Overwrites `len` bytes (1 ..= 64) at `offset`, without updating any checksum.
-    #[inline(always)]
-    pub fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = at_most::<OPTIONS_ROOM>(len);
-        // SAFETY: `len` is at most the size of the array.
-        unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.as_ptr().cast(), len, 0) == 0 }
     }
 
     /// Copies `len` bytes (1 ..= 4,096) from `offset` on to `to`.

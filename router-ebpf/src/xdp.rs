@@ -1,11 +1,13 @@
-//! The gate: an XDP program that rejects packets to listeners, and answers SYNs of a flood, before the kernel makes socket
-//! buffers of them.
+//! The gate: an XDP program that rejects packets to listeners, answers SYNs of a flood, and forwards established connections,
+//! before the kernel makes socket buffers of their packets.
 //!
 //! `router_common::gate` decides. A packet to no listener with a policy passes after its headers were read and one entry
 //! was looked up, or two if it is a SYN. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
 
 mod answer;
+mod forward;
 mod packet;
+mod packet_mut;
 mod release;
 mod state;
 
@@ -33,7 +35,13 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
     if is_dropped(&ctx) {
         return XDP_DROP;
     }
-    if arrival.flags & (SYN | ACK) == SYN && !arrival.is_malformed { answer::syn(&ctx) } else { XDP_PASS }
+    if arrival.flags & (SYN | ACK) != SYN {
+        forward::packet(&ctx)
+    } else if arrival.is_malformed {
+        XDP_PASS
+    } else {
+        answer::syn(&ctx)
+    }
 }
 
 /// Whether the listener's policy rejects the packet that was read, and drops it. A function of its own, as `read`.

@@ -106,6 +106,20 @@ pub const GATE_ANSWERS: u32 = 1;
 /// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
 pub const GATE_ANSWERS_TAGGED: u32 = 2;
 
+/// An interface that XDP forwards packets from, and out of: an entry of `gate_forwards`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateForward {
+    /// Coarse monotonic nanoseconds until which this holds; the agent extends it while nothing on the interface has to see the
+    /// packets.
+    pub until_ns: u64,
+    /// The interface's Ethernet address: frames to others are not forwarded.
+    pub hardware: [u8; 6],
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
 /// Bytes of a rejected packet that are recorded: Ethernet with two VLAN tags, IPv6, and TCP with 60 bytes fit.
 pub const GATE_HEAD: usize = 128;
 
@@ -139,4 +153,5 @@ const _: () = {
     assert!(size_of::<GateRelease>() == size_of::<FlowKey>() + 4 + 2 * 8);
     assert!(size_of::<GateSet>() == 64);
     assert!(size_of::<GatePressure>() == 2 * 4 + 5 * 8);
+    assert!(size_of::<GateForward>() == 8 + 6 + 2);
 };

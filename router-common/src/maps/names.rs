@@ -89,5 +89,7 @@ pub const GATE_DROPS: &str = "gate_drops";
 pub const GATE_PRESSURE: &str = "gate_pressure";
 /// `u32` index of an interface that XDP sends back on → `u32` [`super::GATE_ANSWERS`] or [`super::GATE_ANSWERS_TAGGED`].
 pub const GATE_ANSWERS: &str = "gate_answers";
+/// `u32` index of an interface → [`super::GateForward`]: XDP forwards established connections between these interfaces.
+pub const GATE_FORWARDS: &str = "gate_forwards";
 /// `u32` 0 → [`super::MapsMeta`].
 pub const META: &str = "sluice_meta";

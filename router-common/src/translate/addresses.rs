@@ -3,7 +3,7 @@
 use super::checksum::ChecksumDelta;
 use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
-use crate::packet::ETHERNET;
+use crate::packet::{ETHERNET, Segment, TCP};
 
 /// Offset of the IPv4 header checksum (RFC 791 §3.1).
 pub const IP_CHECKSUM: u32 = ETHERNET + 10;
@@ -44,6 +44,23 @@ pub fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> b
         both.set(4, word(&to.destination, 12));
         packet.store(IP4_ADDRESSES, &both.0)
     }
+}
+
+/// True if the field of a segment's TCP checksum holds the sum of its pseudo header (RFC 9293 §3.1) and nothing else: its
+/// sender has left the rest to hardware (`CHECKSUM_PARTIAL`). So does one in 65,535 complete checksums.
+#[inline(always)]
+pub fn is_pseudo_sum(segment: &Segment, field: [u8; 2]) -> bool {
+    // A copy has the type's alignment; through the reference, addresses would be read byte by byte.
+    let flow = segment.flow;
+    let length = segment.payload - segment.tcp + segment.payload_len;
+    let mut sum = ChecksumDelta::default();
+    // As in a difference, IPv4-mapped addresses count as IPv4's.
+    for at in [0, 4, 8, 12] {
+        sum.add_folded(u32::from_ne_bytes(word(&flow.source, at)));
+        sum.add_folded(u32::from_ne_bytes(word(&flow.destination, at)));
+    }
+    sum.add_folded(u32::from_ne_bytes((TCP as u32 + length).to_be_bytes()));
+    sum.sum16().to_ne_bytes() == field
 }
 
 /// A buffer that is written in words of four bytes.

@@ -41,6 +41,23 @@ impl ChecksumDelta {
         let once = (self.0 & 0xffff_ffff) + (self.0 >> 32);
         ((once & 0xffff_ffff) + (once >> 32)) as u32
     }
+
+    /// The sum in 16 bits, in memory byte order.
+    #[inline(always)]
+    pub(super) fn sum16(self) -> u16 {
+        let folded = self.folded();
+        let once = (folded & 0xffff) + (folded >> 16);
+        ((once & 0xffff) + (once >> 16)) as u16
+    }
+}
+
+/// The field of a complete checksum after a [`folded`](ChecksumDelta::folded) difference: what `bpf_l3_csum_replace` and
+/// `bpf_l4_csum_replace` with size 0 write.
+#[inline(always)]
+pub fn updated(field: [u8; 2], difference: u32) -> [u8; 2] {
+    let mut sum = ChecksumDelta(!u32::from(u16::from_ne_bytes(field)) as u64);
+    sum.add_folded(difference);
+    (!sum.sum16()).to_ne_bytes()
 }
 
 #[cfg(test)]

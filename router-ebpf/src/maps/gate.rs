@@ -5,12 +5,12 @@ use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS,
+    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS,
     SCOPE_BITS, ScopedNet,
 };
 
 use super::definitions::{
-    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_nets, gate_policies,
+    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_forwards, gate_nets, gate_policies,
     gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
 };
 
@@ -91,6 +91,13 @@ pub fn gate_pressure(id: u32) -> Option<*mut GatePressure> {
 pub fn gate_answers(interface: u32) -> u32 {
     // SAFETY: only the agent writes this map, and a value is a single integer.
     unsafe { answering.get(&interface) }.copied().unwrap_or(0)
+}
+
+/// What an interface permits XDP to forward; `None`: nothing.
+#[inline(always)]
+pub fn gate_forward(interface: u32) -> Option<&'static GateForward> {
+    // SAFETY: only the agent writes this map, and replaces whole values; they are read at once.
+    unsafe { gate_forwards.get(&interface) }
 }
 
 /// This CPU's working memory for cookies.

@@ -14,7 +14,7 @@ use crate::verifier::opaque;
 
 /// A packet, of one buffer or several.
 pub struct XdpPacket<'a> {
-    ctx: &'a XdpContext,
+    pub(super) ctx: &'a XdpContext,
     len: u32,
 }
 
@@ -27,6 +27,11 @@ impl<'a> XdpPacket<'a> {
         XdpPacket { ctx, len }
     }
 
+    /// Whether the packet is in one buffer.
+    #[inline(always)]
+    pub fn is_linear(&self) -> bool {
+        self.ctx.data() + self.len as usize == self.ctx.data_end()
+    }
 }
 
 impl Head for XdpPacket<'_> {

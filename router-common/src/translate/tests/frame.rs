@@ -3,7 +3,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::super::PacketMut;
+use super::super::{PacketMut, updated};
 use crate::maps::{FlowKey, mapped};
 use crate::packet::Packet;
 
@@ -230,7 +230,7 @@ impl PacketMut for Frame {
     /// `bpf_l3_csum_replace` with size 0.
     fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool {
         let Some(field) = self.field(offset) else { return false };
-        self.store(offset, &native_fold_not(add(difference, !u32::from(field))).to_ne_bytes())
+        self.store(offset, &updated(field.to_ne_bytes(), difference))
     }
 
     /// `bpf_l4_csum_replace` with size 0: `inet_proto_csum_replace_by_diff`.
@@ -243,7 +243,7 @@ impl PacketMut for Frame {
         if let (Sums::Complete(kept), true) = (&mut self.sums, pseudo) {
             *kept = !add(difference, !*kept);
         }
-        self.store(offset, &native_fold_not(add(difference, !u32::from(field))).to_ne_bytes())
+        self.store(offset, &updated(field.to_ne_bytes(), difference))
     }
 }
 
