@@ -19,6 +19,10 @@ pub struct Interfaces {
     pub addresses: BTreeSet<IpAddr>,
     /// MTU of each interface in bytes, by index.
     pub mtu: BTreeMap<u32, u32>,
+    /// Ethernet address of each interface that has one, by index.
+    pub hardware: BTreeMap<u32, [u8; 6]>,
+    /// Bonds, by index.
+    pub bonds: BTreeSet<u32>,
     /// Interfaces that are one end of a veth pair (veth(4)), by index.
     pub veths: BTreeSet<u32>,
     /// Those of them whose other end is in another network namespace.

@@ -21,6 +21,7 @@ pub mod alias_table;
 pub mod clock;
 pub mod conntrack;
 pub mod dump;
+mod egress_hooks;
 pub mod egress_routes;
 pub mod events;
 pub mod flow_gc;

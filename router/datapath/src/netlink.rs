@@ -2,6 +2,8 @@
 
 pub mod channel;
 mod ethtool;
+mod generic;
+mod netdev;
 mod packet_taps;
 mod policies;
 pub mod queries;
@@ -18,6 +20,7 @@ use channel::DATAGRAM;
 use policies::GROUP_POLICY;
 
 pub use ethtool::Ethtool;
+pub use netdev::{Netdev, XdpFeatures};
 pub use packet_taps::{Disciplines, interface_chains};
 pub use policies::{Policies, XfrmDirection};
 pub use routing_rules::RoutingRules;

@@ -10,10 +10,11 @@ use std::io;
 use aya::maps::{HashMap, MapData};
 
 use super::clock::monotonic_ns;
+use super::egress_hooks::EgressHooks;
 use super::interfaces::{Interfaces, Pair};
 use super::kernel::KernelPrograms;
 use super::maps::into_io;
-use super::netlink::{Disciplines, Ethtool, interface_chains};
+use super::netlink::Ethtool;
 use crate::netlink::queries::Netlink;
 
 /// Nanoseconds until a permission expires.
@@ -84,8 +85,7 @@ fn find(kernel: &KernelPrograms, interfaces: &Interfaces, netlink: &mut Netlink)
         return Vec::new();
     }
     let mut look = match PeerCheck::begin(kernel, netlink) {
-        Ok(Some(look)) => look,
-        Ok(None) => return Vec::new(),
+        Ok(look) => look,
         Err(error) => {
             tracing::debug!(target: "datapath", %error, "cannot read the egress hooks");
             return Vec::new();
@@ -103,38 +103,24 @@ fn find(kernel: &KernelPrograms, interfaces: &Interfaces, netlink: &mut Netlink)
 
 /// What one check reads.
 struct PeerCheck<'a> {
-    kernel: &'a KernelPrograms,
-    netlink: &'a mut Netlink,
+    hooks: EgressHooks<'a>,
     ethtool: Ethtool,
-    disciplines: Disciplines,
 }
 
 impl<'a> PeerCheck<'a> {
-    /// `None` if no interface needs a check.
-    fn begin(kernel: &'a KernelPrograms, netlink: &'a mut Netlink) -> io::Result<Option<Self>> {
-        // Any chain counts: which interface and hook it is for is not read.
-        if interface_chains()? {
-            return Ok(None);
-        }
-        let (ethtool, disciplines) = (Ethtool::open()?, netlink.disciplines()?);
-        Ok(Some(PeerCheck { kernel, netlink, ethtool, disciplines }))
+    fn begin(kernel: &'a KernelPrograms, netlink: &'a mut Netlink) -> io::Result<Self> {
+        Ok(PeerCheck { hooks: EgressHooks::begin(kernel, netlink)?, ethtool: Ethtool::open()? })
     }
 
     /// True if no hook of an interface misses packets that bypass it.
     fn is_open(&mut self, name: &str, index: u32, pair: Pair) -> io::Result<bool> {
-        let queues = self.disciplines.get(&index).map_or(&[][..], Vec::as_slice);
-        if !queues.iter().all(|queue| passes_all(queue)) {
-            return Ok(false);
-        }
-        if queues.iter().any(|queue| queue == CLSACT)
-            && !self.netlink.egress_filters(index)?.iter().all(|priority| self.kernel.is_own_filter(*priority))
-        {
+        // One that queues neither delays nor drops packets only if there is none.
+        if self.hooks.first(name, index, |queue| queue == "noqueue")?.is_some() {
             return Ok(false);
         }
         let features = self.ethtool.features(index)?;
         Ok(OFFLOADS.iter().all(|offload| features.contains(*offload))
-            && self.kernel.is_alone_at_egress(name)?
-            && !self.netlink.other_end_has_xdp(pair)?)
+            && !self.hooks.netlink().other_end_has_xdp(pair)?)
     }
 }
 
@@ -147,21 +133,3 @@ const OFFLOADS: [&str; 5] = [
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
 ];
-
-const CLSACT: &str = "clsact";
-
-/// True if a queueing discipline neither delays nor drops packets: `noqueue`, or a place for filters.
-fn passes_all(discipline: &str) -> bool {
-    matches!(discipline, "noqueue" | "ingress" | CLSACT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_discipline_that_queues_or_has_no_name_needs_packets() {
-        assert!(["noqueue", "clsact", "ingress"].into_iter().all(passes_all));
-        assert!(!["", "tbf", "htb", "fq", "fq_codel", "mq", "pfifo_fast", "netem"].into_iter().any(passes_all));
-    }
-}

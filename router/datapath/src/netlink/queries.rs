@@ -169,8 +169,14 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+            LinkAttribute::Address(address) => {
+                found.hardware.extend(address.as_slice().try_into().ok().map(|address| (index, address)));
+            }
             LinkAttribute::LinkInfo(parts) => {
                 veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
+                if parts.contains(&LinkInfo::Kind(InfoKind::Bond)) {
+                    found.bonds.insert(index);
+                }
                 let kinds = [InfoKind::Vlan, InfoKind::MacVlan];
                 is_above = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
                 // A macvlan is attachable: frames that arrive on the lower link first are told apart by its own

@@ -35,6 +35,11 @@ impl Client {
         Client { listener, ..Client::new(address, port, to) }
     }
 
+    /// The same, to another address.
+    pub fn to(self, listener: IpAddr) -> Client {
+        Client { listener, ..self }
+    }
+
     /// With this initial sequence number.
     pub fn starting_at(self, isn: u32) -> Client {
         Client { isn, ..self }
@@ -96,7 +101,8 @@ impl Client {
         self.segment_with(flags, seq, ack, &[], payload)
     }
 
-    fn segment_with(&self, flags: u8, seq: u32, ack: u32, options: &[u8], payload: &[u8]) -> Vec<u8> {
+    /// Any segment.
+    pub fn segment_with(&self, flags: u8, seq: u32, ack: u32, options: &[u8], payload: &[u8]) -> Vec<u8> {
         let mut tcp = Vec::new();
         tcp.extend(self.port.to_be_bytes());
         tcp.extend(self.to.to_be_bytes());
