@@ -17,8 +17,8 @@ use crate::maps::{FlowKey, FlowTranslation};
 use crate::options::{NOP, TIMESTAMPS};
 use crate::packet::{ACK, ETHERNET, SYN, Segment, TCP};
 
-use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
 pub use addresses::is_pseudo_sum;
+use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
 pub use checksum::{ChecksumDelta, updated};
 pub use fragments::{identify, translate_later};
 pub use packet_mut::PacketMut;

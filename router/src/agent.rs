@@ -113,6 +113,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         peers: options.peer_redirect,
         firewall: options.host_firewall,
         gate: options.xdp,
+        xdp_forward: options.xdp_forward,
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;

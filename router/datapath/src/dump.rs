@@ -33,7 +33,7 @@ pub use drops::DropRecord;
 pub use gate::head;
 
 /// All maps that can be dumped, with a description of their content.
-pub const MAPS: [(&str, &str); 39] = [
+pub const MAPS: [(&str, &str); 40] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -71,6 +71,7 @@ pub const MAPS: [(&str, &str); 39] = [
     (names::GATE_COUNTS, "numbers of open connections of sources"),
     (names::GATE_PRESSURE, "SYNs at listeners, and cookies in answer to them"),
     (names::GATE_ANSWERS, "interfaces on which XDP answers SYNs"),
+    (names::GATE_FORWARDS, "interfaces between which XDP forwards established connections"),
     (names::GATE_DROPS, "a sample of the packets that the gate rejected lately"),
     (names::META, "layout version, writer and table revision"),
 ];
@@ -143,6 +144,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::GATE_COUNTS => gate::counts(map)?,
         names::GATE_PRESSURE => hash(map, gate::pressure)?,
         names::GATE_ANSWERS => hash(map, |interface: &u32, way: &u32| gate::answers(*interface, *way))?,
+        names::GATE_FORWARDS => hash(map, gate::forward)?,
         names::GATE_DROPS => DropRecord::of(map)?.read()?.iter().map(gate::dropped).collect(),
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,

@@ -31,18 +31,15 @@ impl<'a> EgressHooks<'a> {
     ///
     /// # Errors
     /// As [`EgressHooks::begin`]; also if the kernel does not list the programs (requires `CAP_SYS_ADMIN`).
-    pub fn first(
-        &mut self,
-        name: &str,
-        index: u32,
-        passes_all: impl Fn(&str) -> bool,
-    ) -> io::Result<Option<String>> {
+    pub fn first(&mut self, name: &str, index: u32, passes_all: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
         // Any chain counts: which interface and hook it is for is not read.
         if self.has_chains {
             return Ok(Some("a chain of nftables on an interface".to_owned()));
         }
         let queues = self.disciplines.get(&index).map_or(&[][..], Vec::as_slice);
-        if let Some(queue) = queues.iter().find(|queue| !matches!(queue.as_str(), "ingress" | CLSACT) && !passes_all(queue)) {
+        if let Some(queue) =
+            queues.iter().find(|queue| !matches!(queue.as_str(), "ingress" | CLSACT) && !passes_all(queue))
+        {
             return Ok(Some(format!("its queueing discipline {queue}")));
         }
         let has_filters = queues.iter().any(|queue| queue == CLSACT)

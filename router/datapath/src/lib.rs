@@ -50,6 +50,7 @@ pub mod simulate;
 mod taken_flows;
 #[cfg(test)]
 mod testing;
+mod xdp_forward;
 
 pub use pin_folder::{BPFFS, PinFolder};
 

@@ -72,7 +72,7 @@ pub async fn run(
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
     let taken = TakenFlows::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
     let ports = ports::choose(inputs.ports, &inputs.pins)?;
-    let gate = GateReconciler::new(&mut kernel, inputs.gate)?;
+    let gate = GateReconciler::new(&mut kernel, inputs.gate, inputs.xdp_forward)?;
     let state = ReconcilerState::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
     let mut task =
         ReconcilerTask { state: state.map_err(MapError::IoError)?, gate, kernel, sweeper, inputs, programmed };

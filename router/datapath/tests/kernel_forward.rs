@@ -178,7 +178,10 @@ fn run(
 const OPTIONS: [&[u8]; 4] = [
     &[],
     &[1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8],
-    &[1, 1, 8, 10, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 9, 0xff, 2, 3, 4, 0xff, 3, 3, 3],
+    &[
+        1, 1, 8, 10, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 9, 0xff, 2, 3, 4, 0xff, 3,
+        3, 3,
+    ],
     &[1, 254, 5, 9, 9, 9, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8],
 ];
 
@@ -190,7 +193,8 @@ fn xdp_makes_the_frame_that_tc_makes() {
         let client = client(v6, 2000);
         rig.carry(&client, v6);
         for from in [&client, &endpoint(v6)] {
-            for (options, payload) in OPTIONS.into_iter().flat_map(|options| payloads.map(|payload| (options, payload))) {
+            for (options, payload) in OPTIONS.into_iter().flat_map(|options| payloads.map(|payload| (options, payload)))
+            {
                 for flags in [ACK, ACK | PSH] {
                     let what = format!("IPv6: {v6}, options {options:?}, {} bytes, flags {flags}", payload.len());
                     let frame = from.segment_with(flags, 0xffff_fff0, 0x7fff_ffff, options, payload);

@@ -95,15 +95,15 @@ pub struct Views {
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }
 
-/// The XDP gate; null without a policy and a flood.
+/// The XDP gate; null without a policy, a flood and forwarding.
 fn gate(gate: &GateReport) -> Value {
-    let is_idle = gate.attached.is_empty() && gate.cookies.flooded.is_empty();
+    let is_idle = gate.attached.is_empty() && gate.cookies.flooded.is_empty() && gate.forward.is_none();
     if gate.listeners == 0 && gate.error.is_none() && is_idle {
         return Value::Null;
     }
     let attached: Vec<String> = gate.attached.iter().map(|(name, mode)| format!("{name} ({mode})")).collect();
     json!({"listeners": gate.listeners, "networks": gate.networks, "attached": attached, "sweepsOnly": gate.sweeps_only,
-        "flooded": gate.cookies.flooded, "error": gate.error})
+        "flooded": gate.cookies.flooded, "forwards": gate.forward.as_ref().map(|forward| &forward.open), "error": gate.error})
 }
 
 impl Views {

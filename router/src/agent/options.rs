@@ -33,6 +33,8 @@ pub struct Options {
     pub peer_redirect: PeerRedirect,
     /// Whether and how the XDP gate is attached.
     pub xdp: GateMode,
+    /// Whether XDP forwards established connections.
+    pub xdp_forward: bool,
     /// Whether connections in the kernel respect the host's firewall.
     pub host_firewall: HostFirewall,
     /// Which of the kernel objects to load.

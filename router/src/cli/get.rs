@@ -155,6 +155,7 @@ impl What {
                     ("PEER REDIRECT", "/dataPath/peerRedirect"),
                     ("GATE", "/dataPath/gate/attached"),
                     ("FLOODED", "/dataPath/gate/flooded"),
+                    ("XDP FORWARDS", "/dataPath/gate/forwards"),
                 ],
             ),
         }

@@ -79,6 +79,11 @@ pub struct RunArgs {
     /// in the driver (native XDP), in the stack where the driver cannot, and not on veth pairs to pods of this host.
     #[arg(long, value_enum, default_value_t)]
     xdp: GateMode,
+    /// Let native XDP forward established connections of the kernel's data path from one network card to another. Only there, and
+    /// only where no offload, queueing discipline or hook would miss packets; `sluice get status -o wide` says where not, and
+    /// why. On veth pairs only with `--xdp native`.
+    #[arg(long)]
+    xdp_forward: bool,
     /// Whether to respect this host's netfilter rules (nftables, iptables), which connections in the kernel bypass:
     /// `respect` relays connections that a rule may drop, reject, translate or change; `bypass` ignores the rules.
     #[arg(long, value_enum, default_value_t)]
@@ -179,6 +184,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
         xdp: args.xdp,
+        xdp_forward: args.xdp_forward,
         host_firewall: args.host_firewall,
         object: if args.kernel_log { logging() } else { BpfObject::Plain },
         listen,

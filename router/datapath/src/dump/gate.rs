@@ -6,7 +6,7 @@ use router_common::gate::pressure::is_on;
 use router_common::gate::source_count::of_word;
 use router_common::maps::{
     FlowKey, GATE_ANSWERS_TAGGED, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateConnection, GateDrop,
-    GatePolicy, GatePressure, GateSet, ListenerKey,
+    GateForward, GatePolicy, GatePressure, GateSet, ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -80,6 +80,12 @@ pub fn pressure(listener: &u32, value: &GatePressure) -> Value {
 /// A row of `gate_answers`.
 pub fn answers(interface: u32, way: u32) -> Value {
     json!({"interface": interface, "onlyTagged": way == GATE_ANSWERS_TAGGED})
+}
+
+/// A row of `gate_forwards`.
+pub fn forward(interface: &u32, value: &GateForward) -> Value {
+    let stands = clock::monotonic_ns() < value.until_ns;
+    json!({"interface": interface, "untilNs": value.until_ns, "stands": stands})
 }
 
 /// A row of `gate_drops`.

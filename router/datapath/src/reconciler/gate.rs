@@ -1,5 +1,5 @@
 //! The XDP gate as the reconciler runs it: its maps follow the table, and it is attached while a listener has a policy or is
-//! flooded with SYNs.
+//! flooded with SYNs, or established connections are to be forwarded.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,6 +14,7 @@ use crate::gate::{ConnectionSweep, GateContent, GateImage, GateMaps, lower, reco
 use crate::host::state::HostState;
 use crate::interfaces::Interfaces;
 use crate::kernel::{GateMode, KernelError, KernelPrograms};
+use crate::xdp_forward::{ForwardReport, XdpForward};
 
 /// State of the gate, as the agent's views show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct GateReport {
     pub error: Option<String>,
     /// SYN cookies.
     pub cookies: CookieReport,
+    /// Forwarding of established connections; `None` without `--xdp-forward`.
+    pub forward: Option<ForwardReport>,
 }
 
 /// The gate's maps, and what they hold.
@@ -48,17 +51,19 @@ pub struct GateReconciler {
     connections: ConnectionSweep,
     mode: GateMode,
     cookies: CookieReconciler,
+    forward: Option<XdpForward>,
     /// Why the rates of SYNs could not be written.
     unwritten: Option<String>,
 }
 
 impl GateReconciler {
-    /// Takes the maps, and how the program is attached.
+    /// Takes the maps, how the program is attached, and whether it forwards.
     ///
     /// # Errors
     /// [`KernelError::Map`].
-    pub fn new(kernel: &mut KernelPrograms, mode: GateMode) -> Result<Self, KernelError> {
+    pub fn new(kernel: &mut KernelPrograms, mode: GateMode, forwards: bool) -> Result<Self, KernelError> {
         kernel.set_gate_mode(mode);
+        let forward = if forwards { Some(XdpForward::new(kernel, mode)?) } else { None };
         Ok(GateReconciler {
             maps: kernel.take_gate_maps()?,
             content: GateContent::default(),
@@ -68,6 +73,7 @@ impl GateReconciler {
             connections: ConnectionSweep::new(&kernel.take(names::GATE_CONNS)?)?,
             mode,
             cookies: CookieReconciler::new(kernel)?,
+            forward,
             unwritten: None,
         })
     }
@@ -119,6 +125,7 @@ impl GateReconciler {
         let is_off = self.mode == GateMode::Off && listeners > 0;
         let (attached, failed) = attachments(kernel);
         let sweeps_only = kernel.sockets_failed().map(str::to_owned);
+        let forward = self.renew_forward(kernel, interfaces);
         GateReport {
             listeners,
             networks: self.content.networks(),
@@ -128,6 +135,7 @@ impl GateReconciler {
             is_off,
             error,
             cookies,
+            forward,
         }
     }
 
@@ -160,7 +168,7 @@ impl GateReconciler {
         }
     }
 
-    /// Attaches the program if a listener has a policy or is flooded, else detaches it; returns who is flooded.
+    /// Attaches the program if a listener has a policy or is flooded, or it is to forward, else detaches it; returns who is flooded.
     pub fn look(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces) -> CookieReport {
         let mut report = CookieReport::default();
         let looked = self.cookies.look(&mut report);
@@ -176,13 +184,19 @@ impl GateReconciler {
     pub fn renew(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces, report: &mut GateReport) -> bool {
         let cookies = self.look(kernel, interfaces);
         let (attached, failed) = attachments(kernel);
-        let is_new = (&report.cookies, &report.attached, &report.failed) != (&cookies, &attached, &failed);
-        (report.cookies, report.attached, report.failed) = (cookies, attached, failed);
+        let forward = self.renew_forward(kernel, interfaces);
+        let renewed = GateReport { cookies, attached, failed, forward, ..report.clone() };
+        let is_new = *report != renewed;
+        *report = renewed;
         is_new
     }
 
+    fn renew_forward(&mut self, kernel: &KernelPrograms, interfaces: &Interfaces) -> Option<ForwardReport> {
+        self.forward.as_mut().map(|forward| forward.renew(kernel, interfaces).clone())
+    }
+
     fn attach(&self, kernel: &mut KernelPrograms, interfaces: &Interfaces, is_retried: bool) {
-        let is_wanted = !self.content.now.policies.is_empty() || self.cookies.asks();
+        let is_wanted = !self.content.now.policies.is_empty() || self.cookies.asks() || self.forward.is_some();
         for news in kernel.follow_gate(interfaces, is_wanted, is_retried) {
             tracing::info!(target: "datapath", "{news}");
         }

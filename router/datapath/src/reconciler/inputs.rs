@@ -33,6 +33,8 @@ pub struct DataPathInputs {
     pub firewall: HostFirewall,
     /// Whether and how the XDP gate is attached.
     pub gate: GateMode,
+    /// Whether it forwards established connections.
+    pub xdp_forward: bool,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,
 }

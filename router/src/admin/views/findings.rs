@@ -158,7 +158,10 @@ fn gate(gate: &GateReport) -> Vec<Finding> {
             .to_owned(),
         remedy: "nothing; `--xdp generic` answers there".to_owned(),
     });
-    nowhere.into_iter().chain(failed).chain(sweeps_only).chain(lost).chain(silent).collect()
+    let closed = gate.forward.as_ref().map_or(&[][..], |forward| &forward.closed);
+    let why = |why: &str| format!("XDP does not forward established connections: {why}");
+    let closed = by_reason(closed, why, "what the reason says; the TC program forwards there");
+    nowhere.into_iter().chain(failed).chain(sweeps_only).chain(lost).chain(silent).chain(closed).collect()
 }
 
 /// A finding for each reason, with the interfaces that have it.
