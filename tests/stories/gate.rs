@@ -4,6 +4,7 @@
 mod common;
 mod connections;
 mod cookies;
+mod forward;
 mod limited;
 mod many_connections;
 

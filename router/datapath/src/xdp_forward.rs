@@ -143,7 +143,7 @@ fn prevents(
     if interfaces.above.contains_key(&index) {
         return Some("its packets arrive on the interface below it first (VLAN, macvlan)");
     }
-    if interfaces.veths.contains(&index) && mode != GateMode::Native {
+    if interfaces.veths.contains(&index) && mode == GateMode::Auto {
         return Some(
             "it is an end of a veth pair, and native XDP takes the other end's segmentation offload; `--xdp native`",
         );
