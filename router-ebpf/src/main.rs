@@ -7,7 +7,8 @@
 //! a carried connection that is not a plain segment is turned into one, or carried in fragments (`irregular_segments`).
 //! All other packets, and those in doubt, go up the stack unchanged.
 //!
-//! `sluice_gate` (XDP, while a listener has a policy) rejects packets before the others see them: see `xdp`.
+//! `sluice_gate` (XDP, while a listener has a policy, is flooded, or XDP is to forward) rejects packets, answers SYNs and forwards
+//! established connections before the others see them: see `xdp`.
 //!
 //! `sluice_sockets` (sock_ops, while a listener limits connections) is called when a socket is established or closed; what is open
 //! is counted by `connections`. The agent runs `sluice_release` for what ends otherwise.

@@ -39,7 +39,7 @@ pub fn listener(address: &[u8; 16], port: u16) -> Option<ListenerOwner> {
 #[inline(always)]
 pub fn scratch_memory() -> Option<&'static mut Scratch> {
     let memory = scratch.get_ptr_mut(0)?;
-    // SAFETY: per-CPU, one entry, and TC programs of one CPU do not interrupt one another; the one caller of this
+    // SAFETY: per-CPU, one entry, and programs of one CPU do not interrupt one another; the one caller of this
     // function in a run, and the callback that it passes control to, never use two of these references in turns.
     Some(unsafe { &mut *memory })
 }

@@ -76,7 +76,8 @@ fn send_by(skb: &Skb, hop: Option<&mut NextHop>, interface: u32) -> i32 {
 #[inline(always)]
 pub fn lately_resolved(to: &FlowKey, interface: u32, now: u64, len: u32) -> Option<&'static [u8; 12]> {
     let hop = &*maps::hop(place(to))?;
-    let stands = hop.interface == interface && now < hop.until_ns.wrapping_add(LINGERS) && same_addresses(&hop.flow, to);
+    let stands =
+        hop.interface == interface && now < hop.until_ns.wrapping_add(LINGERS) && same_addresses(&hop.flow, to);
     (stands && hop.resolved != 0 && len <= hop.mtu + ETHERNET).then_some(&hop.macs)
 }
 

@@ -12,7 +12,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::maps::mapped;
-use crate::packet::{FIN, RST, segment};
+use crate::packet::{FIN, Packet, RST, segment};
 use frame::{Frame, Headers, Sums};
 use options::{Options, any_options};
 
@@ -154,6 +154,20 @@ proptest! {
             prop_assert!(announced * unit <= own);
             prop_assert!(announced == 0xffff || own - announced * unit < unit, "{} of {} announced in units of {}", announced, own, unit);
         }
+    }
+
+    #[test]
+    fn a_checksum_left_to_hardware_is_told_by_its_field(
+        (headers, _, sums) in any_case(),
+        payload in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
+        let read = |sums| {
+            let frame = headers.frame(&[], &payload, sums);
+            let segment = segment(&&frame.bytes[..]).unwrap();
+            (segment, frame.load::<2>(segment.tcp + CHECKSUM).unwrap())
+        };
+        let ((segment, field), (_, partial)) = (read(sums), read(Sums::Partial));
+        prop_assert_eq!(is_pseudo_sum(&segment, field), field == partial);
     }
 
     #[test]

@@ -5,13 +5,13 @@ use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS,
-    SCOPE_BITS, ScopedNet,
+    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure, GateSet, ListenerKey,
+    MAX_GATE_DROPS, SCOPE_BITS, ScopedNet,
 };
 
 use super::definitions::{
-    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_forwards, gate_nets, gate_policies,
-    gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
+    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_forwards, gate_nets,
+    gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
 };
 
 use crate::scratch::CookieMemory;
