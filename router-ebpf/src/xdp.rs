@@ -12,6 +12,7 @@ mod release;
 mod state;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::macros::xdp;
 use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::{self, Arrival};
@@ -42,6 +43,16 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
     } else {
         answer::syn(&ctx)
     }
+}
+
+/// The same as a component of libxdp's dispatcher. It answers no SYN: older dispatchers have no slots for programs that change
+/// packets (Linux 6.13 checks that), and could not carry this one on.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "freplace")]
+pub extern "C" fn sluice_chained(ctx: *mut xdp_md) -> u32 {
+    let ctx = XdpContext::new(ctx);
+    let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
+    if read(&ctx, arrival) && is_dropped(&ctx) { XDP_DROP } else { XDP_PASS }
 }
 
 /// Whether the listener's policy rejects the packet that was read, and drops it. A function of its own, as `read`.

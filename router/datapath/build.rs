@@ -12,6 +12,7 @@ fn main() {
     fs::create_dir_all(&folder).expect("target/bpf can be made");
     println!("cargo::rerun-if-changed={}", folder.display());
     embed(&folder, "sluice.bpf.o", "built without the kernel program; `cargo xtask run` builds everything");
+    embed(&folder, "dispatcher.bpf.o", "built without the dispatcher; `cargo xtask run` builds everything");
     if env::var_os("CARGO_FEATURE_KERNEL_LOG").is_some() {
         let missing = "built without the kernel program that logs; `cargo xtask build-ebpf --log` builds it";
         embed(&folder, "sluice-log.bpf.o", missing);

@@ -268,6 +268,15 @@ impl Sluice {
         Ok(Arc::clone(&self.state))
     }
 
+    /// Kills it and waits for its end. What it has pinned stays until the value is dropped.
+    ///
+    /// # Errors
+    /// When it had ended before.
+    pub fn crash(&mut self) -> Result<()> {
+        self.signal(Signal::KILL)?;
+        self.process.ended(PATIENCE).map(drop)
+    }
+
     fn pins(&self) -> PathBuf {
         Path::new("/sys/fs/bpf/sluice").join(&self.instance)
     }

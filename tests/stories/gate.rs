@@ -1,6 +1,7 @@
 //! The XDP gate, from an IngressController's annotations to packets: denied sources, limited SYNs, an agent that is killed,
 //! and who is rejected.
 
+mod chain;
 mod common;
 mod connections;
 mod cookies;

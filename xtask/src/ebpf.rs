@@ -14,6 +14,9 @@ const TARGET: &str = "bpfel-unknown-none";
 /// Version of bpf-linker that bundles LLVM; later ones need an installed LLVM.
 pub const BPF_LINKER: &str = "0.10.3";
 
+/// File of the dispatcher of libxdp's protocol in `target/bpf`.
+const DISPATCHER: &str = "dispatcher.bpf.o";
+
 /// What can compile for [`TARGET`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolchain {
@@ -136,17 +139,25 @@ fn build_as(root: &Path, object: BpfObject) -> Result<PathBuf> {
         toolchain.cargo(root, "build").args(object.features()).status().context("cargo could not be started")?;
     ensure!(status.success(), "building the kernel program failed (toolchain: {toolchain:?})");
 
-    let built = root.join("target/ebpf").join(TARGET).join("release/sluice");
-    let to = root.join("target/bpf").join(object.file());
-    let object = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
-    let object = btf::mark_text(&object).context("marking text fields in the BTF failed")?;
-    // An unchanged object keeps its time stamp, so that nothing that embeds it is built again.
-    if fs::read(&to).is_ok_and(|old| old == object) {
-        return Ok(to);
-    }
-    fs::create_dir_all(root.join("target/bpf"))?;
-    fs::write(&to, object).with_context(|| format!("cannot write {}", to.display()))?;
+    let built = |name: &str| {
+        let built = root.join("target/ebpf").join(TARGET).join("release").join(name);
+        fs::read(&built).with_context(|| format!("cannot read {}", built.display()))
+    };
+    let folder = root.join("target/bpf");
+    fs::create_dir_all(&folder)?;
+    put(&folder.join(DISPATCHER), &built("dispatcher")?)?;
+    let to = folder.join(object.file());
+    put(&to, &btf::mark_text(&built("sluice")?).context("marking text fields in the BTF failed")?)?;
     Ok(to)
+}
+
+/// Writes an object, unless it is there already.
+fn put(to: &Path, object: &[u8]) -> Result<()> {
+    // An unchanged object keeps its time stamp, so that nothing that embeds it is built again.
+    if fs::read(to).is_ok_and(|old| old == object) {
+        return Ok(());
+    }
+    fs::write(to, object).with_context(|| format!("cannot write {}", to.display()))
 }
 
 fn debian_rustc() -> &'static str {

@@ -1,4 +1,7 @@
 //! Loading the kernel programs, pinning their maps or adopting pinned ones, and attaching the programs to interfaces.
+mod chain;
+mod chained;
+mod cleanup;
 mod error;
 mod features;
 mod gate;
@@ -7,6 +10,7 @@ mod links;
 mod log;
 mod object;
 mod pins;
+mod slots;
 mod sockets;
 mod stack;
 
@@ -28,10 +32,10 @@ use gate::GateLinks;
 use links::{AttachedProgram, Links, TcDirection};
 use sockets::SocketLink;
 
+pub use cleanup::clean_up;
 pub use error::KernelError;
 pub use gate::{AttachedMode, GateMode};
 pub use object::{BpfObject, LOG_TARGET, LogLevel};
-pub use pins::clean_up;
 pub use stack::LIMIT as STACK_LIMIT;
 
 /// Name of the ingress program.
@@ -176,6 +180,8 @@ impl KernelPrograms {
                 Program::SockOps(sockets) => {
                     without_sockets = load(|| sockets.load()).err().map(|error| error.to_string());
                 }
+                // Loaded for a slot of a dispatcher: `chained`.
+                Program::Extension(_) => {}
                 program => {
                     let program: &mut SchedClassifier = program.try_into()?;
                     load(|| program.load()).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
@@ -256,7 +262,8 @@ impl KernelPrograms {
     pub fn programs(&mut self) -> Result<Vec<ProgramFacts>, KernelError> {
         let mut facts = Vec::new();
         let stacks = stack::deepest(self.bytes)?;
-        for (name, program) in self.object.programs() {
+        let is_loaded = |program: &Program| program.fd().is_ok();
+        for (name, program) in self.object.programs().filter(|(_, program)| is_loaded(program)) {
             let info = program.info()?;
             facts.push(ProgramFacts {
                 name: name.to_owned(),
@@ -353,13 +360,18 @@ impl KernelPrograms {
     }
 
     /// Interfaces that have the XDP program, and how.
-    pub fn gate_attached(&self) -> Vec<(String, AttachedMode)> {
+    pub fn gate_attached(&self) -> Vec<(String, &'static str)> {
         self.gate.attached()
     }
 
-    /// The same, with the interfaces' indices.
+    /// Those where it answers SYNs, and their indices.
     pub fn gate_links(&self) -> Vec<(u32, String, AttachedMode)> {
         self.gate.links()
+    }
+
+    /// Whether it is beside others on any: they may remove it.
+    pub fn is_gate_beside(&self) -> bool {
+        self.gate.is_beside()
     }
 
     /// Interfaces that cannot have it, and why.

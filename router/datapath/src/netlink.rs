@@ -9,6 +9,7 @@ mod policies;
 pub mod queries;
 mod routing_rules;
 pub mod sockets;
+pub mod xdp;
 
 use std::io;
 

@@ -305,7 +305,7 @@ impl ReconcilerTask {
 
     fn retry_gate(&mut self) {
         let mut report = self.programmed.borrow().gate.clone();
-        if report.failed.is_empty() {
+        if report.failed.is_empty() && !self.kernel.is_gate_beside() {
             return;
         }
         self.gate.retry(&mut self.kernel, self.state.interfaces(), &mut report);

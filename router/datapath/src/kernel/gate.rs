@@ -8,6 +8,8 @@ use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::xdp::{Xdp, XdpLink, XdpMode};
 use aya::programs::{ProgramError, XdpError, loaded_programs};
 
+use super::chain;
+use super::chained::ChainedGate;
 use super::links::{entries, removed};
 use crate::interfaces::Interfaces;
 use crate::netlink::queries::Netlink;
@@ -59,20 +61,50 @@ impl AttachedMode {
     }
 }
 
+/// What holds a program on an interface.
+#[derive(Debug)]
+enum Hold {
+    /// A link. Without a pin, dropping it detaches the program.
+    Link { _link: FdLink, pin: Option<PathBuf> },
+    /// A slot of libxdp's dispatcher, of whose pins libxdp's protocol tells.
+    Slot,
+}
+
 /// An attached program.
 #[derive(Debug)]
 struct GateLink {
     name: String,
     mode: AttachedMode,
-    /// Without a pin, dropping it detaches the program.
-    _link: FdLink,
-    pin: Option<PathBuf>,
+    hold: Hold,
+}
+
+impl GateLink {
+    fn pin(&self) -> Option<&Path> {
+        match &self.hold {
+            Hold::Link { pin, .. } => pin.as_deref(),
+            Hold::Slot => None,
+        }
+    }
+
+    fn is_beside(&self) -> bool {
+        matches!(self.hold, Hold::Slot)
+    }
+
+    fn how(&self) -> &'static str {
+        match (self.is_beside(), self.mode) {
+            (false, mode) => mode.name(),
+            (true, AttachedMode::Native) => "native, beside libxdp's dispatcher",
+            (true, AttachedMode::Generic) => "generic, beside libxdp's dispatcher",
+        }
+    }
 }
 
 /// The attachments of the XDP program.
 #[derive(Debug)]
 pub struct GateLinks {
     folder: Option<PathBuf>,
+    /// The program for slots of dispatchers; without pins they are left alone.
+    chained: Option<ChainedGate>,
     mode: GateMode,
     attached: BTreeMap<u32, GateLink>,
     failed: BTreeMap<u32, (String, String)>,
@@ -84,8 +116,17 @@ pub struct GateLinks {
 impl GateLinks {
     /// Links pinned in the folder; without one, links that end with their program.
     pub fn new(folder: Option<&PinFolder>, mode: GateMode, unloaded: Option<String>) -> Self {
+        let chained = folder.and_then(ChainedGate::of);
         let folder = folder.map(PinFolder::gate_links);
-        GateLinks { folder, mode, attached: BTreeMap::new(), failed: BTreeMap::new(), is_swept: false, unloaded }
+        GateLinks {
+            folder,
+            chained,
+            mode,
+            attached: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            is_swept: false,
+            unloaded,
+        }
     }
 
     /// Sets how the program is attached, before it is.
@@ -94,15 +135,21 @@ impl GateLinks {
     }
 
     /// Interfaces that have the program, and how; by name.
-    pub fn attached(&self) -> Vec<(String, AttachedMode)> {
-        let mut attached: Vec<_> = self.attached.values().map(|link| (link.name.clone(), link.mode)).collect();
+    pub fn attached(&self) -> Vec<(String, &'static str)> {
+        let mut attached: Vec<_> = self.attached.values().map(|link| (link.name.clone(), link.how())).collect();
         attached.sort_by(|one, other| one.0.cmp(&other.0));
         attached
     }
 
-    /// The same, with the interfaces' indices.
+    /// Those where the program answers SYNs, and their indices: not beside others.
     pub fn links(&self) -> Vec<(u32, String, AttachedMode)> {
-        self.attached.iter().map(|(index, link)| (*index, link.name.clone(), link.mode)).collect()
+        let alone = self.attached.iter().filter(|(_, link)| !link.is_beside());
+        alone.map(|(index, link)| (*index, link.name.clone(), link.mode)).collect()
+    }
+
+    /// Whether the program is in a slot of libxdp's dispatcher anywhere.
+    pub fn is_beside(&self) -> bool {
+        self.attached.values().any(GateLink::is_beside)
     }
 
     /// Interfaces that cannot have it, and why.
@@ -134,11 +181,16 @@ impl GateLinks {
             BTreeMap::new()
         };
         self.failed.retain(|index, _| wanted.contains_key(index));
-        for (_, link) in self.attached.extract_if(.., |index, _| !wanted.contains_key(index)) {
+        let chained = self.chained.as_ref();
+        for (index, link) in self.attached.extract_if(.., |index, _| !wanted.contains_key(index)) {
             news.push(format!("the gate is detached from {}", link.name));
-            if let Some(Err(error)) = link.pin.as_deref().map(removed) {
-                news.push(format!("the pin of the gate on {} cannot be removed: {error}", link.name));
+            if let Err(error) = detach(index, &link, chained) {
+                news.push(format!("the gate on {} cannot be removed: {error}", link.name));
             }
+        }
+        if is_retried && let Some(chained) = chained {
+            // Others may have removed it, or all programs of the dispatcher.
+            self.attached.retain(|index, link| !link.is_beside() || chained.is_in(*index).unwrap_or(true));
         }
         for (index, name) in wanted {
             if let Some(link) = self.attached.get_mut(&index) {
@@ -146,7 +198,7 @@ impl GateLinks {
             } else if is_retried || !self.failed.contains_key(&index) {
                 match self.attach(program, index, name) {
                     Ok(link) => {
-                        news.push(format!("the gate is attached to {name} ({})", link.mode.name()));
+                        news.push(format!("the gate is attached to {name} ({})", link.how()));
                         self.failed.remove(&index);
                         self.attached.insert(index, link);
                     }
@@ -173,11 +225,11 @@ impl GateLinks {
     /// # Errors
     /// The system call's.
     pub fn detach_all(&mut self) -> io::Result<()> {
-        let links = std::mem::take(&mut self.attached).into_values();
-        links.filter_map(|link| link.pin.as_deref().map(removed)).fold(Ok(()), Result::and)
+        let links = std::mem::take(&mut self.attached).into_iter();
+        links.map(|(index, link)| detach(index, &link, self.chained.as_ref())).fold(Ok(()), Result::and)
     }
 
-    fn attach(&self, program: &mut Xdp, index: u32, name: &str) -> Result<GateLink, String> {
+    fn attach(&mut self, program: &mut Xdp, index: u32, name: &str) -> Result<GateLink, String> {
         if let Some(why) = &self.unloaded {
             return Err(format!("this kernel rejects the program (Linux 5.18 has what it needs): {why}"));
         }
@@ -189,10 +241,21 @@ impl GateLinks {
         if let Some(link) = self.adopt(program, index, name, modes) {
             return Ok(link);
         }
+        if let Some(chained) = &mut self.chained
+            && chain::is_dispatcher(index).unwrap_or(false)
+        {
+            let fail = |error| format!("it cannot be put beside libxdp's dispatcher: {error}");
+            let is_native = chained.join(index).map_err(fail)?;
+            let mode = if is_native { AttachedMode::Native } else { AttachedMode::Generic };
+            return Ok(GateLink { name: name.to_owned(), mode, hold: Hold::Slot });
+        }
         let mut why = String::new();
         for mode in modes {
             match self.attach_as(program, index, *mode) {
-                Ok((link, pin)) => return Ok(GateLink { name: name.to_owned(), mode: *mode, _link: link, pin }),
+                Ok((link, pin)) => {
+                    let hold = Hold::Link { _link: link, pin };
+                    return Ok(GateLink { name: name.to_owned(), mode: *mode, hold });
+                }
                 Err(error) => {
                     let separator = if why.is_empty() { "" } else { "; " };
                     why = format!("{why}{separator}{}: {}", mode.name(), reason(&error, index));
@@ -211,7 +274,8 @@ impl GateLinks {
                 && let Some(link) = replace(program, old)
                 && is_on(program, index)
             {
-                return Some(GateLink { name: name.to_owned(), mode, _link: link, pin: Some(pin) });
+                let hold = Hold::Link { _link: link, pin: Some(pin) };
+                return Some(GateLink { name: name.to_owned(), mode, hold });
             }
             // The pin is of another mode, of a removed interface with the same index, or of another network namespace.
             removed(&pin).ok()?;
@@ -237,8 +301,16 @@ impl GateLinks {
     /// Removes pins that are of no attached interface.
     fn sweep(&self) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let live: Vec<&Path> = self.attached.values().filter_map(|link| link.pin.as_deref()).collect();
+        let live: Vec<&Path> = self.attached.values().filter_map(GateLink::pin).collect();
         entries(folder)?.iter().filter(|entry| !live.contains(&entry.as_path())).try_for_each(|entry| removed(entry))
+    }
+}
+
+fn detach(index: u32, link: &GateLink, chained: Option<&ChainedGate>) -> io::Result<()> {
+    match (&link.hold, chained) {
+        (Hold::Link { pin: Some(pin), .. }, _) => removed(pin),
+        (Hold::Slot, Some(chained)) => chained.leave(index),
+        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The two builds of the kernel program: without and with log lines.
 
+use std::io;
+
 use aya::EbpfLoader;
 
 use super::error::KernelError;
@@ -11,6 +13,8 @@ static PLAIN: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/slu
 static LOGGING: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice-log.bpf.o"));
 #[cfg(not(feature = "kernel-log"))]
 static LOGGING: &[u8] = &[];
+/// The dispatcher of libxdp's protocol, likewise.
+static DISPATCHER: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dispatcher.bpf.o"));
 
 /// Constant of the object with log lines: the highest enabled level. The verifier removes the others.
 const LOG_LEVEL: &str = "AYA_LOG_LEVEL";
@@ -50,6 +54,28 @@ impl BpfObject {
             loader.override_global(LOG_LEVEL, level.constant(), true);
         }
     }
+}
+
+/// Name of the section of an XDP program that handles packets in several parts: in the table of names, and in the BTF's.
+const FRAGS_SECTION: &[u8] = b"xdp.frags\0";
+
+/// The dispatcher's object, whose program handles packets in several parts or does not.
+///
+/// # Errors
+/// This build does not contain it.
+pub(super) fn dispatcher_object(is_frags: bool) -> io::Result<Vec<u8>> {
+    if DISPATCHER.is_empty() {
+        return Err(io::Error::other(KernelError::NoObject));
+    }
+    let mut object = DISPATCHER.to_vec();
+    let length = FRAGS_SECTION.len();
+    for at in (0..object.len().saturating_sub(length)).filter(|_| !is_frags) {
+        if object[at..at + length] == *FRAGS_SECTION {
+            // The section is called `xdp`.
+            object[at + 3] = 0;
+        }
+    }
+    Ok(object)
 }
 
 /// Levels of the kernel program's log lines.

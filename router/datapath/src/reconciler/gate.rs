@@ -23,7 +23,7 @@ pub struct GateReport {
     pub listeners: usize,
     /// Networks of all lists.
     pub networks: usize,
-    /// Interfaces that have the program, and how: `native` or `generic`.
+    /// Interfaces that have the program, and how: `native` or `generic`, beside others or not.
     pub attached: Vec<(String, &'static str)>,
     /// Interfaces that cannot have it, and why.
     pub failed: Vec<(String, String)>,
@@ -218,6 +218,5 @@ impl GateReconciler {
 type Attachments = (Vec<(String, &'static str)>, Vec<(String, String)>);
 
 fn attachments(kernel: &KernelPrograms) -> Attachments {
-    let attached = kernel.gate_attached().into_iter().map(|(name, mode)| (name, mode.name())).collect();
-    (attached, kernel.gate_failed())
+    (kernel.gate_attached(), kernel.gate_failed())
 }
