@@ -13,8 +13,8 @@ use aya_ebpf::helpers::generated::{
     bpf_skb_load_bytes, bpf_skb_load_bytes_relative, bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
-use router_common::maps::{FlowKey, GATE_HEAD};
 pub use router_common::maps::OURS;
+use router_common::maps::{FlowKey, GATE_HEAD};
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
 use crate::gate_record::Head;
