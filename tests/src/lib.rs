@@ -22,6 +22,7 @@ pub mod program;
 pub mod python;
 pub mod raw;
 pub mod sluice;
+pub mod socket_option;
 pub mod steering;
 pub mod stream;
 pub mod tunnel;

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::{panic, thread};
 
 use anyhow::{Context, Result, ensure};
@@ -247,16 +246,4 @@ pub fn receive(from: &mut impl Read) -> Result<(u64, Checksum)> {
             }
         }
     }
-}
-
-/// Sets an IP option on a socket (ip(7), ipv6(7)).
-///
-/// # Errors
-/// When the kernel does not take it.
-pub fn set_option(socket: &impl AsRawFd, level: i32, name: i32, value: &[u8]) -> Result<()> {
-    let length = libc::socklen_t::try_from(value.len())?;
-    // SAFETY: the value has that many bytes, and the kernel only reads them.
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
-    ensure!(done == 0, "option {name} of {level}: {}", std::io::Error::last_os_error());
-    Ok(())
 }

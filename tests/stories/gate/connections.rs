@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tests::hello::short_hello;
 use tests::raw::{End, Nature, Place};
+use tests::socket_option::set_option;
 use tests::steering::{FRONT, Family, HOST, Setup};
-use tests::stream::{self, joined, set_option};
+use tests::stream::{self, joined};
 use tests::wait::{PATIENCE, wait_until};
 
 use super::common::{UNANSWERED, explain, guard, rejected};

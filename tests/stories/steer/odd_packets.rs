@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use router_common::verdict::DialCounter;
 use tests::hello::short_hello;
 use tests::sluice::DataPath;
+use tests::socket_option::set_option;
 use tests::steering::{Family, HOST, Setup, Stage};
-use tests::stream::{self, Pair, set_option};
+use tests::stream::{self, Pair};
 use tests::wait;
 use tests::wire::{self, Wire, fragmenting};
 
