@@ -39,6 +39,9 @@ pub struct ForwardReport {
 /// Attached programs, by interface.
 type Links = Vec<(u32, String, AttachedMode)>;
 
+/// Interfaces, each with a reason.
+type Reasons = Vec<(String, String)>;
+
 /// The map of permissions.
 pub struct XdpForward {
     map: HashMap<MapData, u32, Raw<GateForward>>,
@@ -111,7 +114,7 @@ impl XdpForward {
         kernel: &KernelPrograms,
         interfaces: &Interfaces,
         links: &Links,
-    ) -> (Vec<(String, u32)>, Vec<(String, String)>) {
+    ) -> (Vec<(String, u32)>, Reasons) {
         let mut check = Check::begin(kernel, &mut self.netlink);
         let modes: BTreeMap<u32, AttachedMode> = links.iter().map(|(index, _, mode)| (*index, *mode)).collect();
         let (mut open, mut closed) = (Vec::new(), Vec::new());
