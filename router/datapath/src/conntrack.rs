@@ -9,6 +9,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use router_common::maps::{FlowKey, mapped};
 
+use crate::netlink::attribute;
 use crate::netlink::channel::{Channel, NetlinkAttributes, RawMessage};
 
 // `IPCTNL_MSG_CT_*`.
@@ -161,16 +162,6 @@ fn general(family: i32) -> Vec<u8> {
 fn family(key: &FlowKey) -> i32 {
     let v4 = Ipv6Addr::from(key.destination).to_ipv4_mapped().is_some();
     if v4 { libc::AF_INET } else { libc::AF_INET6 }
-}
-
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = 4 + value.len();
-    let mut bytes = Vec::with_capacity(length.next_multiple_of(4));
-    bytes.extend((length as u16).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(length.next_multiple_of(4), 0);
-    bytes
 }
 
 fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {

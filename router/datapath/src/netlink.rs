@@ -21,6 +21,7 @@ use channel::DATAGRAM;
 use policies::GROUP_POLICY;
 
 pub use ethtool::Ethtool;
+pub use generic::attribute;
 pub use netdev::{Netdev, XdpFeatures};
 pub use packet_taps::{Disciplines, interface_chains};
 pub use policies::{Policies, XfrmDirection};
