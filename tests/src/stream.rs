@@ -91,6 +91,9 @@ fn patient(stream: &TcpStream) -> Result<()> {
     Ok(())
 }
 
+/// Bytes each way of [`Pair::greet`].
+pub const GREETING: u64 = 8;
+
 impl Pair {
     /// Sends a few bytes each way.
     ///
@@ -102,7 +105,7 @@ impl Pair {
             [(&mut client, &mut origin, b"question"), (&mut &self.origin, &mut &self.client, b"answered")]
         {
             from.write_all(text)?;
-            let mut received = [0; 8];
+            let mut received = [0; GREETING as usize];
             to.read_exact(&mut received)?;
             ensure!(received == *text, "{received:?} arrived instead of {text:?}");
         }
