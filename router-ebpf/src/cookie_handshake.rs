@@ -5,11 +5,11 @@ use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_redirect;
 use router_common::gate::syn_cookie::WINDOW;
-use router_common::maps::{HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, ListenerOwner};
+use router_common::maps::{HANDSHAKE_COMPLETE, Handshake, ListenerOwner};
 use router_common::packet::{ACK, FIN, Packet, RST, SYN, Segment};
 use router_common::verdict::DialCounter;
 
-use crate::cookies::{self, KernelPressure};
+use crate::cookies::{self, Answer, KernelPressure};
 use crate::craft::compose;
 use crate::maps;
 use crate::options::read as read_options;
@@ -31,9 +31,10 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
     let memory = maps::cookie_memory()?;
     let flow = &segment.flow;
     // SAFETY: the context is the one that the kernel gave.
-    let made = unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced) };
-    let Some(cookie) = made else {
-        return pressure.has_answered(now).then_some(TC_ACT_OK);
+    let cookie = match unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced) } {
+        Answer::Cookie(cookie) => cookie,
+        Answer::Stack => return pressure.has_answered(now).then_some(TC_ACT_OK),
+        Answer::Socket => return None,
     };
     // SAFETY: as above.
     let max_segment = unsafe { cookies::announced_here(skb.0.as_ptr().cast(), flow, listener) };
@@ -49,7 +50,6 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
     if !compose(skb) || !skb.put_ethernet(0, &swapped(&macs)) {
         return Some(TC_ACT_SHOT);
     }
-    maps::forget_handshake(flow);
     pressure.answers(now);
     maps::count(DialCounter::SynCookies);
     skb.set_mark(OURS);
@@ -57,18 +57,35 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
     Some(unsafe { bpf_redirect(skb.interface(), 0) as i32 })
 }
 
-/// Whether an entry is of the connection that a segment belongs to.
+/// Whether an entry is of the connection that a segment belongs to, and the segment precedes all data of the listener.
 #[inline(always)]
 fn is_of(handshake: &Handshake, segment: &Segment) -> bool {
-    handshake.state & (HANDSHAKE_DECIDED | HANDSHAKE_GATHERING) != 0
-        || handshake.state & HANDSHAKE_COMPLETE != 0 && handshake.listener_isn.wrapping_add(1) == segment.ack
+    handshake.state & HANDSHAKE_COMPLETE != 0 && handshake.listener_isn.wrapping_add(1) == segment.ack
+}
+
+/// Whether a segment has no options, as one that acknowledges a cookie.
+#[inline(always)]
+fn is_bare(segment: &Segment) -> bool {
+    segment.flags & (SYN | FIN | RST | ACK) == ACK && segment.payload == segment.tcp + 20
+}
+
+/// Whether a segment acknowledges a cookie.
+#[inline(never)]
+pub fn acknowledges_one(skb: &Skb, segment: &Segment) -> bool {
+    if !is_bare(segment) {
+        return false;
+    }
+    let Some(memory) = maps::cookie_memory() else { return false };
+    // SAFETY: the context is the one that the kernel gave.
+    let checked = unsafe { cookies::check(skb.0.as_ptr().cast(), memory, &segment.flow, segment.seq, segment.ack) };
+    checked.is_some()
 }
 
 /// Records the handshake that a segment completes if it acknowledges a cookie. A segment with options acknowledges one of the
 /// stack's own, whose options only the stack knows.
 #[inline(never)]
 pub fn completed(skb: &Skb, segment: &Segment, listener: &ListenerOwner) {
-    if segment.flags & (SYN | FIN | RST | ACK) != ACK || segment.payload != segment.tcp + 20 {
+    if !is_bare(segment) {
         return;
     }
     let Some(pressure) = KernelPressure::of(listener) else { return };

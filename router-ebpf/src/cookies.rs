@@ -6,7 +6,7 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::bindings::{bpf_sock, tcphdr};
+use aya_ebpf::bindings::{BPF_TCP_LISTEN, bpf_sock, tcphdr};
 use aya_ebpf::helpers::generated::{bpf_check_mtu, bpf_sk_release, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie};
 use router_common::gate::pressure;
 use router_common::gate::syn_cookie::{Headers, TCP_BYTES, WORDS, announced, size_of, sizes};
@@ -94,28 +94,39 @@ fn until(words: *mut u64) -> u64 {
     unsafe { words.add(1).read_volatile() }
 }
 
-/// The cookie that answers a SYN with this sequence number and segment size; `None`: none is due.
+/// What answers a SYN.
+pub enum Answer {
+    /// This cookie.
+    Cookie(u32),
+    /// The stack, if it is a listener's.
+    Stack,
+    /// The stack, by a socket of an older connection: without a cookie, however full the queue is (Linux,
+    /// `tcp_timewait_state_process`).
+    Socket,
+}
+
+/// The cookie that answers a SYN with this sequence number and segment size, if one is due.
 ///
 /// # Safety
 /// `ctx` is the program's context.
 #[inline(always)]
-pub unsafe fn make(
-    ctx: *mut c_void,
-    memory: &mut CookieMemory,
-    flow: &FlowKey,
-    seq: u32,
-    max_segment: u16,
-) -> Option<u32> {
+pub unsafe fn make(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey, seq: u32, max_segment: u16) -> Answer {
     // SAFETY: the caller's promise.
     let socket = unsafe { socket_lookup::look_up(ctx, flow, &mut memory.tuple) };
     if socket.is_null() {
-        return None;
+        return Answer::Stack;
     }
     // SAFETY: not null, and referenced until it is released.
-    let made = unsafe { generate(socket, &mut memory.words, flow, seq, max_segment) };
+    let answer = unsafe {
+        if (&raw const (*socket).state).read_volatile() == BPF_TCP_LISTEN {
+            generate(socket, &mut memory.words, flow, seq, max_segment).map_or(Answer::Stack, Answer::Cookie)
+        } else {
+            Answer::Socket
+        }
+    };
     // SAFETY: found above, and not used afterwards.
     unsafe { bpf_sk_release(socket.cast()) };
-    made
+    answer
 }
 
 /// The segment size in the cookie that a segment with these numbers acknowledges, the first of its connection; `None`: it

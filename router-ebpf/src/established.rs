@@ -14,6 +14,7 @@ use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::connecting;
 use crate::connections;
+use crate::cookie_handshake;
 use crate::flow_end::{finish, forget, forget_flight};
 use crate::maps;
 use crate::next_hop;
@@ -25,6 +26,9 @@ use crate::telemetry;
 /// exact match, which the packet's receiver checks; packets before it may have been lost before they reached this
 /// host.)
 const RESET_WINDOW: u32 = 1 << 16;
+
+/// Bytes between packets of one connection, nearly always.
+const NEAR: u32 = 1 << 20;
 
 /// Nanoseconds without a packet from the endpoint after a client's SYN until the connection counts as dead. The client
 /// retransmits its SYN after 1 s and 3 s (RFC 6298 §2.1), and a live endpoint answers each with a challenge ACK, though
@@ -39,6 +43,11 @@ const REORDERED: u64 = 100_000_000;
 pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> {
     if is_plain(segment, flow) {
         return Some(forward(skb, segment, flow));
+    }
+    // Here, as the frames of `unusual` and of a check are too large together.
+    if is_far(segment, flow) && may_be_of_another(segment, flow) && cookie_handshake::acknowledges_one(skb, segment) {
+        replace(segment, flow);
+        return None;
     }
     match unusual(skb, segment, flow) {
         FORWARD => {
@@ -61,7 +70,27 @@ pub fn is_plain(segment: &Segment, flow: &Flow) -> bool {
     flow.state == STATE_ESTABLISHED
         && segment.flags & (SYN | FIN | RST) == 0
         && flow.peer & FLOW_FIN == 0
+        && !is_far(segment, flow)
         && (flow.own & (FLOW_CLEARTEXT | FLOW_ASKED) == 0 || says_nothing(segment, flow))
+}
+
+/// True if a packet is far from what its sender was seen to send: it may be of another connection, whose SYN was answered with
+/// a cookie before it got here.
+#[inline(always)]
+fn is_far(segment: &Segment, flow: &Flow) -> bool {
+    let is_apart = |number: u32, seen: u32| number.wrapping_sub(seen).wrapping_add(NEAR) > 2 * NEAR;
+    is_apart(segment.seq, flow.next_seq) || is_apart(segment.ack, flow.acked)
+}
+
+/// True if a packet with far numbers is a client's, and does not repeat the beginning of its connection.
+#[inline(never)]
+fn may_be_of_another(segment: &Segment, client: &Flow) -> bool {
+    // Else the endpoint's port has another connection, and the client's entry is outdated.
+    let is_beside = |backend: &Flow| {
+        let acked = segment.ack.wrapping_add(client.rewrite.delta_ack);
+        backend.started_ns == client.started_ns && acked != backend.judged
+    };
+    client.side == SIDE_CLIENT && maps::flow(&client.rewrite.to.reversed()).is_none_or(|backend| is_beside(backend))
 }
 
 /// True if no byte of this clear-text packet needs inspection.
@@ -236,6 +265,13 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
         maps::remove_flow(&segment.flow);
         return true;
     }
+    replace(segment, client);
+    true
+}
+
+/// Deletes the entries of a connection, as its client has begun another one.
+#[inline(never)]
+fn replace(segment: &Segment, client: &mut Flow) {
     if let Some(backend) = maps::flow(&client.rewrite.to.reversed()) {
         if client.state != STATE_CLOSING {
             finish(client, backend, FlowEndReason::Replaced);
@@ -243,7 +279,6 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
         telemetry::last_of(client, backend);
     }
     forget(&segment.flow, client);
-    true
 }
 
 /// True if the endpoint has sent nothing for [`UNANSWERED`] since the first of several SYNs. `ended_ns` holds the time

@@ -8,6 +8,7 @@ mod cookies;
 mod forward;
 mod limited;
 mod many_connections;
+mod used_ports;
 
 use std::ffi::OsStr;
 use std::io::Write;

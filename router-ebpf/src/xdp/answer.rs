@@ -14,7 +14,7 @@ use router_common::options::{MAX_OPTIONS, OPTIONS_ROOM, TcpOptions};
 use router_common::packet::{ACK, ETHERNET, Packet, SYN};
 use router_common::verdict::DialCounter;
 
-use crate::cookies::{self, KernelPressure};
+use crate::cookies::{self, Answer, KernelPressure};
 use crate::copy::is_v4;
 use crate::maps;
 use crate::reject::swapped;
@@ -28,7 +28,9 @@ const V4_BYTES: u32 = 44;
 const V6_BYTES: u32 = 64;
 
 /// Counts a SYN, and answers it if its listener is under pressure and the stack would answer with a cookie. Its data and options
-/// are ignored, those of IP too; if it is a fragment, so are the others. A function of its own: see `read`.
+/// are ignored, those of IP too; if it is a fragment, so are the others. What the maps have of older connections with the same
+/// addresses and ports is replaced once the cookie is acknowledged: a flood's SYNs would miss the processor's caches in each of
+/// those maps. A function of its own: see `read`.
 #[inline(never)]
 pub fn syn(ctx: &XdpContext) -> u32 {
     let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
@@ -36,9 +38,8 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     let flow = &arrival.flow;
     let Some(listener) = maps::listener(&flow.destination, flow.destination_port) else { return XDP_PASS };
     let Some(pressure) = KernelPressure::of(&listener) else { return XDP_PASS };
-    // TC ends a carried connection with the same addresses and ports.
     let now = now_ns();
-    if !pressure.count_early(now) || !may_answer(ctx, arrival) || maps::flow(flow).is_some() {
+    if !pressure.count_early(now) || !may_answer(ctx, arrival) {
         return XDP_PASS;
     }
     let packet = XdpPacket::new(ctx);
@@ -46,8 +47,8 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
     let client_mss = client_mss(ctx, arrival);
     // SAFETY: the context is the one that the kernel gave.
-    let made = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
-    let Some(cookie) = made else { return XDP_PASS };
+    let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
+    let Answer::Cookie(cookie) = answer else { return XDP_PASS };
     // SAFETY: as above.
     let max_segment = unsafe { cookies::announced_here(ctx.as_ptr().cast(), flow, &listener) };
     let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);
@@ -74,10 +75,6 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     };
     if !stored {
         return XDP_DROP;
-    }
-    if maps::handshake(flow).is_some() {
-        // Of an older connection.
-        maps::forget_handshake(flow);
     }
     pressure.answers(now);
     maps::count(DialCounter::SynCookies);

@@ -1,18 +1,21 @@
 //! A running router between a client and a backend.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 use super::setup::{BACK, BACKEND_PORT, FRONT, Family, HOST, ROUTER_PORT, Setup};
 use crate::folder;
+use crate::hello::client_hello;
 use crate::netns::Netns;
 use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
+use crate::wait::PATIENCE;
 use crate::wire::{Plan, Wire};
 
 /// Connections are not drained at the end of a stage.
@@ -192,6 +195,34 @@ impl Stage {
         let pair = stream::connect(&self.client, self.address, &self.listener, HOST)?;
         self.check(&pair)?;
         Ok(pair)
+    }
+
+    /// Likewise, from this address and port of the client.
+    ///
+    /// # Errors
+    /// When it does not come about.
+    pub fn connect_from(&self, from: SocketAddr) -> Result<Pair> {
+        let mut client = self.open_from(from)?;
+        let hello = client_hello(HOST)?;
+        client.write_all(&hello)?;
+        let pair = Pair { client, origin: stream::accept_with(&self.listener, &hello)? };
+        self.check(&pair)?;
+        Ok(pair)
+    }
+
+    /// Connects from this address and port of the client without sending.
+    ///
+    /// # Errors
+    /// The connection is not accepted.
+    pub fn open_from(&self, from: SocketAddr) -> Result<TcpStream> {
+        self.client.run(|| {
+            let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&from.into())?;
+            socket.connect_timeout(&self.address.into(), PATIENCE)?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            Ok(socket.into())
+        })
     }
 
     /// A connection whose client sends these pieces, each in its own segment; the last one completes the hello.

@@ -57,7 +57,7 @@ impl Options {
 }
 
 /// Options that a socket with these ports uses, as `ss` names them.
-fn used(netns: &Netns, local: SocketAddr, peer: SocketAddr) -> Result<Vec<String>> {
+pub fn used(netns: &Netns, local: SocketAddr, peer: SocketAddr) -> Result<Vec<String>> {
     let filter = format!("sport = :{} and dport = :{}", local.port(), peer.port());
     let output = command::output(netns.command("ss")?.args(["-tinoH", &filter]))?;
     let text = String::from_utf8(output.stdout)?;
@@ -106,7 +106,7 @@ fn beside<T>(stage: &Stage, to: IpAddr, act: impl FnOnce(&AtomicU64) -> Result<T
 }
 
 /// Does something while SYNs are sent, after their listener was noticed.
-fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Result<T>) -> Result<T> {
     beside(stage, stage.address.ip(), |sent| {
         let is_noticed = || {
             stage.sluice.get("status").is_ok_and(|status| {
@@ -126,9 +126,10 @@ fn flooded<T>(stage: &Stage, attached: Option<&str>, act: impl FnOnce() -> Resul
 }
 
 /// A router with hosts of every kind, whose SYNs are answered from some hundred a second on.
-fn stage(family: Family, mode: &str, cookies: &str) -> Result<Stage> {
+pub fn stage(setup: Setup, mode: &str, cookies: &str) -> Result<Stage> {
+    let family = setup.family;
     let arguments = ["--xdp", mode].map(str::to_owned).to_vec();
-    let stage = Stage::new(DataPath::Kernel, Setup { arguments, ..Setup::new(family) })?;
+    let stage = Stage::new(DataPath::Kernel, Setup { arguments, ..setup })?;
     stage.router.set("ipv4/tcp_syncookies", cookies)?;
     // The stack drops SYNs that it cannot answer.
     stage.router.ip(&["route", "add", "default", "via", &family.address(FRONT, 2).to_string()])?;
@@ -213,7 +214,7 @@ fn hear(stage: &Stage) -> Result<()> {
 }
 
 fn connects(family: Family, mode: &str, attached: Option<&str>, cookies: &str) -> Result<()> {
-    through_flood(&stage(family, mode, cookies)?, attached, cookies)
+    through_flood(&stage(Setup::new(family), mode, cookies)?, attached, cookies)
 }
 
 /// Sends so many bytes each way; how long that takes.
@@ -293,7 +294,7 @@ fn xdp_answers_where_every_syn_gets_a_cookie() -> Result<()> {
 
 #[test]
 fn the_driver_answers_where_the_other_end_hears_it() -> Result<()> {
-    let stage = stage(Family::V4, "native", "2")?;
+    let stage = stage(Setup::new(Family::V4), "native", "2")?;
     hear(&stage)?;
     through_flood(&stage, Some("native"), "2")?;
     let answers = stage.sluice.dump("gate_answers")?;
@@ -314,7 +315,7 @@ fn tc_answers_where_xdp_is_not_attached_or_cannot_be_heard() -> Result<()> {
 
 #[test]
 fn the_gate_is_detached_when_the_flood_is_over() -> Result<()> {
-    let stage = stage(Family::V4, "generic", "2")?;
+    let stage = stage(Setup::new(Family::V4), "generic", "2")?;
     flooded(&stage, Some("generic"), || Ok(()))?;
     wait_until("the flood is over", PATIENCE, || {
         stage.sluice.get("status").is_ok_and(|status| status["dataPath"]["gate"]["flooded"] == json!([]))

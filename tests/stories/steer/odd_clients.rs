@@ -2,14 +2,14 @@
 //! small windows. The client or the backend is raw; the other end is a stack, which drops invalid packets.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use router_common::maps::names;
 use serde_json::Value;
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::SockRef;
 use tests::command;
 use tests::hello::{client_hello, short_hello};
 use tests::raw::{self, End, Nature, Place};
@@ -320,11 +320,7 @@ fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(d
     for family in [Family::V4, Family::V6] {
         let stage = Stage::new(data_path, Setup::new(family))?;
         let from = SocketAddr::new(family.address(FRONT, 2), 20_001);
-        let hello = client_hello(HOST)?;
-        let mut client = connect_from(&stage, from)?;
-        client.write_all(&hello)?;
-        let origin = stream::accept_with(&stage.listener, &hello)?;
-        stage.check_port(origin.peer_addr()?.port())?;
+        let Pair { client, origin: _origin } = stage.connect_from(from)?;
 
         let rule = "table inet lost { chain output { type filter hook output priority filter;
                     tcp flags & (rst | fin) != 0 drop; }; }";
@@ -342,27 +338,11 @@ fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(d
         })?;
 
         let begun = Instant::now();
-        let mut client = connect_from(&stage, from)?;
-        client.write_all(&hello)?;
-        let origin = stream::accept_with(&stage.listener, &hello)?;
-        stage.check_port(origin.peer_addr()?.port())?;
-        Pair { client, origin }.exchange(1, 20_000, 20_000)?;
+        stage.connect_from(from)?.exchange(1, 20_000, 20_000)?;
         // Its third SYN is sent after 3 s.
         ensure!(begun.elapsed() < Duration::from_secs(8), "it took {:?}", begun.elapsed());
     }
     Ok(())
-}
-
-/// A connection of the client from this port.
-fn connect_from(stage: &Stage, from: SocketAddr) -> Result<TcpStream> {
-    stage.client.run(|| {
-        let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&from.into())?;
-        socket.connect_timeout(&stage.address.into(), wait::PATIENCE)?;
-        socket.set_read_timeout(Some(wait::PATIENCE))?;
-        Ok(socket.into())
-    })
 }
 
 /// The backend answers a RST with another than the expected number by a challenge ACK (RFC 5961 §3.2), and continues.

@@ -1,0 +1,88 @@
+//! Clients that connect in a flood from ports of older connections.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Context, Result, ensure};
+use router_common::verdict::DialCounter;
+use tests::command;
+use tests::hello::short_hello;
+use tests::raw::{self, End, Nature, Place};
+use tests::steering::{FRONT, Family, HOST, Setup};
+use tests::stream;
+use tests::wait::{PATIENCE, wait_until};
+
+use super::cookies::{flooded, stage, used};
+
+const PORT: u16 = 20_001;
+
+/// The client of the router's kernel has a connection that the client has forgotten. The new one's SYN is answered by XDP, and its
+/// acknowledgement ends the old one.
+#[test]
+fn a_client_that_has_forgotten_a_carried_connection_begins_anew() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = stage(Setup { offloads: false, ..Setup::new(family) }, "generic", "2")?;
+        let address = SocketAddr::new(raw::address_on(family.address(FRONT, 2)), PORT);
+        let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+        let hello = short_hello(HOST)?;
+        let begin = |isn: u32| -> Result<(End, TcpStream)> {
+            let mut client = End::connect(&place, stage.address, Nature { isn, ..Nature::COMMON })?;
+            client.send(&hello)?;
+            let origin = stream::accept_with(&stage.listener, &hello)?;
+            stage.check_port(origin.peer_addr()?.port())?;
+            client.all_acknowledged()?;
+            Ok((client, origin))
+        };
+        let (forgetful, _old) = begin(1000)?;
+        drop(forgetful);
+        flooded(&stage, Some("generic"), || {
+            let before = stage.dial_counter(DialCounter::CookiesConfirmed)?;
+            let (mut client, mut origin) = begin(0x7000_0000)?;
+            ensure!(stage.dial_counter(DialCounter::CookiesConfirmed)? > before, "without a cookie");
+            // A repetition of its own beginning ends nothing.
+            client.send_again(0, &hello)?;
+            for time in 1..=2 {
+                client.send(b"question")?;
+                let mut question = [0; 8];
+                origin.read_exact(&mut question)?;
+                origin.write_all(b"answered")?;
+                client.receive(8 * time)?;
+            }
+            ensure!(client.received() == b"answeredanswered");
+            Ok(())
+        })?;
+        let ends = || stage.sluice.output().into_iter().filter(|line| line.contains(" access: ")).collect::<Vec<_>>();
+        let is_replaced =
+            || ends().iter().any(|line| line.contains(&format!(":{PORT}")) && line.contains("client-gone"));
+        wait_until("the old connection's end is logged", PATIENCE, is_replaced)
+            .with_context(|| format!("{:#?}", stage.sluice.output()))?;
+    }
+    Ok(())
+}
+
+/// The stack answers a SYN at a socket in TIME-WAIT with no cookie, so that the kernel can carry the connection with its options.
+#[test]
+fn a_client_of_a_port_in_time_wait_is_carried_with_its_options() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = stage(Setup::new(family), "generic", "2")?;
+        let from = SocketAddr::new(family.address(FRONT, 2), PORT);
+        // The router closes the connection first.
+        let mut odd = stage.open_from(from)?;
+        odd.write_all(b"no hello\r\n")?;
+        odd.read_to_end(&mut Vec::new())?;
+        drop(odd);
+        let waits = || {
+            let output = command::output(stage.router.command("ss")?.args(["-tanH", "state", "time-wait"]))?;
+            Ok::<_, anyhow::Error>(String::from_utf8(output.stdout)?.contains(&format!(":{PORT}")))
+        };
+        ensure!(waits()?, "the router's socket is not in TIME-WAIT");
+        flooded(&stage, Some("generic"), || {
+            ensure!(waits()?, "the router's socket is not in TIME-WAIT any more");
+            let pair = stage.connect_from(from)?;
+            let used = used(&stage.client, from, stage.address)?;
+            ensure!(used.iter().any(|word| word == "ts"), "{used:?}");
+            pair.exchange(1, 20_000, 20_000)
+        })?;
+    }
+    Ok(())
+}
