@@ -84,15 +84,16 @@ policy that concerns no client, and `Sluice kernel` has none, as by default. In 
 same round.
 
 {}
-One processor sends SYNs of 131,072 sources to the listener; another one receives them, where the agent works as well: by
-receive packet steering, with XDP in native mode in the interface's NAPI thread, which precedes tasks. Sixteen clients make new
-connections meanwhile; undisturbed, the same processor sends the same to an interface of its own. Passthrough: a hello to a
-backend, which the kernel carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a request to the
-proxy. The ways of the gate deny the sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1:
-undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the flood's sources; in the
-flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the
-receiving processor in a flood without clients, by the SYNs that XDP drops or answers in it; it includes the answer's way to the
-client's end.
+One processor sends SYNs of 131,072 sources to the listener, as fast as the clients and backends that it runs as well let it; another one
+receives them, where the agent works as well: by receive packet steering, with XDP in native mode in the interface's NAPI thread, which
+precedes tasks, and which polls 100 µs after the first packet, as the drivers of network cards do under load. In native mode a second veth pair
+makes XDP frames of the SYNs, on the sending processor: of a socket buffer veth would make a copy on the receiving one. Sixteen clients make
+new connections meanwhile, and those count that end within two seconds; undisturbed, the same processor sends the same to an interface of its
+own. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a
+request to the proxy. The ways of the gate deny the sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1:
+undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the flood's sources, on the sending processor; in
+the flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the receiving
+processor in a flood without clients, by the SYNs that XDP drops or answers in it.
 
 {}",
         machine()?,

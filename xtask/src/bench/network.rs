@@ -18,6 +18,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use serde_json::Value;
 
 /// Addresses of the client, and of the backend, on each link: more connections than one address has ports.
 pub const HOSTS: [u8; 3] = [2, 3, 4];
@@ -104,6 +105,14 @@ impl Netns {
     /// Runs a script of the shell inside, with the namespace's own `/sys`.
     pub fn shell(&self, script: &str) -> Result<()> {
         ip(Command::new("ip").args(["netns", "exec", &self.name, "sh", "-ec", script]))
+    }
+
+    /// Number and address of one of its interfaces.
+    pub fn interface(&self, name: &str) -> Result<(u32, String)> {
+        let output = self.command("ip")?.args(["-json", "link", "show", "dev", name]).output()?;
+        let links: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("there is no {name}"))?;
+        let number = links[0]["ifindex"].as_u64().context("an interface has a number")?;
+        Ok((number.try_into()?, links[0]["address"].as_str().context("an interface has an address")?.to_owned()))
     }
 
     /// Runs `ip` on it.

@@ -1,14 +1,14 @@
 //! New connections with and without a flood of SYNs.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::receiver::{self, RECEIVER};
+use super::receiver::{self, NOBODY, RECEIVER, SENDER};
 use super::route::{Route, TIME};
 use crate::bench::bars::{Ratios, median};
 use crate::bench::network::Network;
@@ -16,11 +16,6 @@ use crate::bench::passthrough::load::flood::FLOODING;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
 use crate::bench::usage::busy;
-
-/// The processor that sends.
-const SENDER: usize = 1;
-/// Where SYNs go that disturb nobody.
-const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
 
 /// What a flood leaves to one route on one way, by round.
 pub struct Flood {
@@ -79,7 +74,7 @@ pub fn measure(tools: &Tools, network: &Network, lanes: &[Lane], rounds: usize) 
             eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());
             receiver::wait_for_rest(lane)?;
             for flood in floods.iter_mut() {
-                let (calm, _) = flooded(tools, network, NOBODY, || flood.route.connect(tools, network, lane))?;
+                let (calm, _) = flooded(tools, network, lane, NOBODY, || flood.route.connect(tools, network, lane))?;
                 flood.undisturbed.push(calm.0);
             }
             for flood in floods.iter_mut() {
@@ -88,7 +83,7 @@ pub fn measure(tools: &Tools, network: &Network, lanes: &[Lane], rounds: usize) 
                     receiver::wait_for_cookies(lane, listener.port())?;
                     flood.route.connect(tools, network, lane)
                 };
-                let (made, sent) = flooded(tools, network, listener, connect)?;
+                let (made, sent) = flooded(tools, network, lane, listener, connect)?;
                 flood.disturbed.push(made.0);
                 flood.failed += made.1;
                 flood.sent.push(sent);
@@ -115,15 +110,24 @@ fn cost(tools: &Tools, network: &Network, lane: &Lane) -> Result<Option<f64>> {
         thread::sleep(Duration::from_millis(TIME.into()));
         Ok((before, counted()?))
     };
-    let ((before, after), _) = flooded(tools, network, listener, alone)?;
+    let ((before, after), _) = flooded(tools, network, lane, listener, alone)?;
     ensure!(after.1 > before.1, "XDP has taken no SYN of a flood");
     Ok(Some((after.0 - before.0) * 1e9 / (after.1 - before.1) as f64))
 }
 
 /// Does something while SYNs are sent, from before it until after it; returns its result, and SYNs a second.
-fn flooded<T>(tools: &Tools, network: &Network, to: SocketAddrV4, act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+fn flooded<T>(
+    tools: &Tools,
+    network: &Network,
+    lane: &Lane,
+    to: SocketAddrV4,
+    act: impl FnOnce() -> Result<T>,
+) -> Result<(T, f64)> {
     let mut command = network.client.command(&tools.load)?;
     command.args(["load", "flood", "--to", &to.to_string(), "--processor", &SENDER.to_string()]);
+    if let Some(interface) = receiver::through(lane) {
+        command.args(["--through", &interface]);
+    }
     let mut flood =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the load tool cannot be run")?;
     let mut printed = BufReader::new(flood.stdout.take().context("stdout is piped")?);

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 /// Results of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Requests, connections or messages that were answered.
+    /// Requests, connections or messages that were answered in time.
     pub units: u64,
-    /// In how long.
+    /// That time.
     pub elapsed: Duration,
     /// Those that failed.
     pub errors: u64,

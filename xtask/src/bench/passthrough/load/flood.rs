@@ -11,6 +11,7 @@ use clap::Args;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use socket2::SockRef;
 
 /// What is printed when the first packet was sent.
 pub const FLOODING: &str = "flooding";
@@ -31,6 +32,9 @@ pub struct Arguments {
     /// The processor that sends.
     #[arg(long)]
     processor: usize,
+    /// The interface that they leave by; else the route chooses it.
+    #[arg(long)]
+    through: Option<String>,
 }
 
 /// Sends until stdin ends, and prints how many packets, and in how many nanoseconds.
@@ -39,6 +43,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     processors.set(arguments.processor);
     sched_setaffinity(None, &processors).context("the processor cannot be chosen")?;
     let socket = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).context("a raw socket")?;
+    if let Some(interface) = &arguments.through {
+        SockRef::from(&socket).bind_device(Some(interface.as_bytes())).context("the interface cannot be chosen")?;
+    }
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     thread::spawn(|| {
         let _ = io::stdin().lock().read_to_end(&mut Vec::new());
