@@ -45,7 +45,7 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
         return Some(forward(skb, segment, flow));
     }
     // Here, as the frames of `unusual` and of a check are too large together.
-    if is_far(segment, flow) && may_be_of_another(segment, flow) && cookie_handshake::acknowledges_one(skb, segment) {
+    if may_be_of_another(segment, flow) && cookie_handshake::acknowledges_one(skb, segment) {
         replace(segment, flow);
         return None;
     }
@@ -82,15 +82,19 @@ fn is_far(segment: &Segment, flow: &Flow) -> bool {
     is_apart(segment.seq, flow.next_seq) || is_apart(segment.ack, flow.acked)
 }
 
-/// True if a packet with far numbers is a client's, and does not repeat the beginning of its connection.
+/// True if a client's packet may be of another connection than the entry. Once that has ended, any may that does not repeat its
+/// beginning: two cookies for the same addresses and ports differ by as much as the SYNs' numbers.
 #[inline(never)]
 fn may_be_of_another(segment: &Segment, client: &Flow) -> bool {
+    if client.side != SIDE_CLIENT || client.state != STATE_CLOSING && !is_far(segment, client) {
+        return false;
+    }
     // Else the endpoint's port has another connection, and the client's entry is outdated.
     let is_beside = |backend: &Flow| {
         let acked = segment.ack.wrapping_add(client.rewrite.delta_ack);
         backend.started_ns == client.started_ns && acked != backend.judged
     };
-    client.side == SIDE_CLIENT && maps::flow(&client.rewrite.to.reversed()).is_none_or(|backend| is_beside(backend))
+    maps::flow(&client.rewrite.to.reversed()).is_none_or(|backend| is_beside(backend))
 }
 
 /// True if no byte of this clear-text packet needs inspection.
@@ -260,11 +264,6 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     if client.state != STATE_CLOSING && !dialing && !is_unanswered(client) {
         return false;
     }
-    if client.state == STATE_CLOSING && client.own & FLOW_REPORTED != 0 {
-        // The end is reported; the agent removes the endpoint's entry later.
-        maps::remove_flow(&segment.flow);
-        return true;
-    }
     replace(segment, client);
     true
 }
@@ -272,6 +271,11 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
 /// Deletes the entries of a connection, as its client has begun another one.
 #[inline(never)]
 fn replace(segment: &Segment, client: &mut Flow) {
+    if client.state == STATE_CLOSING && client.own & FLOW_REPORTED != 0 {
+        // The end is reported; the agent removes the endpoint's entry later.
+        maps::remove_flow(&segment.flow);
+        return;
+    }
     if let Some(backend) = maps::flow(&client.rewrite.to.reversed()) {
         if client.state != STATE_CLOSING {
             finish(client, backend, FlowEndReason::Replaced);

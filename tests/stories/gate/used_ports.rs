@@ -4,11 +4,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, ensure};
+use router_common::maps::names;
 use router_common::verdict::DialCounter;
+use serde_json::Value;
 use tests::command;
 use tests::hello::short_hello;
 use tests::raw::{self, End, Nature, Place};
-use tests::steering::{FRONT, Family, HOST, Setup};
+use tests::steering::{FRONT, Family, HOST, Setup, Stage};
 use tests::stream;
 use tests::wait::{PATIENCE, wait_until};
 
@@ -16,46 +18,86 @@ use super::cookies::{flooded, stage, used};
 
 const PORT: u16 = 20_001;
 
-/// The client of the router's kernel has a connection that the client has forgotten. The new one's SYN is answered by XDP, and its
-/// acknowledgement ends the old one.
+/// A connection of a client without a stack, from [`PORT`].
+fn begin(stage: &Stage, isn: u32) -> Result<(End, TcpStream)> {
+    let address = SocketAddr::new(raw::address_on(stage.family.address(FRONT, 2)), PORT);
+    let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+    let hello = short_hello(HOST)?;
+    let mut client = End::connect(&place, stage.address, Nature { isn, ..Nature::COMMON })?;
+    client.send(&hello)?;
+    let origin = stream::accept_with(&stage.listener, &hello)?;
+    stage.check_port(origin.peer_addr()?.port())?;
+    client.all_acknowledged()?;
+    Ok((client, origin))
+}
+
+/// Likewise, by a cookie.
+fn begin_by_cookie(stage: &Stage, isn: u32) -> Result<(End, TcpStream)> {
+    let before = stage.dial_counter(DialCounter::CookiesConfirmed)?;
+    let begun = begin(stage, isn)?;
+    ensure!(stage.dial_counter(DialCounter::CookiesConfirmed)? > before, "without a cookie");
+    Ok(begun)
+}
+
+/// Both ends speak twice.
+fn speak(client: &mut End, origin: &mut TcpStream) -> Result<()> {
+    for time in 1..=2 {
+        client.send(b"question")?;
+        let mut question = [0; 8];
+        origin.read_exact(&mut question)?;
+        origin.write_all(b"answered")?;
+        client.receive(8 * time)?;
+    }
+    ensure!(client.received() == b"answeredanswered");
+    Ok(())
+}
+
+/// The kernel carries a connection that the client has forgotten. The new one's SYN is answered by XDP, and its acknowledgement
+/// ends the old one.
 #[test]
 fn a_client_that_has_forgotten_a_carried_connection_begins_anew() -> Result<()> {
     for family in [Family::V4, Family::V6] {
         let stage = stage(Setup { offloads: false, ..Setup::new(family) }, "generic", "2")?;
-        let address = SocketAddr::new(raw::address_on(family.address(FRONT, 2)), PORT);
-        let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
-        let hello = short_hello(HOST)?;
-        let begin = |isn: u32| -> Result<(End, TcpStream)> {
-            let mut client = End::connect(&place, stage.address, Nature { isn, ..Nature::COMMON })?;
-            client.send(&hello)?;
-            let origin = stream::accept_with(&stage.listener, &hello)?;
-            stage.check_port(origin.peer_addr()?.port())?;
-            client.all_acknowledged()?;
-            Ok((client, origin))
-        };
-        let (forgetful, _old) = begin(1000)?;
+        let (forgetful, _old) = begin(&stage, 1000)?;
         drop(forgetful);
         flooded(&stage, Some("generic"), || {
-            let before = stage.dial_counter(DialCounter::CookiesConfirmed)?;
-            let (mut client, mut origin) = begin(0x7000_0000)?;
-            ensure!(stage.dial_counter(DialCounter::CookiesConfirmed)? > before, "without a cookie");
+            let (mut client, mut origin) = begin_by_cookie(&stage, 0x7000_0000)?;
             // A repetition of its own beginning ends nothing.
-            client.send_again(0, &hello)?;
-            for time in 1..=2 {
-                client.send(b"question")?;
-                let mut question = [0; 8];
-                origin.read_exact(&mut question)?;
-                origin.write_all(b"answered")?;
-                client.receive(8 * time)?;
-            }
-            ensure!(client.received() == b"answeredanswered");
-            Ok(())
+            client.send_again(0, &short_hello(HOST)?)?;
+            speak(&mut client, &mut origin)
         })?;
-        let ends = || stage.sluice.output().into_iter().filter(|line| line.contains(" access: ")).collect::<Vec<_>>();
-        let is_replaced =
-            || ends().iter().any(|line| line.contains(&format!(":{PORT}")) && line.contains("client-gone"));
+        let is_replaced = || {
+            let output = stage.sluice.output();
+            let mut ends = output.iter().filter(|line| line.contains(" access: ") && line.contains(&format!(":{PORT}")));
+            ends.any(|line| line.contains("client-gone"))
+        };
         wait_until("the old connection's end is logged", PATIENCE, is_replaced)
             .with_context(|| format!("{:#?}", stage.sluice.output()))?;
+    }
+    Ok(())
+}
+
+/// The numbers of two cookies for the same addresses and ports differ in the same minute by as much as the clients' numbers.
+#[test]
+fn a_client_that_begins_anew_right_after_the_end_is_served() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = stage(Setup { offloads: false, ..Setup::new(family) }, "generic", "2")?;
+        flooded(&stage, Some("generic"), || {
+            for isn in [1000, 40_000, 80_000] {
+                let (mut client, mut origin) = begin_by_cookie(&stage, isn).with_context(|| format!("{isn}"))?;
+                speak(&mut client, &mut origin)?;
+                client.finish()?;
+                drop(origin);
+                client.finished()?;
+                let is_closing = |row: &Value| row["state"] == "closing" && row.to_string().contains(&PORT.to_string());
+                let has_ended = || {
+                    let flows = stage.sluice.dump(names::FLOWS);
+                    flows.is_ok_and(|flows| flows.as_array().is_some_and(|rows| rows.iter().any(is_closing)))
+                };
+                wait_until("the connection has ended", PATIENCE, has_ended)?;
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }
