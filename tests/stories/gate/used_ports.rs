@@ -68,7 +68,8 @@ fn a_client_that_has_forgotten_a_carried_connection_begins_anew() -> Result<()> 
         })?;
         let is_replaced = || {
             let output = stage.sluice.output();
-            let mut ends = output.iter().filter(|line| line.contains(" access: ") && line.contains(&format!(":{PORT}")));
+            let mut ends =
+                output.iter().filter(|line| line.contains(" access: ") && line.contains(&format!(":{PORT}")));
             ends.any(|line| line.contains("client-gone"))
         };
         wait_until("the old connection's end is logged", PATIENCE, is_replaced)
