@@ -17,6 +17,7 @@ extern crate self as router_common;
 mod common;
 
 pub mod decide;
+pub mod dispatcher;
 pub mod fragment_fallback;
 pub mod gate;
 pub mod hostname;

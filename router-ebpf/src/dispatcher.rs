@@ -11,36 +11,14 @@ use core::ptr::read_volatile;
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_PASS};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
+use router_common::dispatcher::DispatcherConfig;
 
-/// Number of slots.
-const SLOTS: usize = 10;
 /// What a slot returns while no program replaces it; every slot's actions contain it.
 const EMPTY: u32 = 31;
 
-/// `struct xdp_dispatcher_config`.
-#[repr(C)]
-struct Config {
-    magic: u8,
-    version: u8,
-    programs: u8,
-    is_frags: u8,
-    /// Bit set of actions after which the next program is called, for each slot.
-    continued: [u32; SLOTS],
-    priorities: [u32; SLOTS],
-    flags: [u32; SLOTS],
-}
-
 /// Written before the program is loaded, frozen from then on: the verifier removes the slots that are not used.
 #[unsafe(no_mangle)]
-static CONFIG: Config = Config {
-    magic: 0,
-    version: 0,
-    programs: 0,
-    is_frags: 0,
-    continued: [0; SLOTS],
-    priorities: [0; SLOTS],
-    flags: [0; SLOTS],
-};
+static CONFIG: DispatcherConfig = DispatcherConfig::EMPTY;
 
 macro_rules! dispatcher {
     ($($slot:ident: $number:literal),*) => {

@@ -13,12 +13,13 @@ use aya::EbpfLoader;
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::links::FdLink;
 use aya::programs::{Extension, ProgramError, ProgramFd, ProgramInfo, Xdp, loaded_programs};
+use router_common::dispatcher::DispatcherConfig;
 use router_sys::abi::Raw;
 use rustix::fs::{FlockOperation, flock};
 
 use super::links::{entries, removed};
 use super::object::dispatcher_object;
-use super::slots::{DispatcherConfig, Slot, VERSION};
+use super::slots::{Slot, VERSION, config_of, slots_in};
 use crate::netlink::queries::Netlink;
 use crate::netlink::xdp::AttachedXdp;
 use crate::pin_folder::BPFFS;
@@ -178,7 +179,7 @@ impl Dispatcher {
         if program.is_some() {
             slots.insert(at, Slot::GATE);
         }
-        let config = DispatcherConfig::of(&slots);
+        let config = config_of(&slots);
         let config = config.ok_or_else(|| io::Error::other("all slots of the dispatcher are taken"))?;
         let mut loaded = NewDispatcher::load(config)?;
         let programs = self.components.iter_mut().map(|component| &mut component.program);
@@ -217,7 +218,7 @@ struct NewDispatcher {
 
 impl NewDispatcher {
     fn load(config: DispatcherConfig) -> io::Result<NewDispatcher> {
-        let object = dispatcher_object(config.is_frags())?;
+        let object = dispatcher_object(config.is_frags != 0)?;
         let config = Raw(config);
         let mut object =
             EbpfLoader::new().override_global(CONFIG, &config, true).load(&object).map_err(io::Error::other)?;
@@ -268,7 +269,7 @@ fn slots_of(program: &ProgramInfo) -> io::Result<Vec<Slot>> {
     let map = MapData::from_id(map).and_then(Map::from_map_data).map_err(io::Error::other)?;
     let map: Array<_, Raw<DispatcherConfig>> = Array::try_from(map).map_err(io::Error::other)?;
     let Raw(config) = map.get(&0, 0).map_err(io::Error::other)?;
-    config.slots().ok_or_else(unknown)
+    slots_in(&config).ok_or_else(unknown)
 }
 
 /// The folder of all dispatchers' pins.

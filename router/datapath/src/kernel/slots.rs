@@ -1,9 +1,7 @@
 //! Slots of libxdp's dispatcher: their order, and the dispatcher's configuration.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use router_common::dispatcher::{DispatcherConfig, SLOTS};
 
-/// Slots of a dispatcher.
-pub const SLOTS: usize = 10;
 /// Version of the protocol.
 pub const VERSION: u8 = 2;
 /// `XDP_DISPATCHER_MAGIC`.
@@ -15,52 +13,31 @@ const PRIORITY: u32 = 10;
 /// Actions of the gate after which the next program is called: `XDP_PASS`, and what an empty slot returns.
 const CONTINUED: u32 = 1 << 2 | 1 << 31;
 
-/// `struct xdp_dispatcher_config`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-pub struct DispatcherConfig {
-    magic: u8,
-    version: u8,
-    programs: u8,
-    is_frags: u8,
-    continued: [u32; SLOTS],
-    priorities: [u32; SLOTS],
-    flags: [u32; SLOTS],
+/// The configuration of a dispatcher with these slots; `None` if they are too many.
+pub fn config_of(slots: &[Slot]) -> Option<DispatcherConfig> {
+    let programs = u8::try_from(slots.len()).ok().filter(|_| slots.len() <= SLOTS)?;
+    let is_frags = u8::from(slots.iter().all(|slot| slot.flags & FRAGS != 0));
+    let mut config = DispatcherConfig { magic: MAGIC, version: VERSION, programs, is_frags, ..DispatcherConfig::EMPTY };
+    for (number, slot) in slots.iter().enumerate() {
+        config.continued[number] = slot.continued;
+        config.priorities[number] = slot.priority;
+        config.flags[number] = slot.flags;
+    }
+    Some(config)
 }
 
-impl DispatcherConfig {
-    /// That of a dispatcher with these slots; `None` if they are too many.
-    pub fn of(slots: &[Slot]) -> Option<DispatcherConfig> {
-        let programs = u8::try_from(slots.len()).ok().filter(|_| slots.len() <= SLOTS)?;
-        let is_frags = u8::from(slots.iter().all(|slot| slot.flags & FRAGS != 0));
-        let empty = DispatcherConfig::default();
-        let mut config = DispatcherConfig { magic: MAGIC, version: VERSION, programs, is_frags, ..empty };
-        for (number, slot) in slots.iter().enumerate() {
-            config.continued[number] = slot.continued;
-            config.priorities[number] = slot.priority;
-            config.flags[number] = slot.flags;
-        }
-        Some(config)
+/// The slots that a configuration uses; `None` if its version is another one.
+pub fn slots_in(config: &DispatcherConfig) -> Option<Vec<Slot>> {
+    let slots = usize::from(config.programs);
+    if (config.magic, config.version) != (MAGIC, VERSION) || slots > SLOTS {
+        return None;
     }
-
-    /// The slots that are used; `None` if the version is another one.
-    pub fn slots(&self) -> Option<Vec<Slot>> {
-        let slots = usize::from(self.programs);
-        if (self.magic, self.version) != (MAGIC, VERSION) || slots > SLOTS {
-            return None;
-        }
-        let slot = |number: usize| Slot {
-            continued: self.continued[number],
-            priority: self.priorities[number],
-            flags: self.flags[number],
-        };
-        Some((0..slots).map(slot).collect())
-    }
-
-    /// Whether all programs handle packets in several parts.
-    pub fn is_frags(&self) -> bool {
-        self.is_frags != 0
-    }
+    let slot = |number: usize| Slot {
+        continued: config.continued[number],
+        priority: config.priorities[number],
+        flags: config.flags[number],
+    };
+    Some((0..slots).map(slot).collect())
 }
 
 /// What a dispatcher knows of the program in a slot.
@@ -86,6 +63,8 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use zerocopy::IntoBytes;
+
     use super::*;
 
     const OTHER: Slot = Slot { continued: 1 << 31, priority: 50, flags: 0 };
@@ -93,19 +72,19 @@ mod tests {
     #[test]
     fn a_configuration_is_read_as_it_was_written() {
         let slots = [Slot::GATE, OTHER];
-        let config = DispatcherConfig::of(&slots).unwrap();
+        let config = config_of(&slots).unwrap();
         assert_eq!(config.as_bytes()[..8], [236, 2, 2, 0, 4, 0, 0, 0x80]);
         assert_eq!(config.as_bytes().len(), 124);
-        assert_eq!(config.slots().unwrap(), slots);
-        assert!(DispatcherConfig::of(&[Slot::GATE]).unwrap().is_frags() && !config.is_frags());
-        assert_eq!(DispatcherConfig { version: 3, ..config }.slots(), None);
-        assert_eq!(DispatcherConfig { programs: 11, ..config }.slots(), None);
+        assert_eq!(slots_in(&config).unwrap(), slots);
+        assert!(config_of(&[Slot::GATE]).unwrap().is_frags == 1 && config.is_frags == 0);
+        assert_eq!(slots_in(&DispatcherConfig { version: 3, ..config }), None);
+        assert_eq!(slots_in(&DispatcherConfig { programs: 11, ..config }), None);
     }
 
     #[test]
     fn a_dispatcher_has_ten_slots() {
-        assert!(DispatcherConfig::of(&[OTHER; 10]).is_some());
-        assert_eq!(DispatcherConfig::of(&[OTHER; 11]), None);
+        assert!(config_of(&[OTHER; 10]).is_some());
+        assert_eq!(config_of(&[OTHER; 11]), None);
     }
 
     #[test]
