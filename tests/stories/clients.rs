@@ -183,14 +183,7 @@ fn a_port_that_is_used_200_times() -> Result<()> {
 }
 
 fn again(stage: &Stage, from: SocketAddr, number: u32) -> Result<Seen> {
-    let mut client: TcpStream = stage.client.run(|| {
-        let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&from.into())?;
-        socket.connect_timeout(&stage.address.into(), PATIENCE)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(socket.into())
-    })?;
+    let mut client = stage.open_from(from)?;
     let hello = hello()?;
     client.write_all(&hello)?;
     let pair = Pair { client, origin: stream::accept_with(&stage.listener, &hello)? };
