@@ -65,16 +65,13 @@ fn is_of(handshake: &Handshake, segment: &Segment) -> bool {
 
 /// Whether a segment has no options, as one that acknowledges a cookie.
 #[inline(always)]
-fn is_bare(segment: &Segment) -> bool {
+pub fn is_bare(segment: &Segment) -> bool {
     segment.flags & (SYN | FIN | RST | ACK) == ACK && segment.payload == segment.tcp + 20
 }
 
-/// Whether a segment acknowledges a cookie.
+/// Whether a segment without options acknowledges a cookie.
 #[inline(never)]
 pub fn acknowledges_one(skb: &Skb, segment: &Segment) -> bool {
-    if !is_bare(segment) {
-        return false;
-    }
     let Some(memory) = maps::cookie_memory() else { return false };
     // SAFETY: the context is the one that the kernel gave.
     let checked = unsafe { cookies::check(skb.0.as_ptr().cast(), memory, &segment.flow, segment.seq, segment.ack) };

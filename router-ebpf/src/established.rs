@@ -45,7 +45,10 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
         return Some(forward(skb, segment, flow));
     }
     // Here, as the frames of `unusual` and of a check are too large together.
-    if may_be_of_another(segment, flow) && cookie_handshake::acknowledges_one(skb, segment) {
+    if cookie_handshake::is_bare(segment)
+        && may_be_of_another(segment, flow)
+        && cookie_handshake::acknowledges_one(skb, segment)
+    {
         replace(segment, flow);
         return None;
     }
