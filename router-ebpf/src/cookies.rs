@@ -142,7 +142,7 @@ pub unsafe fn check(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey,
         return None;
     }
     let CookieMemory { words, .. } = memory;
-    headers(flow, seq, ack, ACK, 0).write(words);
+    headers(flow, seq, ack, ACK, 0).describe(words);
     let (ip, tcp, ip_bytes) = parts(words, flow);
     // SAFETY: not null, and referenced until it is released; the headers are in `words`.
     let is_valid = unsafe { bpf_tcp_check_syncookie(socket.cast(), ip, ip_bytes, tcp, TCP_BYTES) == 0 };
@@ -169,7 +169,7 @@ unsafe fn generate(
     seq: u32,
     max_segment: u16,
 ) -> Option<u32> {
-    headers(flow, seq, 0, SYN, max_segment).write(words);
+    headers(flow, seq, 0, SYN, max_segment).describe(words);
     let (ip, tcp, ip_bytes) = parts(words, flow);
     // SAFETY: the caller's promise; the headers are in `words`.
     let made = unsafe { bpf_tcp_gen_syncookie(socket.cast(), ip, ip_bytes, tcp, TCP_BYTES) };

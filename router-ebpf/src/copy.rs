@@ -8,7 +8,7 @@ use core::mem::offset_of;
 
 use router_common::hostname::{HostBuilder, NAME_FIELD};
 use router_common::http::HeadParser;
-use router_common::maps::{DecisionEvent, FirstFlight, LaterHead};
+use router_common::maps::{DecisionEvent, FirstFlight, LaterHead, ListenerKey};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
 /// Words before and behind the bytes of a first flight.
@@ -52,6 +52,28 @@ pub fn word(address: &[u8; 16], at: usize) -> u32 {
     // SAFETY: `at` is below 4. Every address passed here is a field of a `FlowKey` or an `Endpoint`, at an offset that
     // is a multiple of four, in a value aligned to four. Reading bytes would take four loads.
     unsafe { address.add(at).read() }
+}
+
+/// A key of the maps of listeners, written in the words that the kernel hashes: a word that was written in parts is not
+/// forwarded from the processor's store buffer.
+pub struct ListenerWords([u32; size_of::<ListenerKey>() / 4]);
+
+impl ListenerWords {
+    /// That of an address and a port.
+    #[inline(always)]
+    pub fn new(address: &[u8; 16], port: u16) -> Self {
+        const { assert!(offset_of!(ListenerKey, address) == 0 && offset_of!(ListenerKey, port) == 16) };
+        let [a, b, c, d] = words(address);
+        let [first, second] = port.to_ne_bytes();
+        ListenerWords([a, b, c, d, u32::from_ne_bytes([first, second, 0, 0])])
+    }
+
+    /// As the maps have it.
+    #[inline(always)]
+    pub fn key(&self) -> &ListenerKey {
+        // SAFETY: as large, aligned, and of integers without a gap, so that every bit pattern is valid.
+        unsafe { &*(&raw const self.0).cast() }
+    }
 }
 
 /// Copies a name between map values.

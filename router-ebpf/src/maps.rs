@@ -15,6 +15,7 @@ use router_common::maps::{
 use router_common::packet::Segment;
 use router_common::verdict::DialCounter;
 
+use crate::copy::ListenerWords;
 use crate::scratch::{NextHop, Scratch};
 
 use definitions::{
@@ -30,9 +31,19 @@ pub use gate::*;
 /// The listener at this address and port, if there is one.
 #[inline(always)]
 pub fn listener(address: &[u8; 16], port: u16) -> Option<ListenerOwner> {
-    let key = ListenerKey { address: *address, port, pad: 0 };
+    listener_at(&ListenerKey { address: *address, port, pad: 0 })
+}
+
+/// Likewise, by a key in words, which costs stack.
+#[inline(always)]
+pub fn listener_by(words: &ListenerWords) -> Option<ListenerOwner> {
+    listener_at(words.key())
+}
+
+#[inline(always)]
+fn listener_at(key: &ListenerKey) -> Option<ListenerOwner> {
     // SAFETY: only the agent writes listeners, and replaces whole values; the value is copied at once.
-    unsafe { listeners.get(&key) }.copied()
+    unsafe { listeners.get(key) }.copied()
 }
 
 /// This CPU's working memory.

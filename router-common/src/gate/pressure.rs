@@ -14,6 +14,9 @@ const VALID: u64 = 120_000_000_000 >> UNIT;
 /// Bits of the first word that have the number of SYNs; the upper ones have the window.
 const COUNT_BITS: u32 = 32;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// A window's part of a second, in units of 2⁻²², to multiply with: a division takes tens of cycles.
+const SHARE: u64 = (1 << (UNIT + SHARE_BITS)) / 1_000_000_000;
+const SHARE_BITS: u32 = 22;
 
 /// Counts a SYN; whether the listener is under pressure. `above`: SYNs a second from which on it is; 0: it never is. `now_ns`:
 /// monotonic time.
@@ -28,7 +31,7 @@ pub fn count(seen: &impl Word, until: &impl Word, now_ns: u64, above: u32) -> bo
     seen.exchange(old, window << COUNT_BITS | number);
     let end = until.load();
     let lasts = is_on(end, now_ns);
-    let limit = (above as u64 * ((1 << UNIT) / 1000) / 1_000_000) >> lasts as u32;
+    let limit = (above as u64 * SHARE) >> (SHARE_BITS + lasts as u32);
     if number < limit {
         return lasts;
     }

@@ -48,13 +48,24 @@ impl Headers {
     /// Writes the IP and TCP headers with their checksums, in packet order; returns the number of bytes.
     #[inline(always)]
     pub fn write(&self, to: &mut [u32; WORDS]) -> u32 {
+        self.write_with::<true>(to)
+    }
+
+    /// The same without checksums, for helpers that read headers.
+    #[inline(always)]
+    pub fn describe(&self, to: &mut [u32; WORDS]) -> u32 {
+        self.write_with::<false>(to)
+    }
+
+    #[inline(always)]
+    fn write_with<const SUMS: bool>(&self, to: &mut [u32; WORDS]) -> u32 {
         let [a, b, c, _] = self.destination;
-        if a | b == 0 && c == 0xffff_u32.to_be() { self.v4(to) } else { self.v6(to) }
+        if a | b == 0 && c == 0xffff_u32.to_be() { self.v4::<SUMS>(to) } else { self.v6::<SUMS>(to) }
     }
 
     /// RFC 791 §3.1: no options, and never fragmented.
     #[inline(always)]
-    fn v4(&self, to: &mut [u32; WORDS]) -> u32 {
+    fn v4<const SUMS: bool>(&self, to: &mut [u32; WORDS]) -> u32 {
         let bytes = 4 * V4 as u32 + TCP_BYTES;
         let ([.., source], [.., destination]) = (self.source, self.destination);
         to[0] = (0x4500_0000 | bytes).to_be();
@@ -62,34 +73,40 @@ impl Headers {
         to[2] = (HOP_LIMIT << 24 | TCP << 16).to_be();
         to[3] = source;
         to[4] = destination;
-        let sum = to[0] as u64 + to[1] as u64 + to[2] as u64 + to[3] as u64 + to[4] as u64;
-        let [high, low] = checksum(sum).to_ne_bytes();
-        to[2] |= u32::from_ne_bytes([0, 0, high, low]);
-        self.tcp::<V4>(to, source as u64 + destination as u64);
+        if SUMS {
+            let sum = to[0] as u64 + to[1] as u64 + to[2] as u64 + to[3] as u64 + to[4] as u64;
+            let [high, low] = checksum(sum).to_ne_bytes();
+            to[2] |= u32::from_ne_bytes([0, 0, high, low]);
+        }
+        self.tcp::<V4, SUMS>(to, source as u64 + destination as u64);
         bytes
     }
 
     /// RFC 8200 §3.
     #[inline(always)]
-    fn v6(&self, to: &mut [u32; WORDS]) -> u32 {
+    fn v6<const SUMS: bool>(&self, to: &mut [u32; WORDS]) -> u32 {
         to[0] = 0x6000_0000_u32.to_be();
         to[1] = (TCP_BYTES << 16 | TCP << 8 | HOP_LIMIT).to_be();
         [to[2], to[3], to[4], to[5]] = self.source;
         [to[6], to[7], to[8], to[9]] = self.destination;
         let of = |[a, b, c, d]: [u32; 4]| a as u64 + b as u64 + c as u64 + d as u64;
-        self.tcp::<V6>(to, of(self.source) + of(self.destination));
+        self.tcp::<V6, SUMS>(to, of(self.source) + of(self.destination));
         4 * V6 as u32 + TCP_BYTES
     }
 
     /// RFC 9293 §3.1. `addresses`: the sum of their words.
     #[inline(always)]
-    fn tcp<const AT: usize>(&self, to: &mut [u32; WORDS], addresses: u64) {
+    fn tcp<const AT: usize, const SUMS: bool>(&self, to: &mut [u32; WORDS], addresses: u64) {
         let (ports, size) = (self.source_port as u32, self.max_segment as u32);
         to[AT] = (ports << 16 | self.destination_port as u32).to_be();
         to[AT + 1] = self.seq.to_be();
         to[AT + 2] = self.ack.to_be();
         to[AT + 3] = (TCP_BYTES << 26 | (self.flags as u32) << 16 | WINDOW as u32).to_be();
         to[AT + 5] = (0x0204_0000 | size).to_be();
+        to[AT + 4] = 0;
+        if !SUMS {
+            return;
+        }
         let pseudo = addresses + (TCP + TCP_BYTES).to_be() as u64;
         let fixed = to[AT] as u64 + to[AT + 1] as u64 + to[AT + 2] as u64 + to[AT + 3] as u64 + to[AT + 5] as u64;
         let [high, low] = checksum(pseudo + fixed).to_ne_bytes();
@@ -177,6 +194,8 @@ mod tests {
             let answer =
                 Headers { source, destination, source_port, destination_port, seq, ack, flags: SYN | ACK, max_segment };
             let length = answer.write(&mut words);
+            let mut described = [0; WORDS];
+            prop_assert_eq!(answer.describe(&mut described), length);
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take(length as usize).collect();
             let ethertype: [u8; 2] = if v6 { [0x86, 0xdd] } else { [8, 0] };
             let frame = [[2; 12].as_slice(), &ethertype, &bytes].concat();
@@ -193,6 +212,12 @@ mod tests {
             let from = if v6 { 0 } else { 12 };
             let pseudo = sum(&flow.source[from..]) + sum(&flow.destination[from..]) + 6 + tcp.len() as u32;
             prop_assert_eq!(folded(pseudo + sum(tcp)), 0xffff);
+            // The helpers' headers differ in the checksums alone.
+            words[if v6 { 14 } else { 9 }] &= u32::from_ne_bytes([0, 0, 255, 255]);
+            if !v6 {
+                words[2] &= u32::from_ne_bytes([255, 255, 0, 0]);
+            }
+            prop_assert_eq!(&words[..length as usize / 4], &described[..length as usize / 4]);
             if !v6 {
                 prop_assert_eq!(folded(sum(&frame[ETHERNET as usize..read.tcp as usize])), 0xffff);
             }

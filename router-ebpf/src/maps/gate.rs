@@ -14,14 +14,14 @@ use super::definitions::{
     gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
 };
 
+use crate::copy::ListenerWords;
 use crate::scratch::CookieMemory;
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
 pub fn gate_policy(address: &[u8; 16], port: u16) -> Option<GatePolicy> {
-    let key = ListenerKey { address: *address, port, pad: 0 };
     // SAFETY: only the agent writes policies, and replaces whole values; the value is copied at once.
-    unsafe { gate_policies.get(&key) }.copied()
+    unsafe { gate_policies.get(ListenerWords::new(address, port).key()) }.copied()
 }
 
 /// Likewise, in its place.

@@ -5,23 +5,22 @@ use core::ptr::null_mut;
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
-use aya_ebpf::helpers::generated::{bpf_loop, bpf_xdp_adjust_tail, bpf_xdp_load_bytes, bpf_xdp_store_bytes};
+use aya_ebpf::helpers::generated::{bpf_ktime_get_coarse_ns, bpf_loop, bpf_xdp_adjust_tail};
 use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::syn_cookie::Headers;
 use router_common::maps::{GATE_ANSWERS, GATE_ANSWERS_TAGGED};
-use router_common::options::{MAX_OPTIONS, OPTIONS_ROOM, TcpOptions};
+use router_common::options::{MAX_OPTIONS, TcpOptions};
 use router_common::packet::{ACK, ETHERNET, Packet, SYN};
 use router_common::verdict::DialCounter;
 
 use crate::cookies::{self, Answer, KernelPressure};
-use crate::copy::is_v4;
+use crate::copy::{ListenerWords, is_v4};
 use crate::maps;
-use crate::reject::swapped;
-use crate::verifier::at_most;
+use crate::options::OptionBytes;
 
 use super::packet::XdpPacket;
-use super::state::now_ns;
+use super::packet_mut::{swap_addresses, write_words};
 
 /// Bytes of the headers behind Ethernet's.
 const V4_BYTES: u32 = 44;
@@ -36,16 +35,22 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
     let arrival = &*arrival;
     let flow = &arrival.flow;
-    let Some(listener) = maps::listener(&flow.destination, flow.destination_port) else { return XDP_PASS };
+    let Some(listener) = maps::listener_by(&ListenerWords::new(&flow.destination, flow.destination_port)) else {
+        return XDP_PASS;
+    };
     let Some(pressure) = KernelPressure::of(&listener) else { return XDP_PASS };
-    let now = now_ns();
+    // SAFETY: the helper has no precondition. A tick is far below the windows of the pressure.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
     if !pressure.count_early(now) || !may_answer(ctx, arrival) {
         return XDP_PASS;
     }
     let packet = XdpPacket::new(ctx);
-    let Some(macs) = packet.load::<12>(0) else { return XDP_PASS };
+    // A group address, at which more than this host receive, is no sender of an answer.
+    if packet.load::<2>(0).is_none_or(|[first, _]| first & 1 != 0) {
+        return XDP_PASS;
+    }
     let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
-    let client_mss = client_mss(ctx, arrival);
+    let client_mss = client_mss(&packet, arrival);
     // SAFETY: the context is the one that the kernel gave.
     let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
     let Answer::Cookie(cookie) = answer else { return XDP_PASS };
@@ -57,23 +62,21 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     Headers { source, destination, source_port, destination_port, ..of_syn }.write(&mut memory.words);
     let v4 = is_v4(&flow.destination);
     let length = arrival.ip + if v4 { V4_BYTES } else { V6_BYTES };
-    let change = length as i32 - packet.len() as i32;
-    // A group address, at which more than this host receive, is no sender of an answer.
-    // SAFETY: as above.
-    if macs[0] & 1 != 0 || unsafe { bpf_xdp_adjust_tail(ctx.as_ptr().cast(), change) } != 0 {
+    // A buffer that others follow does not grow.
+    if !packet.is_linear() && ctx.data() + length as usize > ctx.data_end() {
         return XDP_PASS;
     }
-    let (words, swapped) = (memory.words.as_mut_ptr().cast(), swapped(&macs));
-    // SAFETY: as above; the words have as many bytes.
-    let stored = unsafe {
-        bpf_xdp_store_bytes(ctx.as_ptr().cast(), 0, (&raw const swapped).cast_mut().cast(), 12) == 0
-            && if v4 {
-                bpf_xdp_store_bytes(ctx.as_ptr().cast(), arrival.ip, words, V4_BYTES) == 0
-            } else {
-                bpf_xdp_store_bytes(ctx.as_ptr().cast(), arrival.ip, words, V6_BYTES) == 0
-            }
-    };
-    if !stored {
+    // SAFETY: as above.
+    if unsafe { bpf_xdp_adjust_tail(ctx.as_ptr().cast(), length as i32 - packet.len() as i32) } != 0 {
+        return XDP_PASS;
+    }
+    let is_written = swap_addresses(ctx)
+        && if v4 {
+            write_words::<{ V4_BYTES as usize / 4 }>(ctx, arrival.ip, &memory.words)
+        } else {
+            write_words::<{ V6_BYTES as usize / 4 }>(ctx, arrival.ip, &memory.words)
+        };
+    if !is_written {
         return XDP_DROP;
     }
     pressure.answers(now);
@@ -94,10 +97,14 @@ fn may_answer(ctx: &XdpContext, arrival: &Arrival) -> bool {
 
 /// The maximum segment size that a SYN announces; 0: none.
 #[inline(always)]
-fn client_mss(ctx: &XdpContext, arrival: &Arrival) -> u16 {
+fn client_mss(packet: &XdpPacket, arrival: &Arrival) -> u16 {
     let (at, len) = (arrival.tcp + 20, arrival.tcp_len.wrapping_sub(20));
     if len == 0 || len > MAX_OPTIONS {
         return 0;
+    }
+    // Nearly every host begins with it.
+    if let [2, 4, high, low] = packet.load::<4>(at).unwrap_or_default() {
+        return u16::from_be_bytes([high, low]);
     }
     let Some(memory) = maps::cookie_memory() else { return 0 };
     let reader = &mut memory.options;
@@ -105,14 +112,8 @@ fn client_mss(ctx: &XdpContext, arrival: &Arrival) -> u16 {
     reader.len = len;
     reader.at = 0;
     reader.found = TcpOptions::default();
-    let bound = at_most::<OPTIONS_ROOM>(len);
-    // SAFETY: the context is the one that the kernel gave; `bound` is at most the size of the array.
-    if unsafe { bpf_xdp_load_bytes(ctx.as_ptr().cast(), at, reader.bytes.as_mut_ptr().cast(), bound) } != 0 {
+    if !packet.load_options(at, &mut reader.bytes, len) {
         return 0;
-    }
-    // Nearly every host begins with it.
-    if let [2, 4, high, low, ..] = reader.bytes {
-        return u16::from_be_bytes([high, low]);
     }
     // SAFETY: the callback has the signature that the helper expects and does not use its context.
     unsafe {

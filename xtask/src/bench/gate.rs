@@ -20,6 +20,7 @@ use super::tools::Tools;
 use crate::process;
 
 mod flood;
+mod frames;
 mod receiver;
 mod report;
 mod route;
@@ -39,7 +40,7 @@ pub struct Arguments {
 }
 
 /// The ways that are measured at rest: the first is what the others are compared with. Without a policy nothing is attached then.
-const AT_REST: [Way; 3] = [Way::Kernel, Way::GateGeneric, Way::GateNative];
+const AT_REST: [Way; 4] = [Way::Kernel, Way::GateIdle, Way::GateGeneric, Way::GateNative];
 /// The other ways of floods.
 const COOKIES: [Way; 2] = [Way::CookiesGeneric, Way::CookiesNative];
 /// Groups of `bench passthrough` that are measured.
@@ -53,16 +54,19 @@ fn is_measured(group: &Group) -> bool {
 pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     ensure!(process::is_root(), "the benchmark makes network namespaces and attaches XDP programs: run it with sudo");
     let tools = Tools::new(root)?;
+    // In a flood, this process has one processor.
+    let machine = machine()?;
     let network = Network::new()?;
     let _backends = (backends(&tools, &network)?, backend::start(&tools, &network)?);
     let open = |way| Lane::open(&tools, &network, way);
     let mut lanes = AT_REST.into_iter().map(open).collect::<Result<Vec<_>>>()?;
     let plan = Plan { rounds: arguments.rounds.into(), parts: 5, milliseconds: 100, pause: Duration::from_secs(12) };
     let columns = if arguments.floods { Vec::new() } else { rounds(&tools, &network, &lanes, is_measured, plan)? };
+    lanes.retain(|lane| lane.way != Way::GateIdle);
     lanes.extend(COOKIES.into_iter().map(open).collect::<Result<Vec<_>>>()?);
     let floods = flood::measure(&tools, &network, &lanes, plan.rounds)?;
-    let bars = report::bars(&floods);
-    let text = text(&tools, &columns, &floods, &bars)?;
+    let bars: Vec<Bar> = report::idle(&columns, is_measured).into_iter().chain(report::bars(&floods)).collect();
+    let text = text(&tools, &machine, &columns, &floods, &bars)?;
     println!("{text}");
     if arguments.dry || arguments.floods {
         return Ok(());
@@ -77,26 +81,27 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn text(tools: &Tools, columns: &[Column], floods: &[Flood], bars: &[Bar]) -> Result<String> {
+fn text(tools: &Tools, machine: &str, columns: &[Column], floods: &[Flood], bars: &[Bar]) -> Result<String> {
     let mut text = format!(
-        "`cargo xtask bench gate`, on {}, of {}. Network, load and rounds are those of `bench passthrough`; the gate has a
-policy that concerns no client, and `Sluice kernel` has none, as by default. In parentheses the median of the ratios to it in the
-same round.
+        "`cargo xtask bench gate`, on {}, of {}. Network, load and rounds are those of `bench passthrough`. `Sluice kernel` has no
+gate (`--xdp off`); without a policy it is as by default (`auto`), and attached to nothing; the others have a policy that concerns no client.
+In parentheses the median of the ratios to the first in the same round.
 
 {}
-One processor sends SYNs of 131,072 sources to the listener, as fast as the clients and backends that it runs as well let it; another one
-receives them, where the agent works as well: by receive packet steering, with XDP in native mode in the interface's NAPI thread, which
-precedes tasks, and which polls 100 µs after the first packet, as the drivers of network cards do under load. In native mode a second veth pair
-makes XDP frames of the SYNs, on the sending processor: of a socket buffer veth would make a copy on the receiving one. Sixteen clients make
-new connections meanwhile, and those count that end within two seconds; undisturbed, the same processor sends the same to an interface of its
-own. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a
-request to the proxy. The ways of the gate deny the sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1:
-undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the flood's sources, on the sending processor; in
-the flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the receiving
-processor in a flood without clients, by the SYNs that XDP drops or answers in it.
+One processor sends SYNs of 131,072 sources to the listener, as fast as it can; another one receives them, where the agent, the clients and
+the backends work as well. In generic mode and without XDP that is by receive packet steering. In native mode the interface receives all
+packets, undisturbed ones too, as that of a network card does: as XDP frames, which further veth pairs make on the processor of the sender,
+in its NAPI thread, which precedes tasks, and which polls 100 µs after the first packet, as drivers do under load. Clients make new connections
+meanwhile, one at a time, which leaves the processor time, and 16, which leave it none; those count that end within two seconds. Undisturbed,
+the same is sent to an interface of its own. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3
+with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the sources. The ways of cookies have no policy,
+the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the
+flood's sources, on the sending processor; in the flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The
+cost of a SYN is the time of the receiving processor in a flood without clients, by the SYNs that XDP drops or answers in it: where it has no
+other time, a flood leaves what these leave.
 
 {}",
-        machine()?,
+        machine,
         tools.build,
         report::at_rest(columns, is_measured),
         report::in_floods(floods),

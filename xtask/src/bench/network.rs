@@ -34,7 +34,7 @@ pub const DESCRIPTORS: u64 = 20_000;
 /// Congestion control of all routes. A host's default may be BBR, with which one response of 64 KiB in 200 pauses for
 /// 20–100 ms behind every router. Routes name it because cubic as a sysctl is refused to namespaces where it is not the
 /// host's default (`TCP_CONG_NON_RESTRICTED`).
-const CONGESTION_CONTROL: &str = "congctl cubic";
+pub const CONGESTION_CONTROL: &str = "congctl cubic";
 
 /// Of namespaces' names; the process id of the run follows.
 const PREFIX: &str = "sluice-bench-";
@@ -202,6 +202,11 @@ fn far_end(number: u8) -> String {
 }
 
 impl Middle {
+    /// Its own, in addresses and interfaces' names.
+    pub fn number(&self) -> u8 {
+        self.number
+    }
+
     /// Where clients reach the router.
     pub fn listener(&self) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::new(10, 77, self.number, 1), ROUTER_PORT)

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::receiver::{self, NOBODY, RECEIVER, SENDER};
+use super::frames::{self, NOBODY};
+use super::receiver::{self, RECEIVER, SENDER};
 use super::route::{Route, TIME};
 use crate::bench::bars::{Ratios, median};
 use crate::bench::network::Network;
@@ -17,12 +18,17 @@ use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
 use crate::bench::usage::busy;
 
+/// Connections at a time: as few as leave the processor time, and as many as leave it none.
+pub const CLIENTS: [usize; 2] = [1, 16];
+
 /// What a flood leaves to one route on one way, by round.
 pub struct Flood {
     /// Which way.
     pub way: Way,
     /// Which route.
     pub route: Route,
+    /// Connections at a time.
+    pub clients: usize,
     sent: Vec<f64>,
     undisturbed: Vec<f64>,
     disturbed: Vec<f64>,
@@ -32,8 +38,8 @@ pub struct Flood {
 }
 
 impl Flood {
-    fn new(way: Way, route: Route) -> Flood {
-        Flood { way, route, sent: vec![], undisturbed: vec![], disturbed: vec![], costs: vec![], failed: 0 }
+    fn new(way: Way, route: Route, clients: usize) -> Flood {
+        Flood { way, route, clients, sent: vec![], undisturbed: vec![], disturbed: vec![], costs: vec![], failed: 0 }
     }
 
     /// SYNs a second.
@@ -64,24 +70,28 @@ impl Flood {
 
 /// Measures all ways. They take turns by round: the gate stays for half a minute after a flood that was answered with cookies.
 pub fn measure(tools: &Tools, network: &Network, lanes: &[Lane], rounds: usize) -> Result<Vec<Flood>> {
+    // The routers and the backends run; the clients inherit it.
+    receiver::bind_all()?;
     lanes.iter().try_for_each(|lane| receiver::prepare(network, lane))?;
-    let mut ways: Vec<Vec<Flood>> = lanes
-        .iter()
-        .map(|lane| Route::of(lane.way).iter().map(|route| Flood::new(lane.way, *route)).collect())
-        .collect();
+    let of_lane = |lane: &Lane| {
+        let loads = Route::of(lane.way).iter().flat_map(|route| CLIENTS.map(|clients| (*route, clients)));
+        loads.map(|(route, clients)| Flood::new(lane.way, route, clients)).collect()
+    };
+    let mut ways: Vec<Vec<Flood>> = lanes.iter().map(of_lane).collect();
     for round in 0..rounds {
         for (lane, floods) in lanes.iter().zip(&mut ways) {
             eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());
             receiver::wait_for_rest(lane)?;
             for flood in floods.iter_mut() {
-                let (calm, _) = flooded(tools, network, lane, NOBODY, || flood.route.connect(tools, network, lane))?;
+                let (calm, _) =
+                    flooded(tools, network, lane, NOBODY, || flood.route.connect(tools, network, lane, flood.clients))?;
                 flood.undisturbed.push(calm.0);
             }
             for flood in floods.iter_mut() {
                 let listener = flood.route.listener(lane);
                 let connect = || {
                     receiver::wait_for_cookies(lane, listener.port())?;
-                    flood.route.connect(tools, network, lane)
+                    flood.route.connect(tools, network, lane, flood.clients)
                 };
                 let (made, sent) = flooded(tools, network, lane, listener, connect)?;
                 flood.disturbed.push(made.0);
@@ -125,7 +135,7 @@ fn flooded<T>(
 ) -> Result<(T, f64)> {
     let mut command = network.client.command(&tools.load)?;
     command.args(["load", "flood", "--to", &to.to_string(), "--processor", &SENDER.to_string()]);
-    if let Some(interface) = receiver::through(lane) {
+    if let Some(interface) = frames::of_flood(lane) {
         command.args(["--through", &interface]);
     }
     let mut flood =

@@ -1,7 +1,6 @@
 //! The processor that receives a flood: who works on it, and when XDP takes the flood's SYNs.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,25 +10,21 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
+use super::frames::{self, attach, moderated};
 use crate::bench::network::{Netns, Network};
 use crate::bench::passthrough::ways::{Lane, Way};
+use crate::bench::usage::family;
 use crate::process;
 
-/// The processor that receives, where the agent's threads are as well.
+/// The processor that receives, where the agent, the clients and the backends work as well.
 pub const RECEIVER: usize = 0;
-/// The processor that sends.
+/// The processor that sends, and does nothing else but receive what XDP sends back.
 pub const SENDER: usize = 1;
-/// Where SYNs go that disturb nobody.
-pub const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
-/// Nanoseconds between two polls of an interface that receives: of the order of what drivers of network cards choose under load.
-const MODERATION: u32 = 100_000;
 /// How long a flood may last until XDP answers.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the gate may stay after a flood.
 const STAYS: Duration = Duration::from_secs(90);
 
-/// Loads a program and pins it.
-const LOAD_XDP: &str = include_str!("../../../../tests/src/load_xdp.py");
 /// An XDP program for the client's end of its link, which drops what is sent to the sources of a flood, as they are not behind
 /// it, and passes all else. Without one, the kernel drops what XDP sends at the router's end.
 const FAR_END: &str = concat!(
@@ -46,27 +41,8 @@ const FAR_END: &str = concat!(
     "9500000000000000", // exit
 );
 
-/// The beginning of an XDP program that redirects what is sent to 10.0.0.0/8 to the interface of the number that follows, and
-/// drops all else; the end is [`REDIRECT`].
-const CHOOSE: &str = concat!(
-    "b700000001000000", // r0 = XDP_DROP
-    "6112040000000000", // r2 = data_end
-    "6111000000000000", // r1 = data
-    "bf13000000000000", // r3 = r1
-    "0703000022000000", // r3 += 34: the headers of Ethernet and IPv4
-    "2d23050000000000", // if r3 > r2, exit
-    "71111e0000000000", // r1 = the first byte of the destination
-    "550103000a000000", // if r1 != 10, exit
-    "b7010000",         // r1 = the interface
-);
-const REDIRECT: &str = concat!(
-    "b702000000000000", // r2 = 0
-    "8500000017000000", // bpf_redirect
-    "9500000000000000", // exit
-);
-
-/// Binds the router to the receiving processor, with what arrives from the client, and gives the flood's sources and its other
-/// destination a route.
+/// Binds what arrives from the client to the receiving processor, and gives the flood's sources and its other destination a
+/// route.
 pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     let link = "ip link add sink type veth peer name drain; ip link set drain up; ip link set sink up";
     network.client.shell(&format!("ip link show sink >/dev/null 2>&1 || {{ {link}; }}"))?;
@@ -75,15 +51,19 @@ pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     let client = lane.middle.clients()[0];
     lane.middle.netns.ip(&format!("route replace 198.18.0.0/15 via {client}"))?;
     lane.middle.netns.shell(&format!("printf %x {} > /sys/class/net/client/queues/rx-0/rps_cpus", 1 << RECEIVER))?;
-    if let Some(interface) = through(lane) {
-        frames(network, lane, &interface)?;
+    if frames::are_made(lane) {
+        frames::prepare(network, lane)?;
+        poll(&lane.middle.netns, "client", RECEIVER)?;
     }
-    match lane.way {
-        Way::GateNative => poll(&lane.middle.netns, "client", RECEIVER)?,
-        Way::CookiesGeneric | Way::CookiesNative => hear(network, lane)?,
-        _ => {}
+    if matches!(lane.way, Way::CookiesGeneric | Way::CookiesNative) {
+        hear(network, lane)?;
     }
-    for process in lane.processes()? {
+    Ok(())
+}
+
+/// Binds this process and its descendants to the receiving processor, and with them all that they start from then on.
+pub fn bind_all() -> Result<()> {
+    for process in family(std::process::id())? {
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
             bind(task?.file_name().to_string_lossy().parse()?, RECEIVER)?;
         }
@@ -112,49 +92,6 @@ fn hear(network: &Network, lane: &Lane) -> Result<()> {
     poll(&network.client, &interface, SENDER)
 }
 
-/// The interface of the client that a flood leaves by, if not by that of the clients' packets; see [`frames`].
-pub fn through(lane: &Lane) -> Option<String> {
-    let is_native = matches!(lane.way, Way::GateNative | Way::CookiesNative);
-    is_native.then(|| format!("flood-{}", lane.middle.clients_interface()))
-}
-
-/// Makes the interface [`through`], a way on which the router's interface receives XDP frames, as from the driver of a network
-/// card. Of a socket buffer without room for XDP's headers, as raw sockets send, veth makes a copy first, on the receiving
-/// processor; here a second link does, on the sending one, and redirects the frames.
-fn frames(network: &Network, lane: &Lane, near: &str) -> Result<()> {
-    let (client, interface) = (&network.client, lane.middle.clients_interface());
-    let far = format!("far-{interface}");
-    client.ip(&format!("link add {near} type veth peer name {far}"))?;
-    client.ip(&format!("link set {far} up"))?;
-    client.ip(&format!("link set {near} up"))?;
-    let (number, _) = client.interface(&interface)?;
-    attach(network, &far, &format!("{CHOOSE}{:08x}{REDIRECT}", number.swap_bytes()))?;
-    client.shell(&moderated(&far))?;
-    // Without XDP, its driver takes frames only if it merges segments.
-    lane.middle.netns.shell("ethtool -K client gro on")?;
-    let (_, address) = lane.middle.netns.interface("client")?;
-    for to in [*lane.middle.listener().ip(), *NOBODY.ip()] {
-        client.ip(&format!("neigh replace {to} lladdr {address} dev {near} nud permanent"))?;
-    }
-    // For sockets that are bound to it, behind the routes of all others.
-    client.ip(&format!("route append default dev {near} metric {number}"))
-}
-
-/// A command that has an interface polled at [`MODERATION`].
-fn moderated(interface: &str) -> String {
-    let settings = [("gro_flush_timeout", MODERATION), ("napi_defer_hard_irqs", 2)];
-    settings.map(|(name, value)| format!("echo {value} > /sys/class/net/{interface}/{name}")).join("; ")
-}
-
-/// Attaches an XDP program to an interface of the client, in its driver.
-fn attach(network: &Network, interface: &str, instructions: &str) -> Result<()> {
-    let pin = format!("/sys/fs/bpf/sluice-bench-{}", std::process::id());
-    process::run(Command::new("python3").args(["-c", LOAD_XDP, &pin, instructions]))?;
-    let attached = network.client.ip(&format!("link set dev {interface} xdpdrv pinned {pin}"));
-    fs::remove_file(&pin)?;
-    attached
-}
-
 /// Waits until no cookies are sent and the gate is detached, on a way without a policy.
 pub fn wait_for_rest(lane: &Lane) -> Result<()> {
     let Some(instance) = lane.instance().filter(|_| !matches!(lane.way, Way::GateGeneric | Way::GateNative)) else {
@@ -176,9 +113,7 @@ pub fn wait_for_cookies(lane: &Lane, port: u16) -> Result<()> {
     wait("XDP answers the flood", PATIENCE, || {
         let gate = instance.gate()?;
         Ok(has(&gate["attached"]) && has(&gate["flooded"]) && !instance.rows("gate_answers")?.is_empty())
-    })?;
-    // The thread is one of this attachment.
-    if lane.way == Way::CookiesNative { poll(&lane.middle.netns, "client", RECEIVER) } else { Ok(()) }
+    })
 }
 
 fn wait(what: &str, patience: Duration, is_done: impl Fn() -> Result<bool>) -> Result<()> {

@@ -15,8 +15,6 @@ use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::tools::Tools;
 use crate::process;
 
-/// Clients at a time.
-const CLIENTS: usize = 16;
 /// Milliseconds of one measurement.
 pub const TIME: u32 = 2000;
 
@@ -58,10 +56,10 @@ impl Route {
         listener
     }
 
-    /// Makes connections for [`TIME`]; returns how many a second, and how many failed.
-    pub fn connect(self, tools: &Tools, network: &Network, lane: &Lane) -> Result<(f64, u64)> {
+    /// Makes connections for [`TIME`], so many at a time; returns how many a second, and how many failed.
+    pub fn connect(self, tools: &Tools, network: &Network, lane: &Lane, connections: usize) -> Result<(f64, u64)> {
         if self == Route::Passthrough {
-            let clients = Measure { load: Load::Connect, connections: CLIENTS, hello: Hello::One };
+            let clients = Measure { load: Load::Connect, connections, hello: Hello::One };
             let amount = lane.carry(tools, network, clients, TIME)?;
             return Ok((amount.rate(), amount.errors));
         }
@@ -75,7 +73,7 @@ impl Route {
             command.args(["clear-text", "--name", CLEAR]);
         }
         command.args(["--to", &self.listener(lane).to_string()]);
-        command.args(["--connections", &CLIENTS.to_string(), "--milliseconds", &TIME.to_string()]);
+        command.args(["--connections", &connections.to_string(), "--milliseconds", &TIME.to_string()]);
         let outcome = Outcome::read(&process::output(&mut command)?)?;
         Ok((outcome.rate(), outcome.errors))
     }

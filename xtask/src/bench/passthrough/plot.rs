@@ -29,7 +29,7 @@ fn colour(way: Way) -> &'static str {
         Way::Nginx => "#9bbbe0",
         Way::Envoy => "#c0b4d8",
         // No part of the plot.
-        Way::GateGeneric | Way::GateNative | Way::CookiesGeneric | Way::CookiesNative => "#d0a060",
+        Way::GateIdle | Way::GateGeneric | Way::GateNative | Way::CookiesGeneric | Way::CookiesNative => "#d0a060",
     }
 }
 

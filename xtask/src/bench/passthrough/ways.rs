@@ -35,6 +35,8 @@ pub enum Way {
     Nginx,
     /// Envoy.
     Envoy,
+    /// Sluice with its kernel data path, no policy, and the XDP gate as by default.
+    GateIdle,
     /// Sluice with its kernel data path, and the XDP gate by the kernel's generic hook.
     GateGeneric,
     /// The same by the driver's hook.
@@ -63,6 +65,7 @@ impl Way {
             Way::HaProxy => Peer::HaProxy.name(),
             Way::Nginx => Peer::Nginx.name(),
             Way::Envoy => Peer::Envoy.name(),
+            Way::GateIdle => "gate, no policy",
             Way::GateGeneric => "gate, generic",
             Way::GateNative => "gate, native",
             Way::CookiesGeneric => "cookies, generic",
@@ -80,6 +83,7 @@ impl Way {
             Way::HaProxy => "haproxy",
             Way::Nginx => "nginx",
             Way::Envoy => "envoy",
+            Way::GateIdle => "gate-idle",
             Way::GateGeneric => "gate-generic",
             Way::GateNative => "gate-native",
             Way::CookiesGeneric => "cookies-generic",
@@ -104,6 +108,7 @@ impl Way {
         match self {
             Way::ByInterface => Setting { peer_redirect: "never", ..usual },
             Way::Relay => Setting { data_path: "userspace", peer_redirect: "never", ..usual },
+            Way::GateIdle => Setting { xdp: "auto", ..usual },
             Way::GateGeneric => Setting { xdp: "generic", annotations: DENIED, ..usual },
             Way::GateNative => Setting { xdp: "native", annotations: DENIED, ..usual },
             Way::CookiesGeneric => Setting { xdp: "generic", has_requests: true, ..usual },
