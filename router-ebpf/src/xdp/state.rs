@@ -36,7 +36,7 @@ impl KernelGate {
 
 /// Monotonic time in nanoseconds.
 #[inline(always)]
-pub fn now_ns() -> u64 {
+fn now_ns() -> u64 {
     // SAFETY: the helper has no precondition.
     unsafe { bpf_ktime_get_ns() }
 }

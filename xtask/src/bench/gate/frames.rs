@@ -20,14 +20,17 @@ const MODERATION: u32 = 100_000;
 
 /// Loads a program and pins it.
 const LOAD_XDP: &str = include_str!("../../../../tests/src/load_xdp.py");
-/// The beginning of an XDP program that redirects what is sent to 10.0.0.0/8 to the interface of the number that follows, and
-/// drops all else; the end is [`REDIRECT`].
-const CHOOSE: &str = concat!(
-    "b700000001000000", // r0 = XDP_DROP
+/// Instructions of XDP programs: r1 = data, and r3 > r2 where it ends before its Ethernet and IPv4 headers do.
+pub const HEADERS: &str = concat!(
     "6112040000000000", // r2 = data_end
     "6111000000000000", // r1 = data
     "bf13000000000000", // r3 = r1
-    "0703000022000000", // r3 += 34: the headers of Ethernet and IPv4
+    "0703000022000000", // r3 += 34
+);
+const DROP: &str = "b700000001000000"; // r0 = XDP_DROP
+/// Behind [`DROP`] and [`HEADERS`], it redirects what is sent to 10.0.0.0/8 to the interface of the number that follows, and
+/// drops all else; the end is [`REDIRECT`].
+const CHOOSE: &str = concat!(
     "2d23050000000000", // if r3 > r2, exit
     "71111e0000000000", // r1 = the first byte of the destination
     "550103000a000000", // if r1 != 10, exit
@@ -76,7 +79,7 @@ fn pair(network: &Network, lane: &Lane, near: &str) -> Result<String> {
     client.ip(&format!("link add {near} address {address} type veth peer name {far}"))?;
     client.ip(&format!("link set {far} up"))?;
     client.ip(&format!("link set {near} up"))?;
-    attach(network, &far, &format!("{CHOOSE}{:08x}{REDIRECT}", number.swap_bytes()))?;
+    attach(network, &far, &format!("{DROP}{HEADERS}{CHOOSE}{:08x}{REDIRECT}", number.swap_bytes()))?;
     let (_, router) = lane.middle.netns.interface("client")?;
     for to in [*lane.middle.listener().ip(), *NOBODY.ip()] {
         client.ip(&format!("neigh replace {to} lladdr {router} dev {near} nud permanent"))?;

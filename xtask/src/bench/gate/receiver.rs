@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
-use super::frames::{self, attach, moderated};
+use super::frames::{self, HEADERS, attach, moderated};
 use crate::bench::network::{Netns, Network};
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::usage::family;
@@ -25,14 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the gate may stay after a flood.
 const STAYS: Duration = Duration::from_secs(90);
 
-/// An XDP program for the client's end of its link, which drops what is sent to the sources of a flood, as they are not behind
-/// it, and passes all else. Without one, the kernel drops what XDP sends at the router's end.
+const PASS: &str = "b700000002000000"; // r0 = XDP_PASS
+/// Behind [`PASS`] and [`HEADERS`], for the client's end of its link: it drops what is sent to the sources of a flood, as they are
+/// not behind it, and passes all else. Without one, the kernel drops what XDP sends at the router's end.
 const FAR_END: &str = concat!(
-    "b700000002000000", // r0 = XDP_PASS
-    "6112040000000000", // r2 = data_end
-    "6111000000000000", // r1 = data
-    "bf13000000000000", // r3 = r1
-    "0703000022000000", // r3 += 34: the headers of Ethernet and IPv4
     "2d23040000000000", // if r3 > r2, exit
     "69111e0000000000", // r1 = the first half of the destination
     "57010000fffe0000", // r1 &= 255.254
@@ -88,7 +84,7 @@ fn poll(netns: &Netns, interface: &str, processor: usize) -> Result<()> {
 /// Gives the client's end of its link [`FAR_END`].
 fn hear(network: &Network, lane: &Lane) -> Result<()> {
     let interface = lane.middle.clients_interface();
-    attach(network, &interface, FAR_END)?;
+    attach(network, &interface, &format!("{PASS}{HEADERS}{FAR_END}"))?;
     poll(&network.client, &interface, SENDER)
 }
 

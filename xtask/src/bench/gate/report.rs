@@ -83,26 +83,25 @@ fn means(rows: &[Vec<f64>]) -> Vec<f64> {
     (0..rounds).map(mean).collect()
 }
 
-/// Those of the driver's hook in floods: of connections that leave the processor time. The others are in the table.
+/// Those of the driver's hook in floods, for every number of clients.
 pub fn bars(floods: &[Flood]) -> Vec<Bar> {
     let promised = [Way::GateNative, Way::CookiesNative];
     let promised = promised.into_iter().flat_map(|way| Route::of(way).iter().map(move |route| (way, *route)));
+    let promised = promised.flat_map(|(way, route)| CLIENTS.map(|clients| (way, route, clients)));
     promised
-        .flat_map(|(way, route)| {
-            let floods: Vec<_> = floods.iter().filter(|flood| (flood.way, flood.route) == (way, route)).collect();
-            let few = floods.iter().find(|flood| flood.clients == CLIENTS[0]);
-            let failed = (!floods.is_empty()).then(|| floods.iter().map(|flood| flood.failed).sum::<u64>());
-            let of = format!("{}, {}", way.name(), route.name());
+        .flat_map(|(way, route, clients)| {
+            let flood = floods.iter().find(|flood| (flood.way, flood.route, flood.clients) == (way, route, clients));
+            let of = format!("{}, {}, {clients} at a time", way.name(), route.name());
             [
                 Bar {
-                    what: format!("{of}, {} at a time: share of new connections that a flood leaves", CLIENTS[0]),
+                    what: format!("{of}: share of new connections that a flood leaves"),
                     promised: format!("≥ {KEPT:.2}"),
-                    figure: few.and_then(|flood| flood.kept().judged(|kept| kept >= KEPT)),
+                    figure: flood.and_then(|flood| flood.kept().judged(|kept| kept >= KEPT)),
                 },
                 Bar {
                     what: format!("{of}: connections that failed in a flood"),
                     promised: "0".to_owned(),
-                    figure: failed.map(|failed| (failed.to_string(), failed == 0)),
+                    figure: flood.map(|flood| (flood.failed.to_string(), flood.failed == 0)),
                 },
             ]
         })
