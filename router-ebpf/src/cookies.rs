@@ -34,7 +34,13 @@ impl KernelPressure {
     /// That of a listener; `None` if its SYNs are never answered with cookies.
     #[inline(always)]
     pub fn of(listener: &ListenerOwner) -> Option<Self> {
-        let entry = maps::gate_pressure(pressure_id(listener.router, listener.protocol == PROTOCOL_TLS))?;
+        Self::at(pressure_id(listener.router, listener.protocol == PROTOCOL_TLS))
+    }
+
+    /// That of an id; `None` as for [`Self::of`].
+    #[inline(always)]
+    pub fn at(id: u32) -> Option<Self> {
+        let entry = maps::gate_pressure(id)?;
         // SAFETY: a live value of the map; the kernel keeps it until the program ends.
         let above = unsafe { (&raw const (*entry).above).read_volatile() };
         // SAFETY: as above; only pointers to the fields are made.
@@ -43,16 +49,16 @@ impl KernelPressure {
         Some(KernelPressure { above, early: early.cast(), late: late.cast(), answered })
     }
 
-    /// Counts a SYN that XDP sees; whether the listener is under pressure.
+    /// Counts SYNs that XDP sees; whether the listener is under pressure.
     #[inline(always)]
-    pub fn count_early(&self, now_ns: u64) -> bool {
-        count(self.early, now_ns, self.above)
+    pub fn count_early(&self, now_ns: u64, syns: u32) -> bool {
+        count(self.early, now_ns, self.above, syns)
     }
 
     /// Counts a SYN that TC sees; whether the listener is under pressure by those of XDP or TC.
     #[inline(always)]
     pub fn count_late(&self, now_ns: u64) -> bool {
-        count(self.late, now_ns, self.above) || pressure::is_on(until(self.early), now_ns)
+        count(self.late, now_ns, self.above, 1) || pressure::is_on(until(self.early), now_ns)
     }
 
     /// Whether a SYN was answered in the last second: the stack's queue is full.
@@ -82,10 +88,10 @@ impl KernelPressure {
 }
 
 #[inline(always)]
-fn count(words: *mut u64, now_ns: u64, above: u32) -> bool {
+fn count(words: *mut u64, now_ns: u64, above: u32, syns: u32) -> bool {
     // SAFETY: a field of two words.
     let until = KernelWord(unsafe { words.add(1) });
-    pressure::count(&KernelWord(words), &until, now_ns, above)
+    pressure::count(&KernelWord(words), &until, now_ns, above, syns)
 }
 
 #[inline(always)]

@@ -56,6 +56,7 @@ pub fn word(address: &[u8; 16], at: usize) -> u32 {
 
 /// A key of the maps of listeners, written in the words that the kernel hashes: a word that was written in parts is not
 /// forwarded from the processor's store buffer.
+#[derive(PartialEq)]
 pub struct ListenerWords([u32; size_of::<ListenerKey>() / 4]);
 
 impl ListenerWords {

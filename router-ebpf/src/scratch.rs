@@ -12,8 +12,12 @@ use router_common::maps::{FirstFlight, Flow, FlowKey, FragmentKey, Fragmented, H
 use router_common::options::OptionReader;
 use router_common::translate::Rewriter;
 
+use crate::copy::ListenerWords;
+
 /// Entries of each CPU's cache of next hops, indexed by a hash of the addresses; a power of two.
 pub const MAX_HOPS: usize = 256;
+/// Entries of each CPU for listeners that are flooded at once; a power of two.
+pub const MAX_FLOODED: usize = 16;
 
 /// Working memory of one run.
 #[repr(C)]
@@ -73,6 +77,29 @@ pub struct CookieMemory {
     pub options: OptionReader,
     /// Parameters of `bpf_skc_lookup_tcp`.
     pub tuple: bpf_sock_tuple,
+}
+
+/// A listener under pressure, and an interface that XDP answers its SYNs on, as `xdp::flooded` has read them.
+#[repr(C)]
+pub struct Flooded {
+    /// Key of the listener.
+    pub listener: ListenerWords,
+    /// Index of the interface.
+    pub interface: u32,
+    /// The tick, in coarse monotonic nanoseconds; 0: the entry is empty.
+    pub at_ns: u64,
+    /// SYNs since it was read, which the pressure lacks.
+    pub syns: u32,
+    /// Whether a SYN was answered since then.
+    pub has_answered: u32,
+    /// Id of the pressure.
+    pub pressure: u32,
+    /// Whether only tagged SYNs are answered.
+    pub only_tagged: u32,
+    /// Whether the listener has no policy.
+    pub is_open: u32,
+    /// Segment size to announce, in bytes.
+    pub max_segment: u32,
 }
 
 /// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through

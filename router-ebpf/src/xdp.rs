@@ -2,9 +2,10 @@
 //! before the kernel makes socket buffers of their packets.
 //!
 //! `router_common::gate` decides. A packet to no listener with a policy passes after its headers were read and one entry
-//! was looked up, or two if it is a SYN. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
+//! was looked up, or three if it is a SYN. Rejected packets are dropped without an answer, counted by reason, and some of them recorded.
 
 mod answer;
+mod flooded;
 mod forward;
 mod packet;
 mod packet_mut;
@@ -13,6 +14,7 @@ mod state;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::xdp_md;
+use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use aya_ebpf::macros::xdp;
 use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::{self, Arrival};
@@ -22,6 +24,7 @@ use router_common::packet::{ACK, SYN};
 
 use crate::gate_record::rejected;
 use crate::maps;
+use crate::scratch::Flooded;
 
 use packet::XdpPacket;
 use state::KernelGate;
@@ -33,15 +36,18 @@ pub fn sluice_gate(ctx: XdpContext) -> u32 {
     if !read(&ctx, arrival) {
         return XDP_PASS;
     }
-    if is_dropped(&ctx) {
-        return XDP_DROP;
-    }
     if arrival.flags & (SYN | ACK) != SYN {
-        forward::packet(&ctx)
+        return if is_dropped(&ctx) { XDP_DROP } else { forward::packet(&ctx) };
+    }
+    // SAFETY: the helper has no precondition. A tick is far below the windows of the pressure.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
+    let is_open = Flooded::known(&ctx, arrival, now).is_some_and(|known| known.is_open != 0);
+    if !is_open && is_dropped(&ctx) {
+        XDP_DROP
     } else if arrival.is_malformed {
         XDP_PASS
     } else {
-        answer::syn(&ctx)
+        answer::syn(&ctx, now)
     }
 }
 

@@ -19,6 +19,8 @@ pub const READABLE: u32 = 2047;
 pub struct Arrival {
     /// Addresses and ports; both ports are 0 if they cannot be read.
     pub flow: FlowKey,
+    /// Bytes of the packet.
+    pub len: u32,
     /// Sequence number.
     pub seq: u32,
     /// Offset of the IP header.
@@ -51,6 +53,7 @@ pub fn read(packet: &impl Packet) -> Option<Arrival> {
     }
     let mut arrival = Arrival {
         flow: FlowKey { source: [0; 16], destination: [0; 16], source_port: 0, destination_port: 0 },
+        len: packet.len(),
         seq: 0,
         ip: at + 2,
         tcp: 0,

@@ -1,7 +1,7 @@
 //! Whether a listener is flooded with SYNs, by their rate, with hysteresis.
 //!
 //! Two words: the SYNs of the current window, and the window until which the pressure lasts. Several processors count at once;
-//! one whose exchange fails loses a SYN, which the decision does not need.
+//! one whose exchange fails loses its SYNs, which the decision does not need.
 
 use super::bucket::Word;
 
@@ -18,16 +18,16 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const SHARE: u64 = (1 << (UNIT + SHARE_BITS)) / 1_000_000_000;
 const SHARE_BITS: u32 = 22;
 
-/// Counts a SYN; whether the listener is under pressure. `above`: SYNs a second from which on it is; 0: it never is. `now_ns`:
+/// Counts SYNs; whether the listener is under pressure. `above`: SYNs a second from which on it is; 0: it never is. `now_ns`:
 /// monotonic time.
 #[inline(always)]
-pub fn count(seen: &impl Word, until: &impl Word, now_ns: u64, above: u32) -> bool {
+pub fn count(seen: &impl Word, until: &impl Word, now_ns: u64, above: u32, syns: u32) -> bool {
     if above == 0 {
         return false;
     }
     let window = now_ns >> UNIT;
     let old = seen.load();
-    let number = if old >> COUNT_BITS == window & COUNT { (old & COUNT) + 1 } else { 1 };
+    let number = if old >> COUNT_BITS == window & COUNT { (old & COUNT) + syns as u64 } else { syns as u64 };
     seen.exchange(old, window << COUNT_BITS | number);
     let end = until.load();
     let lasts = is_on(end, now_ns);
@@ -39,6 +39,12 @@ pub fn count(seen: &impl Word, until: &impl Word, now_ns: u64, above: u32) -> bo
         until.exchange(end, window + HOLD);
     }
     true
+}
+
+/// Whether two times are in one window.
+#[inline(always)]
+pub fn are_together(now_ns: u64, then_ns: u64) -> bool {
+    now_ns >> UNIT == then_ns >> UNIT
 }
 
 /// Whether a listener with this second word is under pressure.
@@ -72,7 +78,7 @@ mod tests {
         /// Sends SYNs of a rate from one time to another, in ns; whether each met pressure.
         fn flood(&self, rate: u64, from: u64, to: u64) -> Vec<bool> {
             let times = (0..).map(|number| from + number * SECOND / rate).take_while(|now| *now < to);
-            times.map(|now| count(&self.seen, &self.until, now, 1000)).collect()
+            times.map(|now| count(&self.seen, &self.until, now, 1000, 1)).collect()
         }
     }
 
@@ -96,9 +102,9 @@ mod tests {
     #[test]
     fn none_is_under_pressure_without_a_rate_or_before_the_first_syn() {
         let (seen, until) = (AtomicU64::new(0), AtomicU64::new(0));
-        assert!((0..10_000).all(|number| !count(&seen, &until, number, 0)));
+        assert!((0..10_000).all(|number| !count(&seen, &until, number, 0, 1)));
         assert!(!is_on(0, 0) && !was_on(0, 0));
-        assert!(count(&seen, &until, 7, 1), "a rate of less than one in a window is that of the first SYN");
+        assert!(count(&seen, &until, 7, 1, 1), "a rate of less than one in a window is that of the first SYN");
     }
 
     #[test]

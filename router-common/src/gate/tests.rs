@@ -199,6 +199,7 @@ fn syn(seq: u32) -> Arrival {
     let flow = FlowKey { source: mapped([192, 0, 2, 7]), destination: [1; 16], source_port: 9, destination_port: 443 };
     Arrival {
         flow,
+        len: 54,
         seq,
         ip: 14,
         tcp: 34,

@@ -18,7 +18,7 @@ use router_common::maps::{
 use router_common::packet::Segment;
 use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
 
-use crate::scratch::{CookieMemory, MAX_HOPS, NextHop, Scratch};
+use crate::scratch::{CookieMemory, Flooded, MAX_FLOODED, MAX_HOPS, NextHop, Scratch};
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -115,6 +115,8 @@ pub static gate_answers: HashMap<u32, u32, MAX_GATE_ANSWERS> = HashMap::new();
 pub static gate_forwards: HashMap<u32, GateForward, MAX_GATE_FORWARDS> = HashMap::new();
 #[btf_map]
 pub static cookies: PerCpuArray<CookieMemory, 1> = PerCpuArray::new();
+#[btf_map]
+pub static gate_flooded: PerCpuArray<Flooded, MAX_FLOODED> = PerCpuArray::new();
 #[btf_map]
 pub static gate_drops: PerCpuArray<GateDrop, MAX_GATE_DROPS> = PerCpuArray::new();
 #[btf_map]

@@ -10,18 +10,25 @@ use router_common::maps::{
 };
 
 use super::definitions::{
-    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_forwards, gate_nets,
-    gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources, gate_syns,
+    cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_flooded,
+    gate_forwards, gate_nets, gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources,
+    gate_syns,
 };
 
 use crate::copy::ListenerWords;
-use crate::scratch::CookieMemory;
+use crate::scratch::{CookieMemory, Flooded};
 
 /// The policy for packets to this address and port, if there is one.
 #[inline(always)]
 pub fn gate_policy(address: &[u8; 16], port: u16) -> Option<GatePolicy> {
-    // SAFETY: only the agent writes policies, and replaces whole values; the value is copied at once.
-    unsafe { gate_policies.get(ListenerWords::new(address, port).key()) }.copied()
+    gate_policy_by(&ListenerWords::new(address, port)).copied()
+}
+
+/// Likewise, by a key in words, in its place.
+#[inline(always)]
+pub fn gate_policy_by(words: &ListenerWords) -> Option<&'static GatePolicy> {
+    // SAFETY: only the agent writes policies, and replaces whole values; the value is copied at once, or not read.
+    unsafe { gate_policies.get(words.key()) }
 }
 
 /// Likewise, in its place.
@@ -86,11 +93,11 @@ pub fn gate_pressure(id: u32) -> Option<*mut GatePressure> {
     pressures.get_ptr_mut(&id)
 }
 
-/// `GATE_ANSWERS` of an interface; 0: XDP does not answer on it.
+/// `GATE_ANSWERS` of an interface; `None`: XDP does not answer on it.
 #[inline(always)]
-pub fn gate_answers(interface: u32) -> u32 {
+pub fn gate_answers(interface: u32) -> Option<u32> {
     // SAFETY: only the agent writes this map, and a value is a single integer.
-    unsafe { answering.get(&interface) }.copied().unwrap_or(0)
+    unsafe { answering.get(&interface) }.copied()
 }
 
 /// What an interface permits XDP to forward; `None`: nothing.
@@ -106,6 +113,14 @@ pub fn cookie_memory() -> Option<&'static mut CookieMemory> {
     let memory = cookies.get_ptr_mut(0)?;
     // SAFETY: as for `gate_sampler`; a callback, and the function that it is passed by, never use two references in turns.
     Some(unsafe { &mut *memory })
+}
+
+/// Entry `place` of this CPU's listeners under pressure.
+#[inline(always)]
+pub fn flooded(place: u32) -> Option<&'static mut Flooded> {
+    let flooded = gate_flooded.get_ptr_mut(place)?;
+    // SAFETY: as for `gate_sampler`; a caller never uses two references to an entry in turns.
+    Some(unsafe { &mut *flooded })
 }
 
 /// This CPU's memory for the headers of a packet.

@@ -5,19 +5,19 @@ use core::ptr::null_mut;
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
-use aya_ebpf::helpers::generated::{bpf_ktime_get_coarse_ns, bpf_loop, bpf_xdp_adjust_tail};
+use aya_ebpf::helpers::generated::{bpf_loop, bpf_xdp_adjust_tail};
 use aya_ebpf::programs::XdpContext;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::syn_cookie::Headers;
-use router_common::maps::{GATE_ANSWERS, GATE_ANSWERS_TAGGED};
 use router_common::options::{MAX_OPTIONS, TcpOptions};
 use router_common::packet::{ACK, ETHERNET, Packet, SYN};
 use router_common::verdict::DialCounter;
 
-use crate::cookies::{self, Answer, KernelPressure};
-use crate::copy::{ListenerWords, is_v4};
+use crate::cookies::{self, Answer};
+use crate::copy::is_v4;
 use crate::maps;
 use crate::options::OptionBytes;
+use crate::scratch::Flooded;
 
 use super::packet::XdpPacket;
 use super::packet_mut::{swap_addresses, write_words};
@@ -31,31 +31,35 @@ const V6_BYTES: u32 = 64;
 /// addresses and ports is replaced once the cookie is acknowledged: a flood's SYNs would miss the processor's caches in each of
 /// those maps. A function of its own: see `read`.
 #[inline(never)]
-pub fn syn(ctx: &XdpContext) -> u32 {
+pub fn syn(ctx: &XdpContext, now_ns: u64) -> u32 {
     let Some(arrival) = maps::gate_arrival() else { return XDP_PASS };
     let arrival = &*arrival;
     let flow = &arrival.flow;
-    let Some(listener) = maps::listener_by(&ListenerWords::new(&flow.destination, flow.destination_port)) else {
-        return XDP_PASS;
+    let flooded = match Flooded::known(ctx, arrival, now_ns) {
+        Some(flooded) => {
+            flooded.syns += 1;
+            flooded
+        }
+        None => match Flooded::look_up(ctx, arrival, now_ns) {
+            Some(flooded) => flooded,
+            None => return XDP_PASS,
+        },
     };
-    let Some(pressure) = KernelPressure::of(&listener) else { return XDP_PASS };
-    // SAFETY: the helper has no precondition. A tick is far below the windows of the pressure.
-    let now = unsafe { bpf_ktime_get_coarse_ns() };
-    if !pressure.count_early(now) || !may_answer(ctx, arrival) {
+    // Of SYNs without a tag, the driver may have taken it out.
+    if flooded.only_tagged != 0 && arrival.ip == ETHERNET {
         return XDP_PASS;
     }
-    let packet = XdpPacket::new(ctx);
+    let packet = XdpPacket::of(ctx, arrival);
     // A group address, at which more than this host receive, is no sender of an answer.
     if packet.load::<2>(0).is_none_or(|[first, _]| first & 1 != 0) {
         return XDP_PASS;
     }
-    let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
     let client_mss = client_mss(&packet, arrival);
+    let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
     // SAFETY: the context is the one that the kernel gave.
     let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
     let Answer::Cookie(cookie) = answer else { return XDP_PASS };
-    // SAFETY: as above.
-    let max_segment = unsafe { cookies::announced_here(ctx.as_ptr().cast(), flow, &listener) };
+    let max_segment = flooded.max_segment as u16;
     let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);
     let (source, destination) = (of_syn.destination, of_syn.source);
     let (source_port, destination_port) = (of_syn.destination_port, of_syn.source_port);
@@ -79,20 +83,9 @@ pub fn syn(ctx: &XdpContext) -> u32 {
     if !is_written {
         return XDP_DROP;
     }
-    pressure.answers(now);
+    flooded.answers();
     maps::count(DialCounter::SynCookies);
     XDP_TX
-}
-
-/// Whether a frame that is sent back here arrives.
-#[inline(always)]
-fn may_answer(ctx: &XdpContext, arrival: &Arrival) -> bool {
-    // SAFETY: the context is the one that the kernel gave.
-    match maps::gate_answers(unsafe { (*ctx.ctx).ingress_ifindex }) {
-        GATE_ANSWERS => true,
-        GATE_ANSWERS_TAGGED => arrival.ip != ETHERNET,
-        _ => false,
-    }
 }
 
 /// The maximum segment size that a SYN announces; 0: none.

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
-use router_common::gate::arrival::READABLE;
+use router_common::gate::arrival::{Arrival, READABLE};
 use router_common::maps::GATE_HEAD;
 use router_common::packet::Packet;
 
@@ -25,6 +25,12 @@ impl<'a> XdpPacket<'a> {
         // SAFETY: the context is the one that the kernel gave.
         let len = unsafe { bpf_xdp_get_buff_len(ctx.as_ptr().cast()) } as u32;
         XdpPacket { ctx, len }
+    }
+
+    /// The packet whose headers were read.
+    #[inline(always)]
+    pub fn of(ctx: &'a XdpContext, arrival: &Arrival) -> Self {
+        XdpPacket { ctx, len: arrival.len }
     }
 
     /// Whether the packet is in one buffer.

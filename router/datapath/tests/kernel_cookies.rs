@@ -13,17 +13,20 @@ use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult};
 use router_common::gate::syn_cookie::WINDOW;
 use router_common::maps::{
-    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GatePressure, HANDSHAKE_COMPLETE, Handshake, ListenerKey,
-    ListenerOwner, PROTOCOL_TLS, names, pressure_id,
+    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GATE_OBSERVE, GatePolicy, GatePressure, HANDSHAKE_COMPLETE,
+    Handshake, ListenerKey, ListenerOwner, PROTOCOL_TLS, names, pressure_id,
 };
 use router_common::packet::{ACK, SYN, segment};
 use router_common::verdict::DialCounter;
 use router_datapath::kernel::{BpfObject, KernelPrograms};
 use router_sys::abi::Raw;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use packets::{Client, assert_sums, fragments, own_network, with};
 
-/// `XDP_PASS`, `XDP_TX` (linux/bpf.h); `TC_ACT_UNSPEC`, `TC_ACT_SHOT` (linux/pkt_cls.h).
+/// `XDP_DROP`, `XDP_PASS`, `XDP_TX` (linux/bpf.h); `TC_ACT_UNSPEC`, `TC_ACT_SHOT` (linux/pkt_cls.h).
+const DROP: u32 = 1;
 const PASS: u32 = 2;
 const TX: u32 = 3;
 const UP: u32 = u32::MAX;
@@ -72,7 +75,7 @@ impl Rig {
             _sockets: addresses.map(|address| TcpListener::bind((address, PORT)).unwrap()).into(),
         };
         rig.above(1);
-        rig.answers.insert(LOOPBACK, GATE_ANSWERS, 0).unwrap();
+        rig.answers(GATE_ANSWERS);
         rig
     }
 
@@ -80,6 +83,17 @@ impl Rig {
     fn above(&mut self, above: u32) {
         let value = GatePressure { above, ..GatePressure::default() };
         self.pressure.insert(pressure_id(ROUTER, true), Raw(value), 0).unwrap();
+        await_tick();
+    }
+
+    /// Sets on which SYNs of the loopback interface XDP answers; 0: on none.
+    fn answers(&mut self, way: u32) {
+        if way == 0 {
+            self.answers.remove(&LOOPBACK).unwrap();
+        } else {
+            self.answers.insert(LOOPBACK, way, 0).unwrap();
+        }
+        await_tick();
     }
 
     fn count(&self, counter: DialCounter) -> u64 {
@@ -142,6 +156,15 @@ fn run(
     let result = program.test_run(options).unwrap();
     out.truncate(result.data_size_out as usize);
     (result.return_value, out)
+}
+
+/// Waits until the programs read the maps anew.
+fn await_tick() {
+    let now = || clock_gettime(ClockId::MonotonicCoarse);
+    let begin = now();
+    while now() == begin {
+        std::hint::spin_loop();
+    }
 }
 
 fn set_cookies(how: u8) {
@@ -231,13 +254,73 @@ fn what_is_no_syn_of_a_flooded_listener_passes_unchanged() {
         set_cookies(0);
         rig.passes(&syn);
         set_cookies(2);
-        rig.answers.insert(LOOPBACK, GATE_ANSWERS_TAGGED, 0).unwrap();
+        rig.answers(GATE_ANSWERS_TAGGED);
         rig.passes(&syn);
         rig.answer(&tagged(&syn, &[[0x81, 0]]), &client);
-        rig.answers.remove(&LOOPBACK).unwrap();
+        rig.answers(0);
         rig.passes(&syn);
-        rig.answers.insert(LOOPBACK, GATE_ANSWERS, 0).unwrap();
+        rig.answers(GATE_ANSWERS);
         rig.answer(&syn, &client);
+    }
+}
+
+/// SYNs of one tick of the clock are counted at the next one.
+#[test]
+fn every_syn_of_a_flood_is_counted() {
+    const SYNS: u64 = 1000;
+    let mut cpus = CpuSet::new();
+    cpus.set(0);
+    sched_setaffinity(None, &cpus).unwrap();
+    let mut rig = Rig::new();
+    let seen = |rig: &Rig| {
+        let Raw(pressure) = rig.pressure.get(&pressure_id(ROUTER, true), 0).unwrap();
+        (pressure.early[0] >> 32, pressure.early[0] & u64::from(u32::MAX))
+    };
+    // One that begins and ends in one window is checked.
+    let is_counted = (0..10).any(|_| {
+        rig.above(1);
+        rig.answer(&client(false, 1).syn(), &client(false, 1));
+        let (window, first) = seen(&rig);
+        assert_eq!(first, 1);
+        for number in 1..SYNS {
+            let mut client = client(number % 3 == 0, 2000 + u16::try_from(number).unwrap());
+            assert_eq!(rig.xdp(&client.syn()).0, TX);
+        }
+        await_tick();
+        for v6 in [false, true] {
+            rig.answer(&client(v6, 2).syn(), &client(v6, 2));
+        }
+        let (now, counted) = seen(&rig);
+        assert!(now != window || counted == SYNS + 2, "{counted}");
+        now == window
+    });
+    assert!(is_counted, "a window is longer than a thousand SYNs take");
+}
+
+#[test]
+fn a_policy_decides_before_a_flooded_listener_answers() {
+    let mut rig = Rig::new();
+    let mut policies: HashMap<MapData, Raw<ListenerKey>, Raw<GatePolicy>> =
+        HashMap::try_from(rig.kernel.take(names::GATE_POLICIES).unwrap()).unwrap();
+    // An empty allow-list.
+    let policy = GatePolicy { id: 1, allow: 7, source_burst: 1, listener_burst: 1, ..GatePolicy::default() };
+    for v6 in [false, true] {
+        let mut client = client(v6, 2000);
+        let key = Raw(ListenerKey { address: client.flow().destination, port: PORT, pad: 0 });
+        rig.answer(&client.syn(), &client);
+        policies.insert(key, Raw(policy), 0).unwrap();
+        await_tick();
+        for _ in 0..3 {
+            assert_eq!(rig.xdp(&client.syn()).0, DROP);
+        }
+        policies.insert(key, Raw(GatePolicy { flags: GATE_OBSERVE, ..policy }), 0).unwrap();
+        for _ in 0..3 {
+            rig.answer(&client.syn(), &client);
+        }
+        policies.insert(key, Raw(policy), 0).unwrap();
+        assert_eq!(rig.xdp(&client.syn()).0, DROP, "with a policy, it is read for each SYN");
+        policies.remove(&key).unwrap();
+        rig.answer(&client.syn(), &client);
     }
 }
 
