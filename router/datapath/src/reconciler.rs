@@ -197,7 +197,7 @@ impl ReconcilerTask {
                     self.end(lost.split_off(lost.len().saturating_sub(ENDED_AT_ONCE)));
                     continue;
                 }
-                () = tokio::task::yield_now(), if self.gate.is_unfinished() => {
+                () = at(self.gate.next_part()) => {
                     if let Some(pid) = self.state.other_writer() {
                         return Ended::Superseded(pid);
                     }

@@ -143,6 +143,7 @@ fn packets_pass_while_very_many_networks_are_loaded_changed_and_freed() {
             if is_complete {
                 break;
             }
+            std::thread::sleep(content.pause);
         }
         assert_eq!(content.now, wanted);
         println!("{count} networks {what} in {:.2} s, at most {longest:?} at a time", begin.elapsed().as_secs_f64());

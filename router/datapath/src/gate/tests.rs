@@ -205,12 +205,14 @@ fn long_lists_are_written_and_removed_in_parts() {
     for written in [AT_ONCE, 2 * AT_ONCE] {
         assert!(!reconcile(&mut maps, &mut content, &long).unwrap());
         assert_eq!((in_map(&maps, 1), content.networks(), maps.policies.len()), (written, written, 0));
+        assert!(content.pause.is_zero(), "what is added frees nothing");
     }
     assert!(reconcile(&mut maps, &mut content, &long).unwrap());
     assert_eq!((in_map(&maps, 1), &content.now), (2 * AT_ONCE + 1, &long));
     assert!(!reconcile(&mut maps, &mut content, &short).unwrap());
     assert_eq!(maps.policies, short.policies, "the new one is in force before the old one is removed");
     assert!(!reconcile(&mut maps, &mut content, &short).unwrap());
+    assert_eq!(content.pause, write::REMOVAL_PAUSE);
     // In the middle of its removal it is wanted again, under the id that it had.
     assert!(!reconcile(&mut maps, &mut content, &long).unwrap());
     let rounds = (0..10).take_while(|_| !reconcile(&mut maps, &mut content, &long).unwrap()).count();

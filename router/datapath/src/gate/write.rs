@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use router_common::maps::{GatePolicy, MAX_GATE_NETS};
@@ -37,6 +38,10 @@ pub trait GateWrites {
 /// Most networks that are written or removed in one go: some 20 ms of work, after which the kernel path follows other changes.
 pub const AT_ONCE: usize = 1 << 13;
 
+/// Time between two parts of a removal. The kernel frees removed networks a grace period later, all at once, and the processor
+/// that does handles no packets meanwhile: some 60 ms for what is removed in half a second without a pause.
+pub const REMOVAL_PAUSE: Duration = Duration::from_millis(80);
+
 /// What the maps hold.
 #[derive(Debug, Default)]
 pub struct GateContent {
@@ -44,6 +49,8 @@ pub struct GateContent {
     pub now: GateImage,
     /// A list that is written or removed in parts; no policy names it.
     partial: Option<PartialList>,
+    /// Time to wait before the next part.
+    pub pause: Duration,
 }
 
 #[derive(Debug)]
@@ -57,7 +64,7 @@ struct PartialList {
 impl GateContent {
     /// Content that was read.
     pub fn of(now: GateImage) -> Self {
-        GateContent { now, partial: None }
+        GateContent { now, ..GateContent::default() }
     }
 
     /// Networks in the map.
@@ -93,6 +100,7 @@ impl GateContent {
         let Some(partial) = &mut self.partial else { return Ok(()) };
         let begin = partial.written.saturating_sub(*left);
         *left -= partial.written - begin;
+        self.pause = REMOVAL_PAUSE;
         maps.remove(partial.id, &partial.list[begin..partial.written])?;
         partial.written = begin;
         if begin == 0 {
@@ -103,12 +111,13 @@ impl GateContent {
 }
 
 /// Writes the difference between the maps' content and `wanted`, of lists [`AT_ONCE`] networks; `false` if there is more to
-/// write. What failed is written by the next call.
+/// write, after [`GateContent::pause`]. What failed is written by the next call.
 ///
 /// # Errors
 /// The first failure.
 pub fn reconcile(maps: &mut impl GateWrites, content: &mut GateContent, wanted: &GateImage) -> io::Result<bool> {
     let mut left = AT_ONCE;
+    content.pause = Duration::ZERO;
     let mut result = Ok(());
     let mut keep = |done: io::Result<()>| {
         let is_done = done.is_ok();

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use router_common::maps::{FlowKey, names};
 use router_listener::ListenerState;
 use router_table::table::RoutingTable;
+use tokio::time::Instant;
 
 use super::cookies::{CookieReconciler, CookieReport};
 use crate::gate::{ConnectionSweep, GateContent, GateImage, GateMaps, lower, reconcile};
@@ -44,8 +45,8 @@ pub struct GateReconciler {
     maps: GateMaps,
     content: GateContent,
     wanted: GateImage,
-    /// There is more to write.
-    is_unfinished: bool,
+    /// When to write more.
+    next_part: Option<Instant>,
     /// Ids of policies with a token bucket.
     buckets: BTreeSet<u32>,
     connections: ConnectionSweep,
@@ -68,7 +69,7 @@ impl GateReconciler {
             maps: kernel.take_gate_maps()?,
             content: GateContent::default(),
             wanted: GateImage::default(),
-            is_unfinished: false,
+            next_part: None,
             buckets: BTreeSet::new(),
             connections: ConnectionSweep::new(&kernel.take(names::GATE_CONNS)?)?,
             mode,
@@ -84,7 +85,7 @@ impl GateReconciler {
     /// The system call's.
     pub fn adopt(&mut self) -> io::Result<()> {
         (self.content, self.buckets) = (GateContent::of(self.maps.read()?), self.maps.buckets()?);
-        self.is_unfinished = false;
+        self.next_part = None;
         self.connections.adopt()
     }
 
@@ -105,15 +106,15 @@ impl GateReconciler {
         self.go_on(kernel, interfaces)
     }
 
-    /// Whether there is more to write: lists are long.
-    pub fn is_unfinished(&self) -> bool {
-        self.is_unfinished
+    /// When to write the next part of a long list; `None`: all is written.
+    pub fn next_part(&self) -> Option<Instant> {
+        self.next_part
     }
 
     /// Writes what is left, or the next part of it.
     pub fn go_on(&mut self, kernel: &mut KernelPrograms, interfaces: &Interfaces) -> GateReport {
         let written = reconcile(&mut self.maps, &mut self.content, &self.wanted);
-        self.is_unfinished = matches!(written, Ok(false));
+        self.next_part = matches!(written, Ok(false)).then(|| Instant::now() + self.content.pause);
         let removed = self.remove_buckets();
         let error = written.and(removed).err().map(|error| error.to_string()).or_else(|| self.unwritten.clone());
         if let Some(error) = &error {
