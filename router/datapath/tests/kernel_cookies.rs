@@ -297,6 +297,27 @@ fn every_syn_of_a_flood_is_counted() {
     assert!(is_counted, "a window is longer than a thousand SYNs take");
 }
 
+/// `SLUICE_SYNS`: how many, each of another source.
+#[test]
+fn very_many_answers_leave_nothing_in_maps() {
+    let count: u32 = std::env::var("SLUICE_SYNS").map_or(2000, |number| number.parse().unwrap());
+    let mut rig = Rig::new();
+    let mut times = Vec::new();
+    for number in 0..count {
+        let source = Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() | number & 0x1_ffff);
+        let syn = Client::from(source.into(), 2000, PORT).syn();
+        let mut out = vec![0; syn.len() + 256];
+        let options = TestRunOptions { data_in: Some(&syn), data_out: Some(&mut out), ..TestRunOptions::new() };
+        let result = rig.kernel.gate().unwrap().test_run(options).unwrap();
+        assert_eq!(result.return_value, TX);
+        times.push(result.duration);
+    }
+    assert_eq!(rig.count(DialCounter::SynCookies), u64::from(count));
+    assert_eq!(rig.handshakes.keys().count(), 0);
+    times.sort();
+    println!("{count} SYNs answered; the program takes {:?}, the median", times[times.len() / 2]);
+}
+
 #[test]
 fn a_policy_decides_before_a_flooded_listener_answers() {
     let mut rig = Rig::new();
