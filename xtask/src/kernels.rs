@@ -7,11 +7,13 @@ mod guest;
 mod initramfs;
 mod packages;
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::process::{self, cargo};
 use crate::tally::Tally;
@@ -117,7 +119,7 @@ pub fn run(root: &Path) -> Result<Tally> {
     base.tree(&root.join("examples"))?;
     base.folder(&root.join("tests"));
 
-    // Kernels are had one after the other, and boot side by side.
+    // Kernels are had one after the other. As many boot side by side as there are processors: without KVM, more would only be late.
     let kernels = SUITES.iter().map(|suite| UnpackedKernel::of(&folder, suite)).collect::<Result<Vec<_>>>()?;
     let guests = kernels.iter().zip(&SUITES).map(|(kernel, suite)| {
         let image = folder.join(suite.name).join("initramfs.cpio");
@@ -126,12 +128,20 @@ pub fn run(root: &Path) -> Result<Tally> {
         Ok(Guest { kernel, initramfs: image, tests: expected(suite.tcx) })
     });
     let guests = guests.collect::<Result<Vec<_>>>()?;
+    // The newest kernel, whose programs take longest to load, is the first.
+    let waiting = Mutex::new(guests.iter().rev());
+    let next = || waiting.lock().ok().and_then(|mut guests| guests.next());
+    let boot = || std::iter::from_fn(next).map(|guest| (guest, report(guest))).collect::<Vec<_>>();
     let results = thread::scope(|scope| {
-        let booted: Vec<_> = guests.iter().map(|guest| scope.spawn(move || report(guest))).collect();
-        booted.into_iter().map(|guest| guest.join().unwrap_or_else(|_| bail!("a thread panicked"))).collect::<Vec<_>>()
-    });
+        let workers: Vec<_> =
+            (0..thread::available_parallelism().map_or(1, NonZero::get)).map(|_| scope.spawn(boot)).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().map_err(|_| anyhow!("a thread panicked")))
+            .collect::<Result<Vec<_>>>()
+    })?;
     let (mut total, mut failed) = (Tally::default(), Vec::new());
-    for (guest, result) in guests.iter().zip(results) {
+    for (guest, result) in results.into_iter().flatten() {
         let (tally, good) = result.with_context(|| format!("Linux {}", guest.kernel.version))?;
         total.join(&tally);
         if !good {

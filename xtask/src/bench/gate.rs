@@ -64,7 +64,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     let columns = if arguments.floods { Vec::new() } else { rounds(&tools, &network, &lanes, is_measured, plan)? };
     lanes.retain(|lane| lane.way != Way::GateIdle);
     lanes.extend(COOKIES.into_iter().map(open).collect::<Result<Vec<_>>>()?);
-    let floods = flood::measure(&tools, &network, &lanes, plan.rounds)?;
+    let with_twin = |lane: Lane| Lane::open_twin(&tools, &network, lane.way).map(|twin| (lane, twin));
+    let pairs = lanes.into_iter().map(with_twin).collect::<Result<Vec<_>>>()?;
+    let floods = flood::measure(&tools, &network, &pairs, plan.rounds)?;
     let bars: Vec<Bar> = report::idle(&columns, is_measured).into_iter().chain(report::bars(&floods)).collect();
     let text = text(&tools, &machine, &columns, &floods, &bars)?;
     println!("{text}");
@@ -92,8 +94,9 @@ One processor sends SYNs of 131,072 sources to the listener, as fast as it can; 
 the backends work as well. In generic mode and without XDP that is by receive packet steering. In native mode the interface receives all
 packets, undisturbed ones too, as that of a network card does: as XDP frames, which further veth pairs make on the processor of the sender,
 in its NAPI thread, which precedes tasks, and which polls 100 µs after the first packet, as drivers do under load. Clients make new connections
-meanwhile, one at a time, which leaves the processor time, and 16, which leave it none; those count that end within two seconds. Undisturbed,
-the same is sent to an interface of its own. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3
+meanwhile, one at a time, which leaves the processor time, and 16, which leave it none. Undisturbed, clients connect to another router of the
+same kind, and the same is sent to an interface of its own. In a round, six times 400 ms of one are measured by turns with six times 400 ms of
+the other, so that a machine whose speed changes is as fast for one as for the other. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3
 with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the sources. The ways of cookies have no policy,
 the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the
 flood's sources, on the sending processor; in the flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::frames::{self, NOBODY};
 use super::receiver::{self, RECEIVER, SENDER};
-use super::route::{Route, TIME};
+use super::route::Route;
 use crate::bench::bars::{Ratios, median};
 use crate::bench::network::Network;
 use crate::bench::passthrough::load::flood::FLOODING;
@@ -20,6 +20,11 @@ use crate::bench::usage::busy;
 
 /// Connections at a time: as few as leave the processor time, and as many as leave it none.
 pub const CLIENTS: [usize; 2] = [1, 16];
+
+/// How often both are measured in a round.
+const TURNS: u32 = 6;
+/// How long the cost of a SYN is measured.
+const COST_TIME: Duration = Duration::from_secs(2);
 
 /// What a flood leaves to one route on one way, by round.
 pub struct Flood {
@@ -40,6 +45,34 @@ pub struct Flood {
 impl Flood {
     fn new(way: Way, route: Route, clients: usize) -> Flood {
         Flood { way, route, clients, sent: vec![], undisturbed: vec![], disturbed: vec![], costs: vec![], failed: 0 }
+    }
+
+    /// Measures a round.
+    fn round(&mut self, tools: &Tools, network: &Network, lane: &Lane, twin: &Lane) -> Result<()> {
+        let (mut sent, mut undisturbed, mut disturbed) = (0.0, 0.0, 0.0);
+        for turn in 0..TURNS {
+            // The first of a turn is the last of the one before.
+            for is_flooded in [turn % 2 == 0, turn % 2 != 0] {
+                if is_flooded {
+                    let listener = self.route.listener(lane);
+                    let connect = || {
+                        receiver::wait_for_cookies(lane, listener.port())?;
+                        self.route.connect(tools, network, lane, self.clients)
+                    };
+                    let (made, syns) = flooded(tools, network, lane, listener, connect)?;
+                    disturbed += made.0;
+                    self.failed += made.1;
+                    sent += syns;
+                } else {
+                    let connect = || self.route.connect(tools, network, twin, self.clients);
+                    undisturbed += flooded(tools, network, twin, NOBODY, connect)?.0.0;
+                }
+            }
+        }
+        self.sent.push(sent / f64::from(TURNS));
+        self.undisturbed.push(undisturbed / f64::from(TURNS));
+        self.disturbed.push(disturbed / f64::from(TURNS));
+        Ok(())
     }
 
     /// SYNs a second.
@@ -68,36 +101,22 @@ impl Flood {
     }
 }
 
-/// Measures all ways. They take turns by round: the gate stays for half a minute after a flood that was answered with cookies.
-pub fn measure(tools: &Tools, network: &Network, lanes: &[Lane], rounds: usize) -> Result<Vec<Flood>> {
+/// Measures all ways, each with a twin that nobody floods. In a round both take turns, with pauses of some 100 ms: a machine whose
+/// speed changes is as fast for one as for the other.
+pub fn measure(tools: &Tools, network: &Network, pairs: &[(Lane, Lane)], rounds: usize) -> Result<Vec<Flood>> {
     // The routers and the backends run; the clients inherit it.
     receiver::bind_all()?;
-    lanes.iter().try_for_each(|lane| receiver::prepare(network, lane))?;
-    let of_lane = |lane: &Lane| {
+    pairs.iter().flat_map(|(lane, twin)| [lane, twin]).try_for_each(|lane| receiver::prepare(network, lane))?;
+    let of_pair = |(lane, _): &(Lane, Lane)| {
         let loads = Route::of(lane.way).iter().flat_map(|route| CLIENTS.map(|clients| (*route, clients)));
         loads.map(|(route, clients)| Flood::new(lane.way, route, clients)).collect()
     };
-    let mut ways: Vec<Vec<Flood>> = lanes.iter().map(of_lane).collect();
+    let mut ways: Vec<Vec<Flood>> = pairs.iter().map(of_pair).collect();
     for round in 0..rounds {
-        for (lane, floods) in lanes.iter().zip(&mut ways) {
+        for ((lane, twin), floods) in pairs.iter().zip(&mut ways) {
             eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());
-            receiver::wait_for_rest(lane)?;
-            for flood in floods.iter_mut() {
-                let (calm, _) =
-                    flooded(tools, network, lane, NOBODY, || flood.route.connect(tools, network, lane, flood.clients))?;
-                flood.undisturbed.push(calm.0);
-            }
-            for flood in floods.iter_mut() {
-                let listener = flood.route.listener(lane);
-                let connect = || {
-                    receiver::wait_for_cookies(lane, listener.port())?;
-                    flood.route.connect(tools, network, lane, flood.clients)
-                };
-                let (made, sent) = flooded(tools, network, lane, listener, connect)?;
-                flood.disturbed.push(made.0);
-                flood.failed += made.1;
-                flood.sent.push(sent);
-            }
+            floods.iter_mut().try_for_each(|flood| flood.round(tools, network, lane, twin))?;
+            receiver::check_rest(twin)?;
             if let Some(first) = floods.first_mut() {
                 first.costs.extend(cost(tools, network, lane)?);
             }
@@ -117,7 +136,7 @@ fn cost(tools: &Tools, network: &Network, lane: &Lane) -> Result<Option<f64>> {
     let alone = || {
         receiver::wait_for_cookies(lane, listener.port())?;
         let before = counted()?;
-        thread::sleep(Duration::from_millis(TIME.into()));
+        thread::sleep(COST_TIME);
         Ok((before, counted()?))
     };
     let ((before, after), _) = flooded(tools, network, lane, listener, alone)?;

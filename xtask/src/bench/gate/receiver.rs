@@ -22,8 +22,6 @@ pub const RECEIVER: usize = 0;
 pub const SENDER: usize = 1;
 /// How long a flood may last until XDP answers.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the gate may stay after a flood.
-const STAYS: Duration = Duration::from_secs(90);
 
 const PASS: &str = "b700000002000000"; // r0 = XDP_PASS
 /// Behind [`PASS`] and [`HEADERS`], for the client's end of its link: it drops what is sent to the sources of a flood, as they are
@@ -88,12 +86,14 @@ fn hear(network: &Network, lane: &Lane) -> Result<()> {
     poll(&network.client, &interface, SENDER)
 }
 
-/// Waits until no cookies are sent and the gate is detached, on a way without a policy.
-pub fn wait_for_rest(lane: &Lane) -> Result<()> {
+/// Checks that XDP is attached to nothing, where there is no policy.
+pub fn check_rest(lane: &Lane) -> Result<()> {
     let Some(instance) = lane.instance().filter(|_| !matches!(lane.way, Way::GateGeneric | Way::GateNative)) else {
         return Ok(());
     };
-    wait("the gate is detached", STAYS, || Ok(instance.gate()?.is_null()))
+    let gate = instance.gate()?;
+    ensure!(gate.is_null(), "nobody floods it, and it has {gate}");
+    Ok(())
 }
 
 /// Waits in a flood of a port until XDP answers it, on a way of cookies.
@@ -106,16 +106,13 @@ pub fn wait_for_cookies(lane: &Lane, port: u16) -> Result<()> {
     let instance = lane.instance().context("the way is Sluice's")?;
     let is_of = |text: &str| text == mode || text.ends_with(&format!(":{port}"));
     let has = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().filter_map(Value::as_str).any(is_of));
-    wait("XDP answers the flood", PATIENCE, || {
+    let is_answered = || {
         let gate = instance.gate()?;
-        Ok(has(&gate["attached"]) && has(&gate["flooded"]) && !instance.rows("gate_answers")?.is_empty())
-    })
-}
-
-fn wait(what: &str, patience: Duration, is_done: impl Fn() -> Result<bool>) -> Result<()> {
+        anyhow::Ok(has(&gate["attached"]) && has(&gate["flooded"]) && !instance.rows("gate_answers")?.is_empty())
+    };
     let begin = Instant::now();
-    while !is_done()? {
-        ensure!(begin.elapsed() < patience, "in {patience:?} it did not come about that {what}");
+    while !is_answered()? {
+        ensure!(begin.elapsed() < PATIENCE, "in {PATIENCE:?} XDP does not answer the flood");
         thread::sleep(Duration::from_millis(100));
     }
     Ok(())

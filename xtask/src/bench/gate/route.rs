@@ -16,7 +16,7 @@ use crate::bench::tools::Tools;
 use crate::process;
 
 /// Milliseconds of one measurement.
-pub const TIME: u32 = 2000;
+const TIME: u32 = 400;
 
 /// What a client asks for on a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -139,6 +139,8 @@ pub struct Lane {
     instance: Option<Instance>,
 }
 
+/// Numbers of twins begin here, behind those of all ways.
+const TWINS: u8 = 32;
 /// How long a router may take from its start to the first connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -148,7 +150,18 @@ impl Lane {
     /// # Errors
     /// It cannot be started, or connections fail; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
-        let number = way as u8;
+        Lane::numbered(tools, network, way, way as u8)
+    }
+
+    /// The same once more, beside the first.
+    ///
+    /// # Errors
+    /// As of [`Lane::open`].
+    pub fn open_twin(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
+        Lane::numbered(tools, network, way, TWINS + way as u8)
+    }
+
+    fn numbered(tools: &Tools, network: &Network, way: Way, number: u8) -> Result<Lane> {
         let middle = network.middle(number + 1)?;
         let folder = tools.work.join(format!("router-{number}"));
         fs::create_dir_all(&folder)?;
