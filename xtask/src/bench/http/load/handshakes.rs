@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::aws_lc_rs;
@@ -27,6 +27,12 @@ pub fn run(client: Client, names: &[&str]) -> Result<Outcome> {
     let (config, next) = (configuration()?, AtomicUsize::new(0));
     let (config, next, asked) = (&config, &next, &asked);
     in_threads(client, |_| {
+        // A thread's generator collects entropy at its first use, for as long as many handshakes take.
+        config
+            .crypto_provider()
+            .secure_random
+            .fill(&mut [0; 32])
+            .map_err(|_| anyhow!("there are no random numbers"))?;
         Ok(move || {
             let (name, request) = &asked[next.fetch_add(1, Ordering::Relaxed) % asked.len()];
             once(client, config, name, request)
