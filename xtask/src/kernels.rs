@@ -20,7 +20,7 @@ use crate::tally::Tally;
 use crate::{ebpf, install};
 use guest::Guest;
 use initramfs::Initramfs;
-use packages::{SUITES, UnpackedKernel};
+use packages::{SUITES, Suite, UnpackedKernel};
 
 /// What booting kernels needs, and unpacking them.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -43,51 +43,68 @@ const TOOLS: [&str; 3] = ["ip", "tc", "xdp-loader"];
 const FILTERS: [&str; 2] =
     ["/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_all.o", "/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_tcp.o"];
 
-/// A test program, and those of its tests that are run in every guest.
+/// A test program, and those of its tests that are run in guests.
 struct Tests {
     /// Where its source is, as cargo names it.
     source: &'static str,
-    names: &'static [&'static str],
-    /// Those that need links of TCX.
-    tcx: &'static [&'static str],
+    names: &'static [(Guests, &'static str)],
 }
+
+/// The guests that run a test.
+enum Guests {
+    All,
+    /// Those with links of TCX.
+    Tcx,
+    /// Those of these suites: their kernels stand for the others.
+    Of(&'static [&'static str]),
+}
+
+use Guests::{All, Of, Tcx};
+
+const OLDEST_AND_NEWEST: Guests = Of(&["bookworm", "sid"]);
 
 /// As few as show it all: without KVM each program takes seconds to load.
 const TESTS: &[Tests] = &[
-    Tests { source: "tests/kernel_maps.rs", names: &["the_verifier_has_room_to_spare"], tcx: &[] },
+    Tests { source: "tests/kernel_maps.rs", names: &[(All, "the_verifier_has_room_to_spare")] },
     Tests {
         source: "tests/kernel_gate.rs",
-        names: &["syns_are_limited_by_source_and_listener", "agreement::about_mutated_packets"],
-        tcx: &[],
+        names: &[(All, "syns_are_limited_by_source_and_listener"), (All, "agreement::about_mutated_packets")],
     },
     Tests {
         source: "tests/kernel_cookies.rs",
-        names: &["a_syn_is_answered_with_a_cookie_that_the_stack_accepts"],
-        tcx: &[],
+        names: &[(All, "a_syn_is_answered_with_a_cookie_that_the_stack_accepts")],
     },
     Tests {
         source: "tests/kernel_adoption.rs",
-        names: &["filters_of_older_kernels_are_replaced_too"],
-        tcx: &["the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_the_old"],
+        names: &[
+            (All, "filters_of_older_kernels_are_replaced_too"),
+            (Tcx, "the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_the_old"),
+        ],
     },
     Tests {
         source: "stories/main.rs",
         names: &[
-            "cleartext::a_request_goes_to_the_endpoint_as_it_is_and_one_for_another_host_ends_the_connection",
-            // Told here alone: other kernels may not let programs replace functions.
-            "gate::chain::the_gate_joins_a_chain_outlives_its_agent_and_leaves",
-            "gate::chain::the_gate_goes_on_as_the_last_of_a_chain",
-            "gate::chain::cleanup_removes_the_gate_from_a_chain_and_nothing_else",
+            (
+                OLDEST_AND_NEWEST,
+                "cleartext::a_request_goes_to_the_endpoint_as_it_is_and_one_for_another_host_ends_the_connection",
+            ),
+            // Told here alone: other kernels may not let programs replace functions. One shows that the newest does.
+            (OLDEST_AND_NEWEST, "gate::chain::cleanup_removes_the_gate_from_a_chain_and_nothing_else"),
+            (Of(&["bookworm"]), "gate::chain::the_gate_joins_a_chain_outlives_its_agent_and_leaves"),
+            (Of(&["bookworm"]), "gate::chain::the_gate_goes_on_as_the_last_of_a_chain"),
             // Told here alone: other kernels may lack the modules.
-            "limits::connections_whose_packets_begin_to_be_authenticated_wait",
-            "pods::all_clients_of_a_node_with_ipvlan_pods_are_answered",
-            "keep::cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives",
-            "steer::agent::a_killed_agents_connections_are_the_next_ones",
-            "steer::kernel_log::a_connection_is_logged_from_its_decision_to_its_end",
+            (Of(&["trixie"]), "limits::connections_whose_packets_begin_to_be_authenticated_wait"),
+            (Of(&["trixie"]), "pods::all_clients_of_a_node_with_ipvlan_pods_are_answered"),
+            // With links of TCX and without.
+            (
+                Of(&["bookworm", "trixie"]),
+                "keep::cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives",
+            ),
+            (OLDEST_AND_NEWEST, "steer::agent::a_killed_agents_connections_are_the_next_ones"),
+            (Of(&["trixie"]), "steer::kernel_log::a_connection_is_logged_from_its_decision_to_its_end"),
             // Over IPv4 and over IPv6.
-            "steer::endpoints::in_the_kernel::one_endpoint_of_two_refuses",
+            (OLDEST_AND_NEWEST, "steer::endpoints::in_the_kernel::one_endpoint_of_two_refuses"),
         ],
-        tcx: &[],
     },
 ];
 
@@ -124,8 +141,8 @@ pub fn run(root: &Path) -> Result<Tally> {
     let guests = kernels.iter().zip(&SUITES).map(|(kernel, suite)| {
         let image = folder.join(suite.name).join("initramfs.cpio");
         let modules = MODULES.iter().map(|name| kernel.module(name)).collect::<Result<Vec<_>>>()?;
-        base.write(&image, &script(suite.tcx), &modules)?;
-        Ok(Guest { kernel, initramfs: image, tests: expected(suite.tcx) })
+        base.write(&image, &script(suite), &modules)?;
+        Ok(Guest { kernel, initramfs: image, tests: expected(suite) })
     });
     let guests = guests.collect::<Result<Vec<_>>>()?;
     // The newest kernel, whose programs take longest to load, is the first.
@@ -172,8 +189,8 @@ fn report(guest: &Guest<'_>) -> Result<(Tally, bool)> {
 }
 
 /// How many tests a guest runs.
-fn expected(tcx: bool) -> u64 {
-    TESTS.iter().map(|tests| tests.names.len() + if tcx { tests.tcx.len() } else { 0 }).sum::<usize>() as u64
+fn expected(suite: &Suite) -> u64 {
+    TESTS.iter().map(|tests| tests.of(suite).count()).sum::<usize>() as u64
 }
 
 /// Builds the test programs as `cargo xtask test` does, and returns them by their names in the guest.
@@ -199,11 +216,20 @@ impl Tests {
     fn name(&self) -> &'static str {
         self.source.trim_end_matches("/main.rs").trim_start_matches("tests/").trim_end_matches(".rs")
     }
+
+    /// Those that a suite's guest runs.
+    fn of(&self, suite: &Suite) -> impl Iterator<Item = &'static str> {
+        let is_run = |guests: &Guests| match guests {
+            All => true,
+            Tcx => suite.tcx,
+            Of(names) => names.contains(&suite.name),
+        };
+        self.names.iter().filter(move |(guests, _)| is_run(guests)).map(|(_, name)| *name)
+    }
 }
 
-/// The guest's init script. The commands are the same for all kernels, except for the tests of TCX. Without
-/// KVM, the usual number of packets that programs decide takes too long.
-fn script(tcx: bool) -> String {
+/// The init script of a suite's guest. Without KVM, the usual number of packets that programs decide takes too long.
+fn script(suite: &Suite) -> String {
     let mut text = String::from(
         "#!/bin/busybox sh\n\
          /bin/busybox --install -s /bin\n\
@@ -218,8 +244,7 @@ fn script(tcx: bool) -> String {
          for module in /modules/*; do insmod $module || echo \"cannot load $module\"; done\n",
     );
     for tests in TESTS {
-        let names = tests.names.iter().chain(if tcx { tests.tcx } else { &[] });
-        let names = names.map(|name| format!(" {name}")).collect::<String>();
+        let names = tests.of(suite).map(|name| format!(" {name}")).collect::<String>();
         text.push_str(&format!("{} --exact --include-ignored --show-output --test-threads 1{names}\n", tests.name()));
     }
     text.push_str(&format!("echo {}\npoweroff -f\n", guest::END));
@@ -247,7 +272,11 @@ mod tests {
     fn a_guest_runs_each_test_by_its_whole_name() {
         let names: Vec<_> = TESTS.iter().map(Tests::name).collect();
         assert_eq!(names, ["kernel_maps", "kernel_gate", "kernel_cookies", "kernel_adoption", "stories"]);
-        let (old, new) = (script(false), script(true));
+        let [old, _, new] = &SUITES;
+        let every = TESTS.iter().flat_map(|tests| tests.names);
+        let mut suites_of = every.map(|(_, name)| SUITES.iter().filter(|suite| script(suite).contains(name)).count());
+        assert!(suites_of.all(|suites| suites > 0), "a test that no guest runs");
+        let (old, new) = (script(old), script(new));
         assert!(
             old.contains(
                 "kernel_maps --exact --include-ignored --show-output --test-threads 1 the_verifier_has_room_to_spare\n"
@@ -255,6 +284,5 @@ mod tests {
             "{old}"
         );
         assert!(!old.contains("the_next_agent") && new.contains("the_next_agent"), "{new}");
-        assert!(expected(false) < expected(true));
     }
 }

@@ -30,7 +30,9 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     let modules = fs::read_to_string(source.join("go.mod")).context("reading tests/cluster/kube/go.mod")?;
     let before = inode(&program);
     let go = Go::find(root, &source)?;
-    let build = ["build", "-buildvcs=false", "-trimpath", "-ldflags", &flags(&modules)?, "-o"];
+    // Symbols that the linker would drop are not made.
+    let without = "-gcflags=all=-dwarf=false";
+    let build = ["build", "-buildvcs=false", "-trimpath", without, "-ldflags", &flags(&modules)?, "-o"];
     process::run(go.command(&source).args(build).args([&program, &source]))?;
     let what = if before == inode(&program) { "cached" } else { "built" };
     eprintln!("xtask: {}: {what} in {:.1} s", program.display(), begin.elapsed().as_secs_f32());

@@ -96,12 +96,12 @@ packets, undisturbed ones too, as that of a network card does: as XDP frames, wh
 in its NAPI thread, which precedes tasks, and which polls 100 µs after the first packet, as drivers do under load. Clients make new connections
 meanwhile, one at a time, which leaves the processor time, and 16, which leave it none. Undisturbed, clients connect to another router of the
 same kind, and the same is sent to an interface of its own. In a round, six times 400 ms of one are measured by turns with six times 400 ms of
-the other, so that a machine whose speed changes is as fast for one as for the other. Passthrough: a hello to a backend, which the kernel carries; edge: a full handshake of TLS 1.3
-with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the sources. The ways of cookies have no policy,
-the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its link alone, which drops what is sent to the
-flood's sources, on the sending processor; in the flood, connections are counted once XDP answers. `Sluice kernel` has no XDP: TC answers. The
-cost of a SYN is the time of the receiving processor in a flood without clients, by the SYNs that XDP drops or answers in it: where it has no
-other time, a flood leaves what these leave.
+the other, so that a machine whose speed changes is as fast for one as for the other. Passthrough: a hello to a backend, which the kernel
+carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the
+sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its
+link alone, which drops what is sent to the flood's sources, on the sending processor; in the flood, connections are counted once XDP answers.
+`Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the receiving processor in a flood without clients, by the SYNs that
+XDP drops or answers in it: where it has no other time, a flood leaves what these leave.
 
 {}",
         machine,

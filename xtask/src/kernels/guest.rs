@@ -14,7 +14,7 @@ use super::packages::UnpackedKernel;
 /// The line that a guest prints when it has done everything.
 pub const END: &str = "sluice-guest: end";
 /// How long a guest may take.
-const PATIENCE: Duration = Duration::from_secs(480);
+const PATIENCE: Duration = Duration::from_secs(720);
 /// Lines of the console that are shown when something failed.
 const TAIL: usize = 80;
 
