@@ -46,6 +46,22 @@ pub unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
     before as u32
 }
 
+/// Keeps only these bits of a word, atomically.
+///
+/// # Safety
+/// `word` points to the first of four bytes in a map's value, aligned to four.
+#[inline(always)]
+pub unsafe fn fetch_and(word: *mut u8, bits: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!(
+            "w0 = atomic_fetch_and((u32 *)(r1 + 0), w0)",
+            inout("r0") u64::from(bits) => _,
+            in("r1") word,
+        );
+    }
+}
+
 /// Replaces a word by `new` if it is `old`, atomically, with a full barrier; returns what it was.
 ///
 /// # Safety

@@ -338,12 +338,13 @@ fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
 /// removes. `false`: another CPU, or the agent, was faster.
 #[inline(always)]
 pub fn give_back(old: &mut Flow) -> bool {
-    if !maps::claim_port(old) {
+    let started = old.started_ns;
+    if !maps::claim_port(old, started) {
         return false;
     }
     let client = old.rewrite.to.reversed();
     if let Some(other) = maps::flow(&client)
-        && other.started_ns == old.started_ns
+        && other.started_ns == started
     {
         telemetry::last_of(old, other);
         maps::remove_flow(&client);

@@ -106,11 +106,13 @@ fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client
     let Some(flight) = maps::dialed_flight(&key) else { return DROP };
     if segment.flags & ACK == 0 || segment.ack != flight.dial.isn.wrapping_add(1) {
         maps::count(DialCounter::Challenged);
-        let moves = flight.dial.moves < MAX_MOVES && maps::read_dialed_flight(memory, flight);
+        let moves = flight.dial.moves < MAX_MOVES
+            && maps::read_dialed_flight(memory, flight)
+            && maps::claim_dial(client, backend.started_ns);
         return if moves { NEXT_PORT } else { NOT_OURS };
     }
     if segment.flags & RST != 0 {
-        if !maps::read_dialed_flight(memory, flight) {
+        if !maps::read_dialed_flight(memory, flight) || !maps::claim_dial(client, backend.started_ns) {
             return DROP;
         }
         if let Some(state) = maps::state_of_endpoint(backend.endpoint) {
@@ -120,6 +122,10 @@ fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client
     }
     if segment.flags & SYN == 0 {
         // It has overtaken the SYN-ACK, and will be retransmitted.
+        return DROP;
+    }
+    if !maps::claim_dial(client, backend.started_ns) {
+        // Another CPU handles the same answer, or gives the endpoint up.
         return DROP;
     }
     answered(skb, segment, client, backend, &mut flight.dial);
@@ -256,8 +262,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     let Some(flight) = maps::dialed_flight(key) else { return DROP };
     if segment.flags & RST != 0 {
         if segment.seq == client.next_seq {
-            flow_end::finish(client, backend, FlowEndReason::ClientReset);
-            flow_end::forget(key, client);
+            flow_end::finish_and_forget(key, client, backend, FlowEndReason::ClientReset);
         }
         return DROP;
     }
@@ -271,7 +276,8 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
         return DROP;
     }
     if waited >= GIVEN && retry::may_be(&flight.dial, client.route) {
-        return NEXT_ENDPOINT;
+        // Another CPU may handle the endpoint's answer.
+        return if maps::claim_dial(client, backend.started_ns) { NEXT_ENDPOINT } else { DROP };
     }
     // The endpoint's interface may have changed: the pod was recreated, or the route has changed.
     if let Some(endpoint) = maps::endpoint(client.endpoint) {

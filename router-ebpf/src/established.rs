@@ -15,12 +15,11 @@ use router_common::verdict::{DialCounter, FlowEndReason};
 use crate::connecting;
 use crate::connections;
 use crate::cookie_handshake;
-use crate::flow_end::{finish, forget, forget_flight};
+use crate::flow_end::{finish, finish_and_forget, forget_client, forget_flight};
 use crate::maps;
 use crate::next_hop;
 use crate::pipelined;
 use crate::skb::Skb;
-use crate::telemetry;
 
 /// A reset counts as the end only this close after the last byte that was seen of its sender. (RFC 5961 §3 requires an
 /// exact match, which the packet's receiver checks; packets before it may have been lost before they reached this
@@ -279,13 +278,13 @@ fn replace(segment: &Segment, client: &mut Flow) {
         maps::remove_flow(&segment.flow);
         return;
     }
-    if let Some(backend) = maps::flow(&client.rewrite.to.reversed()) {
-        if client.state != STATE_CLOSING {
-            finish(client, backend, FlowEndReason::Replaced);
+    match maps::flow(&client.rewrite.to.reversed()) {
+        Some(backend) if backend.started_ns == client.started_ns => {
+            finish_and_forget(&segment.flow, client, backend, FlowEndReason::Replaced);
         }
-        telemetry::last_of(client, backend);
+        // The port is another connection's.
+        _ => forget_client(&segment.flow, client),
     }
-    forget(&segment.flow, client);
 }
 
 /// True if the endpoint has sent nothing for [`UNANSWERED`] since the first of several SYNs. `ended_ns` holds the time

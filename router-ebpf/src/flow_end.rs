@@ -38,14 +38,35 @@ pub fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
     }
 }
 
-/// Deletes all entries of a connection, given its client's key and entry.
+/// Ends a connection, unless it has ended, and deletes its entries. Nothing is done if a dial on another CPU takes its port
+/// over: that deletes the client's entry.
+#[inline(always)]
+pub fn finish_and_forget(key: &FlowKey, client: &mut Flow, backend: &mut Flow, reason: FlowEndReason) {
+    // Before the end, after which any dial may.
+    if !maps::claim_port(backend, client.started_ns) {
+        return;
+    }
+    if client.state != STATE_CLOSING {
+        finish(client, backend, reason);
+    }
+    telemetry::last_of(client, backend);
+    forget(key, client);
+}
+
+/// Deletes all entries of a connection, given its client's key and entry. The port must not be another connection's.
 #[inline(always)]
 pub fn forget(key: &FlowKey, client: &Flow) {
     let backend = client.rewrite.to.reversed();
+    forget_client(key, client);
+    maps::remove_flow(&backend);
+}
+
+/// Deletes the entries of a connection with its client's key.
+#[inline(always)]
+pub fn forget_client(key: &FlowKey, client: &Flow) {
     maps::forget_first_flight(key);
     if client.own & FLOW_IN_HEAD != 0 {
         maps::forget_later_head(key);
     }
     maps::remove_flow(key);
-    maps::remove_flow(&backend);
 }

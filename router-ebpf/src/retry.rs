@@ -66,8 +66,7 @@ fn next_endpoint(skb: &Skb) -> u32 {
         return enter(skb);
     }
     maps::count(DialCounter::Refused);
-    flow_end::finish(client, backend, FlowEndReason::Refused);
-    flow_end::forget(&memory.key, client);
+    flow_end::finish_and_forget(&memory.key, client, backend, FlowEndReason::Refused);
     NO_OTHER
 }
 

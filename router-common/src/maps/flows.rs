@@ -35,8 +35,15 @@ pub const FLOW_ASKED: u8 = 64;
 /// In an endpoint's entry: the endpoint has switched protocols.
 pub const FLOW_SWITCHED: u8 = 128;
 
+/// In [`Flow::claims`] of a client's entry: a program has begun to end the connection.
+pub const FLOW_END_CLAIMED: u8 = 1;
+/// In [`Flow::claims`] of an endpoint's entry: a program has begun to reuse its port, or to delete the connection.
+pub const FLOW_PORT_CLAIMED: u8 = 2;
 /// In [`Flow::claims`] of a client's entry: `gate_conns` has the connection.
 pub const FLOW_COUNTED: u8 = 4;
+/// In [`Flow::claims`] of a client's entry: a program has handled the endpoint's answer to the SYN, or has begun to give
+/// the dial up.
+pub const FLOW_DIAL_CLAIMED: u8 = 8;
 
 /// One direction of a connection that the kernel carries. The key of the other direction's entry is the reverse of
 /// `rewrite.to`. Each field is written by the packets of this direction alone, except `peer`, `state`, `end` and
@@ -90,8 +97,8 @@ pub struct Flow {
     pub protocol: u8,
     /// Endpoints that failed before this one.
     pub retries: u8,
-    /// 1 in the client's entry once a program has begun to end the connection; 2 in the endpoint's once a program has
-    /// begun to reuse its port. In the client's, [`FLOW_COUNTED`].
+    /// [`FLOW_END_CLAIMED`], [`FLOW_PORT_CLAIMED`], [`FLOW_COUNTED`] and [`FLOW_DIAL_CLAIMED`]: what one of several CPUs
+    /// does alone.
     pub claims: u8,
     /// In a clear-text client's entry: remaining content of the current request after `judged`.
     pub content: ContentTracker,

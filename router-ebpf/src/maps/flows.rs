@@ -3,31 +3,61 @@
 use core::mem::offset_of;
 
 use aya_ebpf::bindings::{BPF_EXIST, BPF_NOEXIST};
-use router_common::maps::{Flow, FlowKey};
+use router_common::maps::{FLOW_DIAL_CLAIMED, FLOW_END_CLAIMED, FLOW_PORT_CLAIMED, Flow, FlowKey};
 
 use super::definitions::flows;
-use crate::atomic::fetch_or;
+use crate::atomic::{fetch_and, fetch_or};
 
 /// Claims the end of a connection, given its client's entry; true for one caller only.
 #[inline(always)]
 pub fn claim_end(client: &mut Flow) -> bool {
-    claim(client, 1 << 24)
+    claim(client, FLOW_END_CLAIMED)
 }
 
-/// Claims the port of a connection that has ended, given its endpoint's entry; true for one caller only.
+/// Claims the port of the connection that began at that time, given its endpoint's entry; true for one caller only. Who
+/// has it may replace or delete both entries of the connection.
 #[inline(always)]
-pub fn claim_port(backend: &mut Flow) -> bool {
-    claim(backend, 1 << 25)
+pub fn claim_port(backend: &mut Flow, started_ns: u64) -> bool {
+    claim_of(backend, FLOW_PORT_CLAIMED, started_ns)
 }
 
-/// Sets a bit of the word that ends with `Flow::claims`; true if it was not set.
+/// Claims the dial that began at that time, given its client's entry; true for one caller only. Who has it continues
+/// with the endpoint that answered, or gives the dial up.
 #[inline(always)]
-fn claim(flow: &mut Flow, bit: u32) -> bool {
+pub fn claim_dial(client: &mut Flow, started_ns: u64) -> bool {
+    claim_of(client, FLOW_DIAL_CLAIMED, started_ns)
+}
+
+/// [`claim`] for the connection that began at that time. Another CPU may have deleted its entry after this one found
+/// it; the memory is then of any other.
+#[inline(always)]
+fn claim_of(flow: &mut Flow, bit: u8, started_ns: u64) -> bool {
+    if !claim(flow, bit) {
+        return false;
+    }
+    // SAFETY: a field of `flow`; volatile, because it may have changed.
+    let is_same = unsafe { (&raw const flow.started_ns).read_volatile() } == started_ns;
+    if !is_same {
+        // SAFETY: as in `claim`.
+        unsafe { fetch_and(&raw mut flow.end, !claims(bit)) };
+    }
+    is_same
+}
+
+/// Sets a bit of `Flow::claims`; true if it was not set.
+#[inline(always)]
+fn claim(flow: &mut Flow, bit: u8) -> bool {
     const {
         assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, claims) == offset_of!(Flow, end) + 3);
     }
     // SAFETY: the word of `end`, `protocol`, `retries` and `claims`, of which only the last byte changes.
-    unsafe { fetch_or(&raw mut flow.end, bit) & bit == 0 }
+    unsafe { fetch_or(&raw mut flow.end, claims(bit)) & claims(bit) == 0 }
+}
+
+/// A bit of `claims` in the word that ends with it.
+#[inline(always)]
+const fn claims(bit: u8) -> u32 {
+    (bit as u32) << 24
 }
 
 /// Sets `FLOW_*` bits of [`Flow::own`] and [`Flow::peer`]; returns both as they are afterwards. Atomic, because several
@@ -43,13 +73,7 @@ pub fn mark(flow: &mut Flow, own: u8, peer: u8) -> (u8, u8) {
 #[inline(always)]
 pub fn unmark(flow: &mut Flow, own: u8, peer: u8) {
     // SAFETY: the word of `marks`, in which every other bit is kept.
-    unsafe {
-        core::arch::asm!(
-            "w0 = atomic_fetch_and((u32 *)(r1 + 0), w0)",
-            inout("r0") u64::from(!marks(own, peer)) => _,
-            in("r1") &raw mut flow.state,
-        );
-    }
+    unsafe { fetch_and(&raw mut flow.state, !marks(own, peer)) };
 }
 
 /// Bits of the word of `state`, `side`, `own` and `peer`.
