@@ -7,6 +7,7 @@
 pub mod arrival;
 mod bucket;
 pub mod connection;
+pub mod known_sockets;
 pub mod pressure;
 pub mod recent;
 pub mod sampler;

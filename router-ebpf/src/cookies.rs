@@ -119,6 +119,38 @@ pub enum Answer {
 pub unsafe fn make(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey, seq: u32, max_segment: u16) -> Answer {
     // SAFETY: the caller's promise.
     let socket = unsafe { socket_lookup::look_up(ctx, flow, &mut memory.tuple) };
+    // SAFETY: found above, and not used afterwards.
+    unsafe { answer_of(socket, memory, flow, seq, max_segment) }
+}
+
+/// Likewise, of a SYN with whose addresses and ports there is no connection.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[inline(always)]
+pub unsafe fn make_for_new(
+    ctx: *mut c_void,
+    memory: &mut CookieMemory,
+    flow: &FlowKey,
+    seq: u32,
+    max_segment: u16,
+) -> Answer {
+    // SAFETY: the caller's promise.
+    let socket = unsafe { socket_lookup::listener(ctx, flow, &mut memory.tuple) };
+    // SAFETY: found above, and not used afterwards.
+    unsafe { answer_of(socket, memory, flow, seq, max_segment) }
+}
+
+/// # Safety
+/// `socket` is null, or was looked up and not released; it is released.
+#[inline(always)]
+unsafe fn answer_of(
+    socket: *mut bpf_sock,
+    memory: &mut CookieMemory,
+    flow: &FlowKey,
+    seq: u32,
+    max_segment: u16,
+) -> Answer {
     if socket.is_null() {
         return Answer::Stack;
     }
@@ -130,7 +162,7 @@ pub unsafe fn make(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey, 
             Answer::Socket
         }
     };
-    // SAFETY: found above, and not used afterwards.
+    // SAFETY: the caller's promise.
     unsafe { bpf_sk_release(socket.cast()) };
     answer
 }

@@ -23,6 +23,7 @@ use crate::cookie_handshake;
 use crate::copy;
 use crate::craft::{compose, is_damaged};
 use crate::handshake;
+use crate::known_sockets;
 use crate::log;
 use crate::maps;
 use crate::next_hop;
@@ -55,6 +56,7 @@ pub fn segment(skb: &Skb, segment: &Segment, listener: ListenerOwner) -> i32 {
     if is_syn && let Some(action) = cookie_handshake::answered(skb, segment, &listener) {
         return action;
     }
+    known_sockets::record(&segment.flow);
     let packed = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
     unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, packed) }

@@ -41,6 +41,7 @@ mod gate_words;
 mod handshake;
 mod icmp;
 mod irregular_segments;
+mod known_sockets;
 mod log;
 mod maps;
 mod next_hop;

@@ -100,6 +100,8 @@ pub struct Flooded {
     pub is_open: u32,
     /// Segment size to announce, in bytes.
     pub max_segment: u32,
+    /// What is done with `gate_sockets`.
+    pub sockets: u32,
 }
 
 /// Position of the parser in the payload. In map memory, because the verifier tracks the values of stack slots through

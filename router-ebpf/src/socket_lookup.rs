@@ -11,6 +11,9 @@ use router_common::maps::FlowKey;
 
 use crate::copy::{is_v4, words};
 
+/// Listeners that share a port (`SO_REUSEPORT`) are chosen from by a hash of the client's address and port.
+const CHOICES: u16 = 15;
+
 /// The socket that such a packet would belong to, which the caller releases; null: there is none. `tuple` is memory for the
 /// look-up's parameters. A socket bound to another interface than the packet's is not found.
 ///
@@ -18,8 +21,33 @@ use crate::copy::{is_v4, words};
 /// `ctx` is the program's context.
 #[inline(always)]
 pub unsafe fn look_up(ctx: *mut c_void, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> *mut bpf_sock {
-    let (source, destination) = (words(&packet.source), words(&packet.destination));
-    let (source_port, destination_port) = (packet.source_port.to_be(), packet.destination_port.to_be());
+    // SAFETY: the caller's promise.
+    unsafe { look_up_from(ctx, words(&packet.source), packet.source_port, packet, tuple) }
+}
+
+/// Likewise, a listener at the packet's destination: looked up with sources that no connection has, whose few places in the
+/// kernel's table of connections stay in the processor's caches.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[inline(always)]
+pub unsafe fn listener(ctx: *mut c_void, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> *mut bpf_sock {
+    // SAFETY: the caller's promise.
+    unsafe { look_up_from(ctx, [0; 4], packet.source_port & CHOICES, packet, tuple) }
+}
+
+/// # Safety
+/// `ctx` is the program's context.
+#[inline(always)]
+unsafe fn look_up_from(
+    ctx: *mut c_void,
+    source: [u32; 4],
+    source_port: u16,
+    packet: &FlowKey,
+    tuple: &mut bpf_sock_tuple,
+) -> *mut bpf_sock {
+    let destination = words(&packet.destination);
+    let (source_port, destination_port) = (source_port.to_be(), packet.destination_port.to_be());
     // Plain integers, all of which are written.
     let addresses = &mut tuple.__bindgen_anon_1;
     let len = if is_v4(&packet.destination) {

@@ -106,6 +106,19 @@ pub const GATE_ANSWERS: u32 = 1;
 /// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
 pub const GATE_ANSWERS_TAGGED: u32 = 2;
 
+/// Addresses and ports that may have a socket: an entry of `gate_sockets`, with a bit at each [`place`].
+///
+/// [`place`]: crate::gate::known_sockets::place
+pub type GateSockets = [u32; GATE_SOCKET_BITS / u32::BITS as usize];
+
+/// Index in `gate_sockets` of what the agent has found.
+pub const GATE_SOCKETS_FOUND: u32 = 0;
+/// Indices in `gate_sockets` of what the TC programs have seen since the agent has emptied it.
+pub const GATE_SOCKETS_SEEN: [u32; 2] = [1, 2];
+/// Of `gate_sockets_use`: the TC programs record what they see, and XDP reads nothing. Other values than this and 0 are the index
+/// of what it reads beside [`GATE_SOCKETS_FOUND`].
+pub const GATE_SOCKETS_RECORDED: u32 = 3;
+
 /// An interface that XDP forwards packets from, and out of: an entry of `gate_forwards`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

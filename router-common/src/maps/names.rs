@@ -89,6 +89,10 @@ pub const GATE_DROPS: &str = "gate_drops";
 pub const GATE_PRESSURE: &str = "gate_pressure";
 /// `u32` index of an interface that XDP sends back on → `u32` [`super::GATE_ANSWERS`] or [`super::GATE_ANSWERS_TAGGED`].
 pub const GATE_ANSWERS: &str = "gate_answers";
+/// Index → [`super::GateSockets`]: sockets that there may be, so that XDP does not look for others.
+pub const GATE_SOCKETS: &str = "gate_sockets";
+/// `u32` 0 → what is done with `gate_sockets` ([`super::GATE_SOCKETS_RECORDED`]); 0: nothing.
+pub const GATE_SOCKETS_USE: &str = "gate_sockets_use";
 /// `u32` index of an interface → [`super::GateForward`]: XDP forwards established connections between these interfaces.
 pub const GATE_FORWARDS: &str = "gate_forwards";
 /// `u32` 0 → [`super::MapsMeta`].

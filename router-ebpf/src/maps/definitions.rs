@@ -9,11 +9,11 @@ use router_common::gate::sampler::Sampler;
 use router_common::maps::{
     AliasSlot, Config, Decided, DecisionEvent, END_RING, EVENT_RING, EndpointState, FirstFlight, Flow, FlowEnd,
     FlowKey, FragmentKey, Fragmented, GATE_COUNT_SETS, GATE_SOURCE_SETS, GATE_SYN_SETS, GateConnection, GateDrop,
-    GateForward, GatePolicy, GatePressure, GateSet, Handshake, HostKey, HostRoute, KernelEndpoint, KernelPool,
-    LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED,
-    MAX_GATE_ANSWERS, MAX_GATE_CONNECTIONS, MAX_GATE_DROPS, MAX_GATE_FORWARDS, MAX_GATE_NETS, MAX_GATE_POLICIES,
-    MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS,
-    MapsMeta, Repeated, RouteName, RouteStats, ScopedNet, ShortFlight, SlotKey,
+    GateForward, GatePolicy, GatePressure, GateSet, GateSockets, Handshake, HostKey, HostRoute, KernelEndpoint,
+    KernelPool, LaterHead, ListenerKey, ListenerOwner, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS,
+    MAX_FRAGMENTED, MAX_GATE_ANSWERS, MAX_GATE_CONNECTIONS, MAX_GATE_DROPS, MAX_GATE_FORWARDS, MAX_GATE_NETS,
+    MAX_GATE_POLICIES, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN,
+    MAX_VERDICTS, MapsMeta, Repeated, RouteName, RouteStats, ScopedNet, ShortFlight, SlotKey,
 };
 use router_common::packet::Segment;
 use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
@@ -111,6 +111,10 @@ pub static gate_counts: Array<GateSet, GATE_COUNT_SETS> = Array::new();
 pub static gate_pressure: HashMap<u32, GatePressure, MAX_GATE_POLICIES> = HashMap::new();
 #[btf_map]
 pub static gate_answers: HashMap<u32, u32, MAX_GATE_ANSWERS> = HashMap::new();
+#[btf_map]
+pub static gate_sockets: Array<GateSockets, 3> = Array::new();
+#[btf_map]
+pub static gate_sockets_use: Array<u32, 1> = Array::new();
 #[btf_map]
 pub static gate_forwards: HashMap<u32, GateForward, MAX_GATE_FORWARDS> = HashMap::new();
 #[btf_map]

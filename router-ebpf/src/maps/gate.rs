@@ -5,14 +5,14 @@ use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure, GateSet, ListenerKey,
-    MAX_GATE_DROPS, SCOPE_BITS, ScopedNet,
+    FlowKey, GATE_COUNT_SETS, GATE_SOCKET_BITS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure,
+    GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet,
 };
 
 use super::definitions::{
     cookies, gate_answers as answering, gate_arrivals, gate_conns, gate_counts, gate_drops, gate_flooded,
-    gate_forwards, gate_nets, gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sources,
-    gate_syns,
+    gate_forwards, gate_nets, gate_policies, gate_pressure as pressures, gate_rates, gate_samplers, gate_sockets,
+    gate_sockets_use, gate_sources, gate_syns,
 };
 
 use crate::copy::ListenerWords;
@@ -98,6 +98,21 @@ pub fn gate_pressure(id: u32) -> Option<*mut GatePressure> {
 pub fn gate_answers(interface: u32) -> Option<u32> {
     // SAFETY: only the agent writes this map, and a value is a single integer.
     unsafe { answering.get(&interface) }.copied()
+}
+
+/// What is done with `gate_sockets`.
+#[inline(always)]
+pub fn gate_sockets_in_use() -> u32 {
+    gate_sockets_use.get(0).copied().unwrap_or(0)
+}
+
+/// A word of an entry of `gate_sockets`.
+#[inline(always)]
+pub fn gate_socket_word(index: u32, word: u32) -> Option<*mut u32> {
+    const { assert!(GATE_SOCKET_BITS.is_power_of_two()) };
+    let words: *mut u32 = gate_sockets.get_ptr_mut(index)?.cast();
+    // SAFETY: within the entry.
+    Some(unsafe { words.add(word as usize & (GATE_SOCKET_BITS / 32 - 1)) })
 }
 
 /// What an interface permits XDP to forward; `None`: nothing.

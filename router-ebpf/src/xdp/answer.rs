@@ -15,6 +15,7 @@ use router_common::verdict::DialCounter;
 
 use crate::cookies::{self, Answer};
 use crate::copy::is_v4;
+use crate::known_sockets;
 use crate::maps;
 use crate::options::OptionBytes;
 use crate::scratch::Flooded;
@@ -57,7 +58,13 @@ pub fn syn(ctx: &XdpContext, now_ns: u64) -> u32 {
     let client_mss = client_mss(&packet, arrival);
     let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
     // SAFETY: the context is the one that the kernel gave.
-    let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss) };
+    let answer = unsafe {
+        if known_sockets::may_have_one(flooded.sockets, flow) {
+            cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss)
+        } else {
+            cookies::make_for_new(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss)
+        }
+    };
     let Answer::Cookie(cookie) = answer else { return XDP_PASS };
     let max_segment = flooded.max_segment as u16;
     let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);

@@ -44,6 +44,7 @@ impl Flooded {
         // SAFETY: the context is the one that the kernel gave.
         entry.max_segment = unsafe { cookies::announced_here(ctx.as_ptr().cast(), flow, &listener) } as u32;
         entry.only_tagged = (answers == GATE_ANSWERS_TAGGED) as u32;
+        entry.sockets = maps::gate_sockets_in_use();
         entry.pressure = id;
         entry.listener = words;
         entry.interface = interface;

@@ -3,6 +3,7 @@
 pub mod cookies;
 pub mod gate;
 pub mod inputs;
+mod known_sockets;
 pub mod programmed;
 mod state;
 

@@ -6,15 +6,17 @@
 mod packets;
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::process::Command;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult};
+use router_common::gate::known_sockets::place;
 use router_common::gate::syn_cookie::WINDOW;
 use router_common::maps::{
-    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GATE_OBSERVE, GatePolicy, GatePressure, HANDSHAKE_COMPLETE,
-    Handshake, ListenerKey, ListenerOwner, PROTOCOL_TLS, names, pressure_id,
+    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GATE_OBSERVE, GATE_SOCKET_BITS, GATE_SOCKETS_FOUND,
+    GATE_SOCKETS_RECORDED, GATE_SOCKETS_SEEN, GatePolicy, GatePressure, GateSockets, HANDSHAKE_COMPLETE, Handshake,
+    ListenerKey, ListenerOwner, PROTOCOL_TLS, names, pressure_id,
 };
 use router_common::packet::{ACK, SYN, segment};
 use router_common::verdict::DialCounter;
@@ -44,6 +46,8 @@ struct Rig {
     kernel: KernelPrograms,
     pressure: HashMap<MapData, u32, Raw<GatePressure>>,
     answers: HashMap<MapData, u32, u32>,
+    sockets: Array<MapData, Raw<GateSockets>>,
+    sockets_use: Array<MapData, u32>,
     handshakes: HashMap<MapData, Raw<FlowKey>, Raw<Handshake>>,
     counters: PerCpuArray<MapData, u64>,
     _sockets: Vec<TcpListener>,
@@ -69,6 +73,8 @@ impl Rig {
         let mut rig = Rig {
             pressure: HashMap::try_from(kernel.take(names::GATE_PRESSURE).unwrap()).unwrap(),
             answers: HashMap::try_from(kernel.take(names::GATE_ANSWERS).unwrap()).unwrap(),
+            sockets: Array::try_from(kernel.take(names::GATE_SOCKETS).unwrap()).unwrap(),
+            sockets_use: Array::try_from(kernel.take(names::GATE_SOCKETS_USE).unwrap()).unwrap(),
             handshakes: HashMap::try_from(kernel.take(names::HANDSHAKES).unwrap()).unwrap(),
             counters: PerCpuArray::try_from(kernel.take(names::DIAL_STATS).unwrap()).unwrap(),
             kernel,
@@ -94,6 +100,17 @@ impl Rig {
             self.answers.insert(LOOPBACK, way, 0).unwrap();
         }
         await_tick();
+    }
+
+    /// Sets what is done with the sockets that there may be.
+    fn uses(&mut self, what: u32) {
+        self.sockets_use.set(0, what, 0).unwrap();
+        await_tick();
+    }
+
+    /// How many places each entry of the sockets that there may be has.
+    fn places(&self) -> [u32; 3] {
+        [0, 1, 2].map(|entry| self.sockets.get(&entry, 0).unwrap().0.iter().map(|word| word.count_ones()).sum())
     }
 
     fn count(&self, counter: DialCounter) -> u64 {
@@ -391,5 +408,45 @@ fn answers_on_the_loopback_interface_are_left_to_the_stack() {
         let syn = client.syn_with(&ALL, b"");
         assert_eq!(rig.tc(&syn), (UP, syn));
         assert!(rig.handshakes.get(&Raw(client.flow()), 0).is_ok());
+    }
+}
+
+/// A SYN to a socket is the stack's. XDP looks for one only where there may be one.
+#[test]
+fn sockets_are_looked_for_where_the_agent_or_a_segment_has_one() {
+    let [one, other] = GATE_SOCKETS_SEEN;
+    let empty: GateSockets = [0; GATE_SOCKET_BITS / 32];
+    for address in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+        let mut rig = Rig::new();
+        let socket = TcpStream::connect((address, PORT)).unwrap();
+        let mut client = Client::new(address, socket.local_addr().unwrap().port(), PORT);
+        let syn = client.syn();
+        rig.tc(&client.data(b"x"));
+        assert_eq!(rig.places(), [0; 3], "nothing is recorded yet");
+        for what in [0, GATE_SOCKETS_RECORDED] {
+            rig.uses(what);
+            rig.passes(&syn);
+        }
+        for entry in [one, other] {
+            rig.uses(entry);
+            rig.answer(&syn, &client);
+        }
+        let place = place(&client.flow());
+        let mut found = empty;
+        found[place.word as usize] = place.bit;
+        rig.sockets.set(GATE_SOCKETS_FOUND, Raw(found), 0).unwrap();
+        for entry in [one, other] {
+            rig.uses(entry);
+            rig.passes(&syn);
+        }
+        rig.sockets.set(GATE_SOCKETS_FOUND, Raw(empty), 0).unwrap();
+        rig.answer(&syn, &client);
+        rig.tc(&client.data(b"x"));
+        rig.tc(&client.data(b"x"));
+        assert_eq!(rig.places(), [0, 1, 1]);
+        for entry in [one, other] {
+            rig.uses(entry);
+            rig.passes(&syn);
+        }
     }
 }

@@ -5,8 +5,9 @@ use router_common::gate::connection::{FLOW, SOCKET};
 use router_common::gate::pressure::is_on;
 use router_common::gate::source_count::of_word;
 use router_common::maps::{
-    FlowKey, GATE_ANSWERS_TAGGED, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GateConnection, GateDrop,
-    GateForward, GatePolicy, GatePressure, GateSet, ListenerKey,
+    FlowKey, GATE_ANSWERS_TAGGED, GATE_NO_FRAGMENTS, GATE_NO_OPTIONS, GATE_OBSERVE, GATE_SOCKETS_FOUND,
+    GATE_SOCKETS_RECORDED, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure, GateSet, GateSockets,
+    ListenerKey,
 };
 use router_sys::abi::Raw;
 use serde_json::{Value, json};
@@ -80,6 +81,27 @@ pub fn pressure(listener: &u32, value: &GatePressure) -> Value {
 /// A row of `gate_answers`.
 pub fn answers(interface: u32, way: u32) -> Value {
     json!({"interface": interface, "onlyTagged": way == GATE_ANSWERS_TAGGED})
+}
+
+/// Rows of `gate_sockets`.
+pub fn sockets(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: Array<_, Raw<GateSockets>> = Array::try_from(map)?;
+    let row = |entry: u32| {
+        let Raw(words) = map.get(&entry, 0)?;
+        let places: u32 = words.iter().map(|word| word.count_ones()).sum();
+        Ok(
+            json!({"entry": entry, "by": if entry == GATE_SOCKETS_FOUND { "agent" } else { "segments" }, "places": places}),
+        )
+    };
+    (0..map.len()).map(row).collect()
+}
+
+/// The row of `gate_sockets_use`.
+pub fn sockets_use(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: Array<_, u32> = Array::try_from(map)?;
+    let used = map.get(&0, 0)?;
+    let reads = (used != 0 && used != GATE_SOCKETS_RECORDED).then_some(used);
+    Ok(vec![json!({"records": used != 0, "reads": reads})])
 }
 
 /// A row of `gate_forwards`.

@@ -77,7 +77,7 @@ impl ConnectionSweep {
         }
         // A connection goes from a socket to flow entries, never back: of one that has gone meanwhile, the entries are found.
         let mut sockets = HashSet::new();
-        sockets::connections(|key| {
+        sockets::each(sockets::OPEN, |key| {
             sockets.insert(key);
         })?;
         found.retain(|release| !sockets.contains(&release.key) && !carries(&release.key));

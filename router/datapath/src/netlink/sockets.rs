@@ -11,21 +11,23 @@ use super::channel::{Channel, RawMessage};
 /// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
 const PROTOCOL_TCP: u8 = 6;
-/// All states of a connection but `TCP_TIME_WAIT` (6), `TCP_CLOSE` (7) and `TCP_LISTEN` (10); a bit for each
-/// (net/tcp_states.h). With `TCP_SYN_RECV`, request sockets are among them.
-const CONNECTIONS: u32 = 0xfff & !(1 << 6 | 1 << 7 | 1 << 10);
+/// All states but `TCP_CLOSE` (7) and `TCP_LISTEN` (10); a bit for each (net/tcp_states.h). With `TCP_SYN_RECV`, request
+/// sockets are among them.
+pub const ALL: u32 = 0xfff & !(1 << 7 | 1 << 10);
+/// All states but those, and `TCP_TIME_WAIT` (6).
+pub const OPEN: u32 = ALL & !(1 << 6);
 /// Bytes of a `struct inet_diag_req_v2` after its states.
 const SOCKET_ID: usize = 48;
 
-/// Calls `take` for each connection with a socket: with the addresses and ports of its peer's packets.
+/// Calls `take` for each connection with a socket in one of these states: with the addresses and ports of its peer's packets.
 ///
 /// # Errors
 /// The system call's, or the kernel's.
-pub fn connections(mut take: impl FnMut(FlowKey)) -> io::Result<()> {
+pub fn each(states: u32, mut take: impl FnMut(FlowKey)) -> io::Result<()> {
     let mut channel = Channel::open(NETLINK_SOCK_DIAG)?;
     for family in [libc::AF_INET, libc::AF_INET6] {
         let mut payload = vec![family as u8, PROTOCOL_TCP, 0, 0];
-        payload.extend(CONNECTIONS.to_ne_bytes());
+        payload.extend(states.to_ne_bytes());
         payload.extend([0; SOCKET_ID]);
         let asked = channel.ask(RawMessage { kind: BY_FAMILY, payload }, NLM_F_DUMP, |answer| {
             if let Some(key) = key(&answer.payload) {
@@ -74,16 +76,16 @@ mod tests {
             let target = listener.local_addr().unwrap();
             let mut client = TcpStream::connect(target).unwrap();
             let key = of(client.local_addr().unwrap(), target);
-            let is_there = || {
+            let is_there = |states: u32| {
                 let mut is_found = false;
-                connections(|found| is_found |= found == key).unwrap();
+                each(states, |found| is_found |= found == key).unwrap();
                 is_found
             };
-            assert!(is_there(), "{address}");
+            assert!(is_there(OPEN), "{address}");
             drop(listener.accept().unwrap());
             std::io::Read::read_to_end(&mut client, &mut Vec::new()).unwrap();
             drop(client);
-            assert!(!is_there(), "{address}: it is in TIME-WAIT");
+            assert!(!is_there(OPEN) && is_there(ALL), "{address}: it is in TIME-WAIT");
         }
     }
 

@@ -1,6 +1,6 @@
 //! SYN cookies as the reconciler runs them: from which rate on, on which interfaces XDP answers, and which listeners are flooded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -12,6 +12,7 @@ use router_listener::ListenerState;
 use router_sys::abi::Raw;
 use router_table::table::RoutingTable;
 
+use super::known_sockets::KnownSockets;
 use crate::clock::monotonic_ns;
 use crate::gate::{CookieListener, cookie_listeners};
 use crate::host::state::HostState;
@@ -42,6 +43,7 @@ pub struct CookieReport {
 pub struct CookieReconciler {
     pressure: HashMap<MapData, u32, Raw<GatePressure>>,
     answers: HashMap<MapData, u32, u32>,
+    sockets: KnownSockets,
     wanted: BTreeMap<u32, CookieListener>,
     netlink: Netlink,
     asks: bool,
@@ -56,6 +58,7 @@ impl CookieReconciler {
         Ok(CookieReconciler {
             pressure: HashMap::try_from(kernel.take(names::GATE_PRESSURE)?)?,
             answers: HashMap::try_from(kernel.take(names::GATE_ANSWERS)?)?,
+            sockets: KnownSockets::new(kernel)?,
             wanted: BTreeMap::new(),
             netlink: Netlink::open().map_err(aya::maps::MapError::IoError)?,
             asks: false,
@@ -112,7 +115,7 @@ impl CookieReconciler {
         self.asks
     }
 
-    /// Writes the interfaces that XDP answers on.
+    /// Writes the interfaces that XDP answers on, and the sockets that there may be.
     ///
     /// # Errors
     /// The system call's.
@@ -130,12 +133,15 @@ impl CookieReconciler {
         for index in held.keys().filter(|index| ways.get(index).is_none_or(|way| *way == 0)) {
             removed(self.answers.remove(index))?;
         }
+        let answers = self.asks && ways.values().any(|way| *way != 0);
         for (index, way) in ways {
             if way != 0 && held.get(&index) != Some(&way) {
                 written(self.answers.insert(index, way, 0))?;
             }
         }
-        Ok(())
+        let of_listeners = self.wanted.values().filter(|listener| answers && listener.above != 0);
+        let ports: BTreeSet<u16> = of_listeners.flat_map(|listener| &listener.addresses).map(|at| at.port()).collect();
+        self.sockets.follow(&ports)
     }
 
     /// Which frames arrive that XDP sends back on an interface. A driver drops those to a veth pair's other end without a program
