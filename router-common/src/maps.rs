@@ -73,8 +73,6 @@ pub const MAX_GATE_CONNECTIONS: usize = 1 << 18;
 pub const MAX_GATE_FORWARDS: usize = 1 << 10;
 /// Most interfaces that XDP answers on.
 pub const MAX_GATE_ANSWERS: usize = 1 << 10;
-/// Bits of [`GateSockets`]: some 32 KiB; a power of two.
-pub const GATE_SOCKET_BITS: usize = 1 << 18;
 /// Records of rejected packets per CPU: of two seconds; a power of two.
 pub const MAX_GATE_DROPS: usize = 1 << 9;
 /// Recent verdicts recorded per CPU; a power of two.

@@ -15,6 +15,7 @@ use crate::maps;
 use crate::options::read as read_options;
 use crate::reject::swapped;
 use crate::skb::{OURS, Skb};
+use crate::socket_lookup::Sockets;
 
 /// Counts a SYN, and answers it if the stack would answer with a cookie, so that its options are those that the kernel can carry.
 /// `None`: it goes up, and its handshake is to be recorded. Of the few that find room in the queue of a flooded listener it is not:
@@ -31,7 +32,8 @@ pub fn answered(skb: &Skb, segment: &Segment, listener: &ListenerOwner) -> Optio
     let memory = maps::cookie_memory()?;
     let flow = &segment.flow;
     // SAFETY: the context is the one that the kernel gave.
-    let cookie = match unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced) } {
+    let answer = unsafe { cookies::make(skb.0.as_ptr().cast(), memory, flow, segment.seq, announced, Sockets::All) };
+    let cookie = match answer {
         Answer::Cookie(cookie) => cookie,
         Answer::Stack => return pressure.has_answered(now).then_some(TC_ACT_OK),
         Answer::Socket => return None,

@@ -17,7 +17,7 @@ use crate::copy::{is_v4, words};
 use crate::gate_words::KernelWord;
 use crate::maps;
 use crate::scratch::CookieMemory;
-use crate::socket_lookup;
+use crate::socket_lookup::{Sockets, look_up};
 
 /// Unit of the time of the last answer: 2²⁸ ns.
 const ANSWERED_UNIT: u32 = 28;
@@ -111,46 +111,21 @@ pub enum Answer {
     Socket,
 }
 
-/// The cookie that answers a SYN with this sequence number and segment size, if one is due.
+/// The cookie that answers a SYN with this sequence number and segment size, if one is due. `sockets`: those that may be found.
 ///
 /// # Safety
 /// `ctx` is the program's context.
 #[inline(always)]
-pub unsafe fn make(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey, seq: u32, max_segment: u16) -> Answer {
-    // SAFETY: the caller's promise.
-    let socket = unsafe { socket_lookup::look_up(ctx, flow, &mut memory.tuple) };
-    // SAFETY: found above, and not used afterwards.
-    unsafe { answer_of(socket, memory, flow, seq, max_segment) }
-}
-
-/// Likewise, of a SYN with whose addresses and ports there is no connection.
-///
-/// # Safety
-/// `ctx` is the program's context.
-#[inline(always)]
-pub unsafe fn make_for_new(
+pub unsafe fn make(
     ctx: *mut c_void,
     memory: &mut CookieMemory,
     flow: &FlowKey,
     seq: u32,
     max_segment: u16,
+    sockets: Sockets,
 ) -> Answer {
     // SAFETY: the caller's promise.
-    let socket = unsafe { socket_lookup::listener(ctx, flow, &mut memory.tuple) };
-    // SAFETY: found above, and not used afterwards.
-    unsafe { answer_of(socket, memory, flow, seq, max_segment) }
-}
-
-/// # Safety
-/// `socket` is null, or was looked up and not released; it is released.
-#[inline(always)]
-unsafe fn answer_of(
-    socket: *mut bpf_sock,
-    memory: &mut CookieMemory,
-    flow: &FlowKey,
-    seq: u32,
-    max_segment: u16,
-) -> Answer {
+    let socket = unsafe { look_up(ctx, flow, &mut memory.tuple, sockets) };
     if socket.is_null() {
         return Answer::Stack;
     }
@@ -162,7 +137,7 @@ unsafe fn answer_of(
             Answer::Socket
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: found above, and not used afterwards.
     unsafe { bpf_sk_release(socket.cast()) };
     answer
 }
@@ -175,7 +150,7 @@ unsafe fn answer_of(
 #[inline(always)]
 pub unsafe fn check(ctx: *mut c_void, memory: &mut CookieMemory, flow: &FlowKey, seq: u32, ack: u32) -> Option<u16> {
     // SAFETY: the caller's promise.
-    let socket = unsafe { socket_lookup::look_up(ctx, flow, &mut memory.tuple) };
+    let socket = unsafe { look_up(ctx, flow, &mut memory.tuple, Sockets::All) };
     if socket.is_null() {
         return None;
     }

@@ -5,9 +5,11 @@ use router_common::maps::{FlowKey, GATE_SOCKETS_FOUND, GATE_SOCKETS_RECORDED, GA
 
 use crate::atomic::fetch_or;
 use crate::maps;
+use crate::socket_lookup::Sockets;
 
-/// Records a client whose segment goes up the stack, if it is needed.
-#[inline(always)]
+/// Records a client whose segment goes up the stack, if it is needed. A separate function: its stack frame is free again after
+/// it returns.
+#[inline(never)]
 pub fn record(client: &FlowKey) {
     if maps::gate_sockets_in_use() == 0 {
         return;
@@ -28,14 +30,14 @@ fn set(index: u32, word: u32, bit: u32) {
     }
 }
 
-/// Whether a client may have a socket, if that is to be read from this entry of `gate_sockets`.
+/// The sockets to look for at a client's SYN. `used`: what is done with `gate_sockets`.
 #[inline(always)]
-pub fn may_have_one(used: u32, client: &FlowKey) -> bool {
+pub fn to_look_for(used: u32, client: &FlowKey) -> Sockets {
     if used == 0 || used == GATE_SOCKETS_RECORDED {
-        return true;
+        return Sockets::All;
     }
     let Place { word, bit } = place(client);
-    has(GATE_SOCKETS_FOUND, word, bit) || has(used, word, bit)
+    if has(GATE_SOCKETS_FOUND, word, bit) || has(used, word, bit) { Sockets::All } else { Sockets::Listeners }
 }
 
 #[inline(always)]

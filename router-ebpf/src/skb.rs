@@ -19,7 +19,7 @@ use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
 use crate::gate_record::Head;
 use crate::maps;
-use crate::socket_lookup;
+use crate::socket_lookup::{Sockets, look_up};
 use crate::verifier::at_most;
 
 /// Mark of packets that the ingress program has sent up the stack; it lets them pass.
@@ -256,7 +256,7 @@ impl Skb {
     #[inline(always)]
     pub fn has_socket(&self, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> bool {
         // SAFETY: see `interface`.
-        let socket = unsafe { socket_lookup::look_up(self.0.as_ptr().cast(), packet, tuple) };
+        let socket = unsafe { look_up(self.0.as_ptr().cast(), packet, tuple, Sockets::All) };
         if socket.is_null() {
             return false;
         }

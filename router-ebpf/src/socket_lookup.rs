@@ -11,8 +11,17 @@ use router_common::maps::FlowKey;
 
 use crate::copy::{is_v4, words};
 
-/// Listeners that share a port (`SO_REUSEPORT`) are chosen from by a hash of the client's address and port.
-const CHOICES: u16 = 15;
+/// The sockets that a look-up finds.
+#[derive(Clone, Copy)]
+pub enum Sockets {
+    /// The one of the connection, else a listener.
+    All,
+    /// A listener.
+    Listeners,
+}
+
+/// Sources of look-ups of listeners: several, as of those that share a port (`SO_REUSEPORT`) one is chosen by a hash of the source.
+const SOURCES: u16 = 16;
 
 /// The socket that such a packet would belong to, which the caller releases; null: there is none. `tuple` is memory for the
 /// look-up's parameters. A socket bound to another interface than the packet's is not found.
@@ -20,32 +29,17 @@ const CHOICES: u16 = 15;
 /// # Safety
 /// `ctx` is the program's context.
 #[inline(always)]
-pub unsafe fn look_up(ctx: *mut c_void, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> *mut bpf_sock {
-    // SAFETY: the caller's promise.
-    unsafe { look_up_from(ctx, words(&packet.source), packet.source_port, packet, tuple) }
-}
-
-/// Likewise, a listener at the packet's destination: looked up with sources that no connection has, whose few places in the
-/// kernel's table of connections stay in the processor's caches.
-///
-/// # Safety
-/// `ctx` is the program's context.
-#[inline(always)]
-pub unsafe fn listener(ctx: *mut c_void, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> *mut bpf_sock {
-    // SAFETY: the caller's promise.
-    unsafe { look_up_from(ctx, [0; 4], packet.source_port & CHOICES, packet, tuple) }
-}
-
-/// # Safety
-/// `ctx` is the program's context.
-#[inline(always)]
-unsafe fn look_up_from(
+pub unsafe fn look_up(
     ctx: *mut c_void,
-    source: [u32; 4],
-    source_port: u16,
     packet: &FlowKey,
     tuple: &mut bpf_sock_tuple,
+    sockets: Sockets,
 ) -> *mut bpf_sock {
+    let (source, source_port) = match sockets {
+        Sockets::All => (words(&packet.source), packet.source_port),
+        // No connection has such a source. The places of a few in the kernel's table stay in the processor's caches.
+        Sockets::Listeners => ([0; 4], packet.source_port % SOURCES),
+    };
     let destination = words(&packet.destination);
     let (source_port, destination_port) = (source_port.to_be(), packet.destination_port.to_be());
     // Plain integers, all of which are written.

@@ -106,6 +106,8 @@ pub const GATE_ANSWERS: u32 = 1;
 /// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
 pub const GATE_ANSWERS_TAGGED: u32 = 2;
 
+/// Bits of [`GateSockets`], which are 32 KiB; a power of two.
+pub const GATE_SOCKET_BITS: usize = 1 << 18;
 /// Addresses and ports that may have a socket: an entry of `gate_sockets`, with a bit at each [`place`].
 ///
 /// [`place`]: crate::gate::known_sockets::place

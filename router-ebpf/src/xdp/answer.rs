@@ -57,14 +57,9 @@ pub fn syn(ctx: &XdpContext, now_ns: u64) -> u32 {
     }
     let client_mss = client_mss(&packet, arrival);
     let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
+    let sockets = known_sockets::to_look_for(flooded.sockets, flow);
     // SAFETY: the context is the one that the kernel gave.
-    let answer = unsafe {
-        if known_sockets::may_have_one(flooded.sockets, flow) {
-            cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss)
-        } else {
-            cookies::make_for_new(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss)
-        }
-    };
+    let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss, sockets) };
     let Answer::Cookie(cookie) = answer else { return XDP_PASS };
     let max_segment = flooded.max_segment as u16;
     let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);

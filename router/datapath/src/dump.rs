@@ -33,7 +33,7 @@ pub use drops::DropRecord;
 pub use gate::head;
 
 /// All maps that can be dumped, with a description of their content.
-pub const MAPS: [(&str, &str); 40] = [
+pub const MAPS: [(&str, &str); 42] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
