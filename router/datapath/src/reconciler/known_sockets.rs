@@ -23,7 +23,7 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// Time for which an entry is read: of some thousand connections a second that end meanwhile, a few in a hundred bits remain.
 const READ: Duration = Duration::from_secs(5);
 
-const EMPTY: GateSockets = [0; GATE_SOCKET_BITS / u32::BITS as usize];
+static EMPTY: GateSockets = [0; GATE_SOCKET_BITS / u32::BITS as usize];
 
 /// The maps, and how far they are.
 pub struct KnownSockets {
