@@ -24,6 +24,8 @@ const AT_ONCE: usize = 80;
 fn nothing_is_left_of_very_many_connections() -> Result<()> {
     const MODE: &str = "generic";
     const SENDERS: usize = 8;
+    /// Most connections of a sender that are lost with the agent, by how long the next one takes to begin.
+    const LOST: usize = 5;
     let count: usize = std::env::var("SLUICE_CONNECTIONS").map_or(Ok(400), |number| number.parse())?;
     let annotations = "haproxy.router.openshift.io/timeout-tunnel: 2s";
     let limited = Limited::new(Setup { kept: true, annotations, ..Setup::new(Family::V4) }, MODE)?;
@@ -57,8 +59,8 @@ fn nothing_is_left_of_very_many_connections() -> Result<()> {
         senders.into_iter().try_for_each(joined)
     })?;
     let (took, answered) = (begin.elapsed(), answered.into_inner());
-    // Five of seven ways wait for an answer; some that were relayed have lost their agent.
-    ensure!(answered >= count * 5 / 7 * 9 / 10, "{answered} of {count} were answered");
+    // Five of seven ways wait for an answer. Of a sender's connections while its agent is killed, the relayed ones get none.
+    ensure!(answered + SENDERS * LOST >= count * 5 / 7 * 9 / 10, "{answered} of {count} were answered");
     ensure!(rejected(stage, "source-connections")? == 0);
     limited.has(0)?;
     println!(
