@@ -49,7 +49,7 @@ mod tests {
     fn addresses_and_ports_are_spread_over_all_places() {
         const CLIENTS: u32 = 20_000;
         // At random, 19,260 of so many would have a place of their own.
-        let one_in = |number: usize| (18_500..=CLIENTS as usize).contains(&number);
+        let are_spread = |number: usize| (18_500..=CLIENTS as usize).contains(&number);
         let v4 = |number: u32| mapped((0x0a00_0000 | number).to_be_bytes());
         let prefix = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 7];
         let v6 = |number: u32| {
@@ -62,11 +62,11 @@ mod tests {
             [0x20, 1, 0xd, 0xb8, 0, b, c, d, 0, 0, 0, 0, 0, 0, 0, 1]
         };
         let numbers = || 0..CLIENTS;
-        assert!(one_in(places(numbers().map(|port| client(v4(7), port as u16)))), "ports of a client");
-        assert!(one_in(places(numbers().map(|number| client(v4(number), 40_000)))), "neighbours");
-        assert!(one_in(places(numbers().map(|number| client(v4(number << 8), 40_000)))), "networks");
-        assert!(one_in(places(numbers().map(|number| client(v4(number / 100), number as u16)))), "both");
-        assert!(one_in(places(numbers().map(|number| client(v6(number), 40_000)))));
-        assert!(one_in(places(numbers().map(|number| client(network(number), 40_000)))));
+        assert!(are_spread(places(numbers().map(|port| client(v4(7), port as u16)))), "ports of a client");
+        assert!(are_spread(places(numbers().map(|number| client(v4(number), 40_000)))), "neighbours");
+        assert!(are_spread(places(numbers().map(|number| client(v4(number << 8), 40_000)))), "networks");
+        assert!(are_spread(places(numbers().map(|number| client(v4(number / 100), number as u16)))), "both");
+        assert!(are_spread(places(numbers().map(|number| client(v6(number), 40_000)))));
+        assert!(are_spread(places(numbers().map(|number| client(network(number), 40_000)))));
     }
 }
