@@ -20,9 +20,6 @@ pub enum Sockets {
     Listeners,
 }
 
-/// Sources of look-ups of listeners: several, as of those that share a port (`SO_REUSEPORT`) one is chosen by a hash of the source.
-const SOURCES: u16 = 16;
-
 /// The socket that such a packet would belong to, which the caller releases; null: there is none. `tuple` is memory for the
 /// look-up's parameters. A socket bound to another interface than the packet's is not found.
 ///
@@ -37,8 +34,9 @@ pub unsafe fn look_up(
 ) -> *mut bpf_sock {
     let (source, source_port) = match sockets {
         Sockets::All => (words(&packet.source), packet.source_port),
-        // No connection has such a source. The places of a few in the kernel's table stay in the processor's caches.
-        Sockets::Listeners => ([0; 4], packet.source_port % SOURCES),
+        // No connection has such a source. Its place in the kernel's table stays in the processor's caches. Of listeners that
+        // share a port (`SO_REUSEPORT`), which the agent's do not, it is always the same one.
+        Sockets::Listeners => ([0; 4], 0),
     };
     let destination = words(&packet.destination);
     let (source_port, destination_port) = (source_port.to_be(), packet.destination_port.to_be());

@@ -106,12 +106,22 @@ pub const GATE_ANSWERS: u32 = 1;
 /// XDP answers the interface's SYNs that have a VLAN tag: of others, the driver may have taken out the tag.
 pub const GATE_ANSWERS_TAGGED: u32 = 2;
 
-/// Bits of [`GateSockets`], which are 32 KiB; a power of two.
+/// Bits of [`GateSockets::fine`], which are 32 KiB; a power of two.
 pub const GATE_SOCKET_BITS: usize = 1 << 18;
-/// Addresses and ports that may have a socket: an entry of `gate_sockets`, with a bit at each [`place`].
+/// Bits of [`GateSockets::coarse`], which are 4 KiB; a power of two.
+pub const GATE_SOCKET_COARSE_BITS: usize = GATE_SOCKET_BITS / 8;
+/// Addresses and ports that may have a socket: an entry of `gate_sockets`, with a bit at each of their [`places`].
 ///
-/// [`place`]: crate::gate::known_sockets::place
-pub type GateSockets = [u32; GATE_SOCKET_BITS / u32::BITS as usize];
+/// [`places`]: crate::gate::known_sockets::places
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
+pub struct GateSockets {
+    /// A bit for each eight of `fine`: set if one of them is.
+    pub coarse: [u32; GATE_SOCKET_COARSE_BITS / u32::BITS as usize],
+    /// A bit for several addresses and ports.
+    pub fine: [u32; GATE_SOCKET_BITS / u32::BITS as usize],
+}
 
 /// Index in `gate_sockets` of what the agent has found.
 pub const GATE_SOCKETS_FOUND: u32 = 0;
@@ -169,4 +179,5 @@ const _: () = {
     assert!(size_of::<GateSet>() == 64);
     assert!(size_of::<GatePressure>() == 2 * 4 + 5 * 8);
     assert!(size_of::<GateForward>() == 8 + 6 + 2);
+    assert!(size_of::<GateSockets>() == (GATE_SOCKET_COARSE_BITS + GATE_SOCKET_BITS) / 8);
 };

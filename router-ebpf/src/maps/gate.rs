@@ -3,10 +3,11 @@
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use router_common::gate::arrival::Arrival;
+use router_common::gate::known_sockets::Places;
 use router_common::gate::sampler::Sampler;
 use router_common::maps::{
-    FlowKey, GATE_COUNT_SETS, GATE_SOCKET_BITS, GateConnection, GateDrop, GateForward, GatePolicy, GatePressure,
-    GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet,
+    FlowKey, GATE_COUNT_SETS, GATE_SOCKET_BITS, GATE_SOCKET_COARSE_BITS, GateConnection, GateDrop, GateForward,
+    GatePolicy, GatePressure, GateSet, ListenerKey, MAX_GATE_DROPS, SCOPE_BITS, ScopedNet,
 };
 
 use super::definitions::{
@@ -106,13 +107,21 @@ pub fn gate_sockets_in_use() -> u32 {
     gate_sockets_use.get(0).copied().unwrap_or(0)
 }
 
-/// A word of an entry of `gate_sockets`.
+/// The words of a client in an entry of `gate_sockets`: the coarse one, and the fine one.
 #[inline(always)]
-pub fn gate_socket_word(index: u32, word: u32) -> Option<*mut u32> {
-    const { assert!(GATE_SOCKET_BITS.is_power_of_two()) };
-    let words: *mut u32 = gate_sockets.get_ptr_mut(index)?.cast();
-    // SAFETY: within the entry.
-    Some(unsafe { words.add(word as usize & (GATE_SOCKET_BITS / 32 - 1)) })
+pub fn gate_socket_words(index: u32, places: &Places) -> Option<[*mut u32; 2]> {
+    const { assert!(GATE_SOCKET_BITS.is_power_of_two() && GATE_SOCKET_COARSE_BITS.is_power_of_two()) };
+    let entry = gate_sockets.get_ptr_mut(index)?;
+    // SAFETY: a live value of the map; only pointers to its fields are made.
+    let (coarse, fine) = unsafe { (&raw mut (*entry).coarse, &raw mut (*entry).fine) };
+    let at = |words: *mut u32, word: u32, bits: usize| {
+        // SAFETY: within the field.
+        unsafe { words.add(word as usize & (bits / 32 - 1)) }
+    };
+    Some([
+        at(coarse.cast(), places.coarse.word, GATE_SOCKET_COARSE_BITS),
+        at(fine.cast(), places.fine.word, GATE_SOCKET_BITS),
+    ])
 }
 
 /// What an interface permits XDP to forward; `None`: nothing.

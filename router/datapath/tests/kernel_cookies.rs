@@ -11,12 +11,11 @@ use std::process::Command;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult};
-use router_common::gate::known_sockets::place;
 use router_common::gate::syn_cookie::WINDOW;
 use router_common::maps::{
-    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GATE_OBSERVE, GATE_SOCKET_BITS, GATE_SOCKETS_FOUND,
-    GATE_SOCKETS_RECORDED, GATE_SOCKETS_SEEN, GatePolicy, GatePressure, GateSockets, HANDSHAKE_COMPLETE, Handshake,
-    ListenerKey, ListenerOwner, PROTOCOL_TLS, names, pressure_id,
+    Config, FlowKey, GATE_ANSWERS, GATE_ANSWERS_TAGGED, GATE_OBSERVE, GATE_SOCKETS_FOUND, GATE_SOCKETS_RECORDED,
+    GATE_SOCKETS_SEEN, GatePolicy, GatePressure, GateSockets, HANDSHAKE_COMPLETE, Handshake, ListenerKey,
+    ListenerOwner, PROTOCOL_TLS, names, pressure_id,
 };
 use router_common::packet::{ACK, SYN, segment};
 use router_common::verdict::DialCounter;
@@ -110,7 +109,7 @@ impl Rig {
 
     /// How many places each entry of the sockets that there may be has.
     fn places(&self) -> [u32; 3] {
-        [0, 1, 2].map(|entry| self.sockets.get(&entry, 0).unwrap().0.iter().map(|word| word.count_ones()).sum())
+        [0, 1, 2].map(|entry| self.sockets.get(&entry, 0).unwrap().0.count())
     }
 
     fn count(&self, counter: DialCounter) -> u64 {
@@ -415,7 +414,6 @@ fn answers_on_the_loopback_interface_are_left_to_the_stack() {
 #[test]
 fn sockets_are_looked_for_where_the_agent_or_a_segment_has_one() {
     let [one, other] = GATE_SOCKETS_SEEN;
-    let empty: GateSockets = [0; GATE_SOCKET_BITS / 32];
     for address in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
         let mut rig = Rig::new();
         let socket = TcpStream::connect((address, PORT)).unwrap();
@@ -431,16 +429,22 @@ fn sockets_are_looked_for_where_the_agent_or_a_segment_has_one() {
             rig.uses(entry);
             rig.answer(&syn, &client);
         }
-        let place = place(&client.flow());
-        let mut found = empty;
-        found[place.word as usize] = place.bit;
+        let mut found = GateSockets::EMPTY;
+        found.insert(&client.flow());
         rig.sockets.set(GATE_SOCKETS_FOUND, Raw(found), 0).unwrap();
         for entry in [one, other] {
             rig.uses(entry);
             rig.passes(&syn);
         }
-        rig.sockets.set(GATE_SOCKETS_FOUND, Raw(empty), 0).unwrap();
-        rig.answer(&syn, &client);
+        // A client that has its bit of one kind alone is in no set.
+        let GateSockets { coarse, fine } = GateSockets::EMPTY;
+        for lacking in [GateSockets { coarse, ..found }, GateSockets { fine, ..found }, GateSockets::EMPTY] {
+            rig.sockets.set(GATE_SOCKETS_FOUND, Raw(lacking), 0).unwrap();
+            for entry in [one, other] {
+                rig.uses(entry);
+                rig.answer(&syn, &client);
+            }
+        }
         rig.tc(&client.data(b"x"));
         rig.tc(&client.data(b"x"));
         assert_eq!(rig.places(), [0, 1, 1]);

@@ -87,8 +87,7 @@ pub fn answers(interface: u32, way: u32) -> Value {
 pub fn sockets(map: Map) -> Result<Vec<Value>, MapError> {
     let map: Array<_, Raw<GateSockets>> = Array::try_from(map)?;
     let row = |entry: u32| {
-        let Raw(words) = map.get(&entry, 0)?;
-        let places: u32 = words.iter().map(|word| word.count_ones()).sum();
+        let places = map.get(&entry, 0)?.0.count();
         Ok(
             json!({"entry": entry, "by": if entry == GATE_SOCKETS_FOUND { "agent" } else { "segments" }, "places": places}),
         )

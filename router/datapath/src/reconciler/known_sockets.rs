@@ -8,10 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use aya::maps::{Array, MapData};
-use router_common::gate::known_sockets::place;
-use router_common::maps::{
-    GATE_SOCKET_BITS, GATE_SOCKETS_FOUND, GATE_SOCKETS_RECORDED, GATE_SOCKETS_SEEN, GateSockets, names,
-};
+use router_common::maps::{GATE_SOCKETS_FOUND, GATE_SOCKETS_RECORDED, GATE_SOCKETS_SEEN, GateSockets, names};
 use router_sys::abi::Raw;
 
 use crate::kernel::{KernelError, KernelPrograms};
@@ -22,8 +19,6 @@ use crate::netlink::sockets;
 const SETTLED: Duration = Duration::from_millis(200);
 /// Time for which an entry is read: of some thousand connections a second that end meanwhile, a few in a hundred bits remain.
 const READ: Duration = Duration::from_secs(5);
-
-static EMPTY: GateSockets = [0; GATE_SOCKET_BITS / u32::BITS as usize];
 
 /// The maps, and how far they are.
 pub struct KnownSockets {
@@ -74,7 +69,7 @@ impl KnownSockets {
             }
             Stage::Unknown | Stage::Off => {
                 self.uses(GATE_SOCKETS_RECORDED)?;
-                self.write(one, EMPTY)?;
+                self.write(one, GateSockets::EMPTY)?;
                 Stage::Emptied(one)
             }
             Stage::Emptied(entry) if waited >= SETTLED => {
@@ -89,7 +84,7 @@ impl KnownSockets {
             }
             Stage::Read(entry) if waited >= READ => {
                 let next = if entry == one { other } else { one };
-                self.write(next, EMPTY)?;
+                self.write(next, GateSockets::EMPTY)?;
                 Stage::Emptied(next)
             }
             Stage::Emptied(_) | Stage::Read(_) => return Ok(()),
@@ -102,19 +97,18 @@ impl KnownSockets {
         written(self.used.set(0, what, 0))
     }
 
-    fn write(&mut self, entry: u32, bits: GateSockets) -> io::Result<()> {
-        written(self.entries.set(entry, Raw(bits), 0))
+    fn write(&mut self, entry: u32, sockets: GateSockets) -> io::Result<()> {
+        written(self.entries.set(entry, Raw(sockets), 0))
     }
 }
 
 /// The clients of the connections that have a socket at one of these ports.
 fn found(ports: &BTreeSet<u16>) -> io::Result<GateSockets> {
-    let mut bits = EMPTY;
+    let mut known = GateSockets::EMPTY;
     sockets::each(sockets::ALL, |client| {
         if ports.contains(&client.destination_port) {
-            let place = place(&client);
-            bits[place.word as usize] |= place.bit;
+            known.insert(&client);
         }
     })?;
-    Ok(bits)
+    Ok(known)
 }
