@@ -76,12 +76,19 @@ impl Process {
 
     /// The lines printed so far.
     pub fn output(&self) -> Vec<String> {
-        let mut text = vec![0; self.output.metadata().map_or(0, |file| usize::try_from(file.len()).unwrap_or(0))];
+        self.output_from(&mut 0)
+    }
+
+    /// The lines behind the first `since` bytes of the output; adds their bytes to it.
+    pub fn output_from(&self, since: &mut u64) -> Vec<String> {
+        let len = self.output.metadata().map_or(0, |file| file.len().saturating_sub(*since));
+        let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
         // A file is read completely by one call.
-        let _ = self.output.read_exact_at(&mut text, 0);
+        let _ = self.output.read_exact_at(&mut text, *since);
         // The last line may be incomplete.
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         text.truncate(whole);
+        *since += whole as u64;
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
     }
 

@@ -195,6 +195,11 @@ impl Sluice {
         self.process.output()
     }
 
+    /// Its output behind the first bytes: see [`Process::output_from`].
+    pub fn output_from(&self, since: &mut u64) -> Vec<String> {
+        self.process.output_from(since)
+    }
+
     /// Whether it has printed a line with this text.
     pub fn has_line(&self, text: &str) -> bool {
         self.output().iter().any(|line| line.contains(text))
