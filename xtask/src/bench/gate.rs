@@ -92,7 +92,7 @@ In parentheses the median of the ratios to the first in the same round.
 {}
 One processor sends SYNs of 131,072 sources to the listener, as fast as it can; another one receives them, where the agent, the clients and
 the backends work as well. In generic mode and without XDP that is by receive packet steering. In native mode the interface receives all
-packets, undisturbed ones too, as that of a network card does: as XDP frames, which further veth pairs make on the processor of the sender,
+packets, undisturbed ones too, as that of a network card does: as XDP frames of 60 bytes or more, which further veth pairs make on the sending processor,
 in its NAPI thread, which precedes tasks, and which polls 100 µs after the first packet, as drivers do under load. Clients make new connections
 meanwhile, one at a time, which leaves the processor time, and 16, which leave it none. Undisturbed, clients connect to another router of the
 same kind, and the same is sent to an interface of its own. In a round, six times 400 ms of one are measured by turns with six times 400 ms of

@@ -1,7 +1,8 @@
 //! XDP frames instead of socket buffers: a router's interface receives them as from the driver of a network card.
 //!
 //! Of a socket buffer without room for XDP's headers, veth makes a copy where XDP is attached. Here further veth pairs make it, on
-//! the processor of the sender, and redirect the frames; the interface's NAPI receives them, whether XDP is attached to it or not.
+//! the processor of the sender, and redirect the frames, with at least as many bytes as Ethernet has (IEEE 802.3 §4.2.3.3); the
+//! interface's NAPI receives them, whether XDP is attached to it or not.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -28,12 +29,20 @@ pub const HEADERS: &str = concat!(
     "0703000022000000", // r3 += 34
 );
 const DROP: &str = "b700000001000000"; // r0 = XDP_DROP
-/// Behind [`DROP`] and [`HEADERS`], it redirects what is sent to 10.0.0.0/8 to the interface of the number that follows, and
-/// drops all else; the end is [`REDIRECT`].
+const KEEP: &str = "bf16000000000000"; // r6 = r1
+/// Behind [`DROP`], [`KEEP`] and [`HEADERS`], it pads what is sent to 10.0.0.0/8 to 60 bytes, redirects it to the interface of the
+/// number that follows, and drops all else; the end is [`REDIRECT`].
 const CHOOSE: &str = concat!(
-    "2d23050000000000", // if r3 > r2, exit
-    "71111e0000000000", // r1 = the first byte of the destination
-    "550103000a000000", // if r1 != 10, exit
+    "2d230c0000000000", // if r3 > r2, exit
+    "71141e0000000000", // r4 = the first byte of the destination
+    "55040a000a000000", // if r4 != 10, exit
+    "bf13000000000000", // r3 = r1
+    "070300003c000000", // r3 += 60
+    "bd23040000000000", // if r3 <= r2, skip four
+    "1f23000000000000", // r3 -= r2
+    "bf32000000000000", // r2 = r3
+    "bf61000000000000", // r1 = r6
+    "8500000041000000", // bpf_xdp_adjust_tail
     "b7010000",         // r1 = the interface
 );
 const REDIRECT: &str = concat!(
@@ -79,7 +88,7 @@ fn pair(network: &Network, lane: &Lane, near: &str) -> Result<String> {
     client.ip(&format!("link add {near} address {address} type veth peer name {far}"))?;
     client.ip(&format!("link set {far} up"))?;
     client.ip(&format!("link set {near} up"))?;
-    attach(network, &far, &format!("{DROP}{HEADERS}{CHOOSE}{:08x}{REDIRECT}", number.swap_bytes()))?;
+    attach(network, &far, &format!("{DROP}{KEEP}{HEADERS}{CHOOSE}{:08x}{REDIRECT}", number.swap_bytes()))?;
     let (_, router) = lane.middle.netns.interface("client")?;
     for to in [*lane.middle.listener().ip(), *NOBODY.ip()] {
         client.ip(&format!("neigh replace {to} lladdr {router} dev {near} nud permanent"))?;
