@@ -2,12 +2,16 @@
 //!
 //! A cookie is made for a listening socket, which then accepts acknowledgements of cookies for two minutes. The kernel makes one
 //! only where the stack itself would send one: while the socket's queue of incomplete connections is full, or always, with
-//! `net.ipv4.tcp_syncookies=2`.
+//! `net.ipv4.tcp_syncookies=2`. Soon afterwards more are made without the socket: to look it up would take a seventh of an answer's
+//! time.
 
 use core::ffi::c_void;
 
 use aya_ebpf::bindings::{BPF_TCP_LISTEN, bpf_sock, tcphdr};
-use aya_ebpf::helpers::generated::{bpf_check_mtu, bpf_sk_release, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie};
+use aya_ebpf::helpers::generated::{
+    bpf_check_mtu, bpf_sk_release, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie, bpf_tcp_raw_gen_syncookie_ipv4,
+    bpf_tcp_raw_gen_syncookie_ipv6,
+};
 use router_common::gate::pressure;
 use router_common::gate::syn_cookie::{Headers, TCP_BYTES, WORDS, announced, size_of, sizes};
 use router_common::maps::{FlowKey, ListenerOwner, PROTOCOL_TLS, pressure_id};
@@ -140,6 +144,23 @@ pub unsafe fn make(
     // SAFETY: found above, and not used afterwards.
     unsafe { bpf_sk_release(socket.cast()) };
     answer
+}
+
+/// The cookie of a SYN to a listener that has just made one: the same, without looking the socket up. The listeners of the agent
+/// limit no segment size (`TCP_MAXSEG`), which this would ignore.
+#[inline(always)]
+pub fn make_again(words: &mut [u32; WORDS], flow: &FlowKey, seq: u32, max_segment: u16) -> u32 {
+    headers(flow, seq, 0, SYN, max_segment).describe(words);
+    let (ip, tcp, _) = parts(words, flow);
+    // SAFETY: the headers are in `words`. The length is the one in them, the only condition of both helpers.
+    let made = unsafe {
+        if is_v4(&flow.destination) {
+            bpf_tcp_raw_gen_syncookie_ipv4(ip.cast(), tcp, TCP_BYTES)
+        } else {
+            bpf_tcp_raw_gen_syncookie_ipv6(ip.cast(), tcp, TCP_BYTES)
+        }
+    };
+    made as u32
 }
 
 /// The segment size in the cookie that a segment with these numbers acknowledges, the first of its connection; `None`: it

@@ -92,6 +92,8 @@ pub struct Flooded {
     pub syns: u32,
     /// Whether a SYN was answered since then.
     pub has_answered: u32,
+    /// Whether the stack's listener has made a cookie since then.
+    pub has_made: u32,
     /// Id of the pressure.
     pub pressure: u32,
     /// Whether only tagged SYNs are answered.

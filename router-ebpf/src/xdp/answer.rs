@@ -19,6 +19,7 @@ use crate::known_sockets;
 use crate::maps;
 use crate::options::OptionBytes;
 use crate::scratch::Flooded;
+use crate::socket_lookup::Sockets;
 
 use super::packet::XdpPacket;
 use super::packet_mut::{swap_addresses, write_words};
@@ -58,9 +59,15 @@ pub fn syn(ctx: &XdpContext, now_ns: u64) -> u32 {
     let client_mss = client_mss(&packet, arrival);
     let Some(memory) = maps::cookie_memory() else { return XDP_PASS };
     let sockets = known_sockets::to_look_for(flooded.sockets, flow);
-    // SAFETY: the context is the one that the kernel gave.
-    let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss, sockets) };
-    let Answer::Cookie(cookie) = answer else { return XDP_PASS };
+    let cookie = if flooded.has_made != 0 && matches!(sockets, Sockets::Listeners) {
+        cookies::make_again(&mut memory.words, flow, arrival.seq, client_mss)
+    } else {
+        // SAFETY: the context is the one that the kernel gave.
+        let answer = unsafe { cookies::make(ctx.as_ptr().cast(), memory, flow, arrival.seq, client_mss, sockets) };
+        let Answer::Cookie(cookie) = answer else { return XDP_PASS };
+        flooded.has_made = 1;
+        cookie
+    };
     let max_segment = flooded.max_segment as u16;
     let of_syn = cookies::headers(flow, cookie, arrival.seq.wrapping_add(1), SYN | ACK, max_segment);
     let (source, destination) = (of_syn.destination, of_syn.source);

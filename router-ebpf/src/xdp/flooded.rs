@@ -74,6 +74,7 @@ impl Flooded {
         self.at_ns = 0;
         self.syns = 0;
         self.has_answered = 0;
+        self.has_made = 0;
     }
 }
 

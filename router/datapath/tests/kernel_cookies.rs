@@ -49,7 +49,7 @@ struct Rig {
     sockets_use: Array<MapData, u32>,
     handshakes: HashMap<MapData, Raw<FlowKey>, Raw<Handshake>>,
     counters: PerCpuArray<MapData, u64>,
-    _sockets: Vec<TcpListener>,
+    listening: Vec<TcpListener>,
 }
 
 impl Rig {
@@ -58,7 +58,6 @@ impl Rig {
         let up = Command::new("ip").args(["link", "set", "lo", "up", "mtu", &MTU.to_string()]).status().unwrap();
         assert!(up.success());
         set_cookies(2);
-        let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         let mut kernel = KernelPrograms::load(BpfObject::Plain).expect("the kernel takes the programs (are you root?)");
         let mut config: Array<MapData, Raw<Config>> = Array::try_from(kernel.take(names::CONFIG).unwrap()).unwrap();
         config.set(0, Raw(Config { secret: [1, 2], dial: 1, ..Config::default() }), 0).unwrap();
@@ -77,11 +76,17 @@ impl Rig {
             handshakes: HashMap::try_from(kernel.take(names::HANDSHAKES).unwrap()).unwrap(),
             counters: PerCpuArray::try_from(kernel.take(names::DIAL_STATS).unwrap()).unwrap(),
             kernel,
-            _sockets: addresses.map(|address| TcpListener::bind((address, PORT)).unwrap()).into(),
+            listening: Vec::new(),
         };
+        rig.listen();
         rig.above(1);
         rig.answers(GATE_ANSWERS);
         rig
+    }
+
+    fn listen(&mut self) {
+        let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        self.listening = addresses.map(|address| TcpListener::bind((address, PORT)).unwrap()).into();
     }
 
     /// Sets the rate above which SYNs are answered.
@@ -183,6 +188,13 @@ fn await_tick() {
     }
 }
 
+/// Binds the caller to a CPU, on which its test runs take place.
+fn stay_on_one_cpu() {
+    let mut cpus = CpuSet::new();
+    cpus.set(0);
+    sched_setaffinity(None, &cpus).unwrap();
+}
+
 fn set_cookies(how: u8) {
     fs::write("/proc/sys/net/ipv4/tcp_syncookies", how.to_string()).unwrap();
 }
@@ -230,6 +242,53 @@ fn a_syn_is_answered_with_a_cookie_that_the_stack_accepts() {
                 }
             }
         }
+    }
+}
+
+/// Of a tick, the listener makes the first one.
+#[test]
+fn cookies_made_without_the_listener_are_its_own() {
+    stay_on_one_cpu();
+    let mut rig = Rig::new();
+    for v6 in [false, true] {
+        for options in [&[][..], &MSS_1400, &ALL, &LAST, &[2, 4, 0, 1], &[2, 4, 0xff, 0xff]] {
+            let client = client(v6, 2000);
+            let frame = client.syn_with(options, b"");
+            let is_compared = (0..3).any(|_| {
+                rig.uses(0);
+                let before = rig.answer(&frame, &client);
+                rig.uses(GATE_SOCKETS_SEEN[0]);
+                let without = [(); 3].map(|()| rig.answer(&frame, &client));
+                rig.uses(0);
+                let after = rig.answer(&frame, &client);
+                assert!(before != after || without == [before; 3], "{options:?}: {before:x} {without:x?}");
+                before == after
+            });
+            assert!(is_compared, "cookies change once a minute");
+        }
+    }
+}
+
+/// A tick may end before the SYN is sent that is answered without the listener.
+#[test]
+fn a_closed_listener_makes_cookies_until_the_tick_ends() {
+    stay_on_one_cpu();
+    let mut rig = Rig::new();
+    rig.uses(GATE_SOCKETS_SEEN[0]);
+    for v6 in [false, true] {
+        let mut client = client(v6, 2000);
+        let syn = client.syn();
+        let is_answered = (0..100).any(|_| {
+            await_tick();
+            assert_eq!(rig.xdp(&syn).0, TX);
+            rig.listening.clear();
+            let (action, _) = rig.xdp(&syn);
+            await_tick();
+            rig.passes(&syn);
+            rig.listen();
+            action == TX
+        });
+        assert!(is_answered);
     }
 }
 
@@ -284,9 +343,7 @@ fn what_is_no_syn_of_a_flooded_listener_passes_unchanged() {
 #[test]
 fn every_syn_of_a_flood_is_counted() {
     const SYNS: u64 = 300;
-    let mut cpus = CpuSet::new();
-    cpus.set(0);
-    sched_setaffinity(None, &cpus).unwrap();
+    stay_on_one_cpu();
     let mut rig = Rig::new();
     let seen = |rig: &Rig| {
         let Raw(pressure) = rig.pressure.get(&pressure_id(ROUTER, true), 0).unwrap();

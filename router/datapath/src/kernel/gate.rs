@@ -231,7 +231,9 @@ impl GateLinks {
 
     fn attach(&mut self, program: &mut Xdp, index: u32, name: &str) -> Result<GateLink, String> {
         if let Some(why) = &self.unloaded {
-            return Err(format!("this kernel rejects the program (Linux 5.18 has what it needs): {why}"));
+            return Err(format!(
+                "this kernel rejects the program (Linux 6.0 with CONFIG_SYN_COOKIES has what it needs): {why}"
+            ));
         }
         let modes: &[AttachedMode] = match self.mode {
             GateMode::Auto => &AttachedMode::ALL,
