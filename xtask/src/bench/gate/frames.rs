@@ -17,7 +17,9 @@ use crate::process;
 /// Where SYNs go that disturb nobody.
 pub const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
 /// Nanoseconds between two polls of an interface that receives: of the order of what drivers of network cards choose under load.
-const MODERATION: u32 = 100_000;
+pub const MODERATION: u32 = 100_000;
+/// Polls without a packet after which it is no longer polled, until the next packet.
+pub const FEW: u32 = 2;
 
 /// Loads a program and pins it.
 const LOAD_XDP: &str = include_str!("../../../../tests/src/load_xdp.py");
@@ -64,7 +66,7 @@ pub fn of_flood(lane: &Lane) -> Option<String> {
 /// Makes frames of what the clients of a way, and the flood, send to the router.
 pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     // Without XDP, the driver takes frames only if it merges segments.
-    lane.middle.netns.shell("ethtool -K client gro on")?;
+    lane.middle.netns.shell(&format!("ethtool -K client gro on; {}", moderated("client")))?;
     let client = &network.client;
     if let Some(flood) = of_flood(lane) {
         let far = pair(network, lane, &flood)?;
@@ -98,7 +100,7 @@ fn pair(network: &Network, lane: &Lane, near: &str) -> Result<String> {
 
 /// A command that has an interface polled at [`MODERATION`].
 pub fn moderated(interface: &str) -> String {
-    let settings = [("gro_flush_timeout", MODERATION), ("napi_defer_hard_irqs", 2)];
+    let settings = [("gro_flush_timeout", MODERATION), ("napi_defer_hard_irqs", FEW)];
     settings.map(|(name, value)| format!("echo {value} > /sys/class/net/{interface}/{name}")).join("; ")
 }
 

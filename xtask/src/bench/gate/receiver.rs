@@ -1,6 +1,7 @@
 //! The processor that receives a flood: who works on it, and when XDP takes the flood's SYNs.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,8 +11,8 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
-use super::frames::{self, HEADERS, attach, moderated};
-use crate::bench::network::{Netns, Network};
+use super::frames::{self, FEW, HEADERS, MODERATION, attach, moderated};
+use crate::bench::network::Network;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::usage::family;
 use crate::process;
@@ -20,6 +21,12 @@ use crate::process;
 pub const RECEIVER: usize = 0;
 /// The processor that sends, and does nothing else but receive what XDP sends back.
 pub const SENDER: usize = 1;
+/// Polls without a packet after which an interface is no longer polled in a measurement: 100 s of them.
+const MANY: u32 = 1_000_000;
+/// Polls that are counted before it.
+const OBSERVED: u64 = 100;
+/// A port to which nobody listens (RFC 863).
+const DISCARD: u16 = 9;
 /// How long a flood may last until XDP answers.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -47,7 +54,6 @@ pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     lane.middle.netns.shell(&format!("printf %x {} > /sys/class/net/client/queues/rx-0/rps_cpus", 1 << RECEIVER))?;
     if frames::are_made(lane) {
         frames::prepare(network, lane)?;
-        poll(&lane.middle.netns, "client", RECEIVER)?;
     }
     if matches!(lane.way, Way::CookiesGeneric | Way::CookiesNative) {
         hear(network, lane)?;
@@ -65,25 +71,67 @@ pub fn bind_all() -> Result<()> {
     Ok(())
 }
 
-/// Has a processor poll an interface that has XDP in the driver, before it does anything else, and some time after it was told
-/// of the first packet, as the driver of a network card does.
-fn poll(netns: &Netns, interface: &str, processor: usize) -> Result<()> {
-    netns.shell(&format!("echo 1 > /sys/class/net/{interface}/threaded; {}", moderated(interface)))?;
-    let polling = processes_of(&format!("napi/{interface}"))?;
-    ensure!(!polling.is_empty(), "{interface} has no NAPI thread");
-    for thread in polling {
-        bind(thread, processor)?;
-        // It precedes tasks, as the softirq does that receives for a network card.
-        process::run(Command::new("chrt").args(["--fifo", "--pid", "1", &thread.to_string()]))?;
+/// Does something while the receiving processor polls a way's interface that receives frames, in its softirq, as at a card's
+/// interrupts.
+pub fn polled<T>(network: &Network, lane: &Lane, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !frames::are_made(lane) {
+        return act();
     }
+    begin_polls(network, lane)?;
+    let result = act()?;
+    poll_until(network, lane, FEW)?;
+    Ok(result)
+}
+
+/// A packet of this process has the interface polled here first; from then on a timer of this processor has, and not the sender.
+fn begin_polls(network: &Network, lane: &Lane) -> Result<()> {
+    poll_until(network, lane, MANY)?;
+    let counted = || anyhow::Ok((softirqs(RECEIVER)?, softirqs(SENDER)?));
+    let (before, begin) = (counted()?, Instant::now());
+    let after = loop {
+        let after = counted()?;
+        if after.0 - before.0 >= OBSERVED {
+            break after;
+        }
+        ensure!(begin.elapsed() < PATIENCE, "in {PATIENCE:?} {} polls, not {OBSERVED}", after.0 - before.0);
+        thread::sleep(Duration::from_nanos(OBSERVED * u64::from(MODERATION)));
+    };
+    ensure!(after.1 - before.1 < OBSERVED / 2, "the sender polls too: {} times", after.1 - before.1);
     Ok(())
 }
 
-/// Gives the client's end of its link [`FAR_END`].
+/// Has an interface polled until so many polls have found no packet.
+fn poll_until(network: &Network, lane: &Lane, empty: u32) -> Result<()> {
+    lane.middle.netns.shell(&format!("echo {empty} > /sys/class/net/client/napi_defer_hard_irqs"))?;
+    // A poll that finds a packet reads the setting.
+    let to = SocketAddrV4::new(*lane.middle.listener().ip(), DISCARD);
+    network.client.run(|| {
+        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(&[0], to).context("a datagram to the router")?;
+        Ok(())
+    })
+}
+
+/// How often a processor has received since it was started (proc(5), `/proc/softirqs`).
+fn softirqs(processor: usize) -> Result<u64> {
+    let counted = fs::read_to_string("/proc/softirqs")?;
+    let received = counted.lines().find_map(|line| line.trim_start().strip_prefix("NET_RX:"));
+    let field = received.and_then(|fields| fields.split_whitespace().nth(processor));
+    field.context("/proc/softirqs has another form")?.parse().context("a number of softirqs")
+}
+
+/// Gives the client's end of its link [`FAR_END`], in a thread of the sending processor.
 fn hear(network: &Network, lane: &Lane) -> Result<()> {
     let interface = lane.middle.clients_interface();
     attach(network, &interface, &format!("{PASS}{HEADERS}{FAR_END}"))?;
-    poll(&network.client, &interface, SENDER)
+    network.client.shell(&format!("echo 1 > /sys/class/net/{interface}/threaded; {}", moderated(&interface)))?;
+    let polling = processes_of(&format!("napi/{interface}"))?;
+    ensure!(!polling.is_empty(), "{interface} has no NAPI thread");
+    for thread in polling {
+        bind(thread, SENDER)?;
+        // It precedes tasks, as a softirq does.
+        process::run(Command::new("chrt").args(["--fifo", "--pid", "1", &thread.to_string()]))?;
+    }
+    Ok(())
 }
 
 /// Checks that XDP is attached to nothing, where there is no policy.
