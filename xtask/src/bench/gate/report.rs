@@ -7,7 +7,7 @@ use crate::bench::passthrough::groups::{GROUPS, Group};
 use crate::bench::passthrough::measure::Column;
 use crate::bench::passthrough::ways::Way;
 
-/// Least share of the undisturbed new connections that comes about in the flood.
+/// Least share of the undisturbed new connections, polled as often, that comes about in the flood.
 const KEPT: f64 = 0.8;
 /// The same of what is carried, of a gate without a policy.
 const IDLE: f64 = 0.98;
@@ -98,7 +98,7 @@ pub fn bars(floods: &[Flood]) -> Vec<Bar> {
             let of = format!("{}, {}, {clients} at a time", way.name(), route.name());
             [
                 Bar {
-                    what: format!("{of}: share of new connections that a flood leaves"),
+                    what: format!("{of}: share of the new connections of a router polled as often"),
                     promised: format!("≥ {KEPT:.2}"),
                     figure: flood.and_then(|flood| flood.kept(State::Undisturbed).judged(|kept| kept >= KEPT)),
                 },
