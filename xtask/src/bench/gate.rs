@@ -93,12 +93,12 @@ In parentheses the median of the ratios to the first in the same round.
 One processor sends SYNs of 131,072 sources to the listener, as fast as it can; another one receives them, where the agent, the clients and
 the backends work as well. In generic mode and without XDP that is by receive packet steering. In native mode the interface receives all
 packets, undisturbed ones too, as that of a network card does: as XDP frames of 60 bytes or more, which further veth pairs make on the sending
-processor, in softirq, by a poll each 100 µs, as at a card's interrupts under load. A timer causes the poll, which in a virtual machine takes some
-microseconds whether there are packets or not. So it is there in the flood and undisturbed; in the column `polled seldom` it is not while no packets
-arrive, and what the flood leaves of that is in parentheses. Clients make new connections meanwhile, one at a time, which leaves the processor
-time, and 16, which leave it none. Undisturbed, clients connect to another router of the same kind, and the same is sent to an interface of its
-own. In a round, eight times 400 ms of each (in native mode; else four times) are measured by turns, so that a machine whose speed changes is
-as fast for one as for the other. Passthrough: a hello to a backend, which the kernel
+processor, in softirq, at most 200 µs after they came, as with a card that moderates its interrupts (`gro_flush_timeout` 200000,
+`napi_defer_hard_irqs` 2, as DPDK's guide to AF_XDP recommends; a timer causes the polls). The sending processor polls its interfaces at most
+100 µs after a packet. Clients make new connections meanwhile, one at a time, which leaves the receiving processor time, and 16, which leave it
+none. Undisturbed, clients connect to another router of the same kind, and the same is sent to an interface of its own. In a round, twelve times
+400 ms of both (in native mode; else four times) are measured by turns, so that a machine whose speed changes is as fast for one as for the
+other. Passthrough: a hello to a backend, which the kernel
 carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the
 sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its
 link alone, which drops what is sent to the flood's sources, on the sending processor; in the flood, connections are counted once XDP answers.

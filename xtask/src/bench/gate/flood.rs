@@ -21,25 +21,10 @@ use crate::bench::usage::busy;
 /// Connections at a time: as few as leave the processor time, and as many as leave it none.
 pub const CLIENTS: [usize; 2] = [1, 16];
 
-/// How often the states are measured in a round, where there are bars, and elsewhere.
-const TURNS: (u32, u32) = (8, 4);
+/// How often both are measured in a round, where there are bars, and elsewhere.
+const TURNS: (u32, u32) = (12, 4);
 /// How long the cost of a SYN is measured.
 const COST_TIME: Duration = Duration::from_secs(2);
-
-/// What happens while clients connect.
-#[derive(Clone, Copy)]
-pub enum State {
-    /// A flood of their router.
-    Flooded,
-    /// Nothing, and the router's interface is polled as in the flood.
-    Undisturbed,
-    /// Nothing, and an interface that receives frames is polled only after packets.
-    Seldom,
-}
-
-impl State {
-    const ALL: [State; 3] = [State::Flooded, State::Undisturbed, State::Seldom];
-}
 
 /// What a flood leaves to one route on one way, by round.
 pub struct Flood {
@@ -50,7 +35,8 @@ pub struct Flood {
     /// Connections at a time.
     pub clients: usize,
     sent: Vec<f64>,
-    made: Vec<[f64; 3]>,
+    undisturbed: Vec<f64>,
+    disturbed: Vec<f64>,
     costs: Vec<f64>,
     /// Connections that failed, in all rounds.
     pub failed: u64,
@@ -58,46 +44,36 @@ pub struct Flood {
 
 impl Flood {
     fn new(way: Way, route: Route, clients: usize) -> Flood {
-        Flood { way, route, clients, sent: vec![], made: vec![], costs: vec![], failed: 0 }
+        Flood { way, route, clients, sent: vec![], undisturbed: vec![], disturbed: vec![], costs: vec![], failed: 0 }
     }
 
     /// Measures a round.
     fn round(&mut self, tools: &Tools, network: &Network, lane: &Lane, twin: &Lane) -> Result<()> {
-        let (states, turns) =
-            if frames::are_made(lane) { (&State::ALL[..], TURNS.0) } else { (&State::ALL[..2], TURNS.1) };
-        let (mut sent, mut made) = (0.0, [0.0; 3]);
+        let (mut sent, mut undisturbed, mut disturbed) = (0.0, 0.0, 0.0);
+        let turns = if frames::are_made(lane) { TURNS.0 } else { TURNS.1 };
         for turn in 0..turns {
             // The first of a turn is the last of the one before.
-            let mut states = states.to_vec();
-            if turn % 2 != 0 {
-                states.reverse();
-            }
-            for state in states {
-                made[state as usize] += match state {
-                    State::Flooded => {
-                        let listener = self.route.listener(lane);
-                        let connect = || {
-                            receiver::wait_for_cookies(lane, listener.port())?;
-                            self.route.connect(tools, network, lane, self.clients)
-                        };
-                        let flood = || flooded(tools, network, lane, listener, connect);
-                        let ((rate, failed), syns) = receiver::polled(network, lane, flood)?;
-                        self.failed += failed;
-                        sent += syns;
-                        rate
-                    }
-                    State::Undisturbed | State::Seldom => {
-                        let connect = || self.route.connect(tools, network, twin, self.clients);
-                        let flood = || flooded(tools, network, twin, NOBODY, connect);
-                        let is_polled = matches!(state, State::Undisturbed);
-                        let ((rate, _), _) = if is_polled { receiver::polled(network, twin, flood)? } else { flood()? };
-                        rate
-                    }
-                };
+            for is_flooded in [turn % 2 == 0, turn % 2 != 0] {
+                if is_flooded {
+                    let listener = self.route.listener(lane);
+                    let connect = || {
+                        receiver::wait_for_cookies(lane, listener.port())?;
+                        self.route.connect(tools, network, lane, self.clients)
+                    };
+                    let flood = || flooded(tools, network, lane, listener, connect);
+                    let (made, syns) = receiver::polled(network, lane, flood)?;
+                    disturbed += made.0;
+                    self.failed += made.1;
+                    sent += syns;
+                } else {
+                    let connect = || self.route.connect(tools, network, twin, self.clients);
+                    undisturbed += flooded(tools, network, twin, NOBODY, connect)?.0.0;
+                }
             }
         }
         self.sent.push(sent / f64::from(turns));
-        self.made.push(made.map(|rate| rate / f64::from(turns)));
+        self.undisturbed.push(undisturbed / f64::from(turns));
+        self.disturbed.push(disturbed / f64::from(turns));
         Ok(())
     }
 
@@ -106,14 +82,19 @@ impl Flood {
         median(self.sent.clone()).unwrap_or_default()
     }
 
-    /// New connections a second.
-    pub fn made(&self, state: State) -> f64 {
-        median(self.made.iter().map(|made| made[state as usize]).collect()).unwrap_or_default()
+    /// New connections a second while nobody is flooded.
+    pub fn undisturbed(&self) -> f64 {
+        median(self.undisturbed.clone()).unwrap_or_default()
     }
 
-    /// What a flood leaves of those in another state.
-    pub fn kept(&self, of: State) -> Ratios {
-        Ratios(self.made.iter().map(|made| made[State::Flooded as usize] / made[of as usize]).collect())
+    /// The same in the flood.
+    pub fn disturbed(&self) -> f64 {
+        median(self.disturbed.clone()).unwrap_or_default()
+    }
+
+    /// Their ratios.
+    pub fn kept(&self) -> Ratios {
+        Ratios(self.disturbed.iter().zip(&self.undisturbed).map(|(in_flood, calm)| in_flood / calm).collect())
     }
 
     /// Time of the receiving processor for one SYN that XDP takes, in ns; `None` where it takes none, and but for one route.

@@ -16,8 +16,11 @@ use crate::process;
 
 /// Where SYNs go that disturb nobody.
 pub const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
-/// Nanoseconds between two polls of an interface that receives: of the order of what drivers of network cards choose under load.
-pub const MODERATION: u32 = 100_000;
+/// Nanoseconds between two polls of the router's interface. This and [`FEW`] are what DPDK's guide to AF_XDP recommends to
+/// machines under load; network cards moderate their interrupts at the same scale then.
+pub const MODERATION: u32 = 200_000;
+/// The same of an interface that the sending processor polls.
+pub const SENDERS_MODERATION: u32 = 100_000;
 /// Polls without a packet after which it is no longer polled, until the next packet.
 pub const FEW: u32 = 2;
 
@@ -66,11 +69,11 @@ pub fn of_flood(lane: &Lane) -> Option<String> {
 /// Makes frames of what the clients of a way, and the flood, send to the router.
 pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     // Without XDP, the driver takes frames only if it merges segments.
-    lane.middle.netns.shell(&format!("ethtool -K client gro on; {}", moderated("client")))?;
+    lane.middle.netns.shell(&format!("ethtool -K client gro on; {}", moderated("client", MODERATION)))?;
     let client = &network.client;
     if let Some(flood) = of_flood(lane) {
         let far = pair(network, lane, &flood)?;
-        client.shell(&moderated(&far))?;
+        client.shell(&moderated(&far, SENDERS_MODERATION))?;
         // For sockets that are bound to it, behind the routes of all others.
         client.ip(&format!("route append default dev {flood} metric {}", lane.middle.number()))?;
     }
@@ -98,9 +101,9 @@ fn pair(network: &Network, lane: &Lane, near: &str) -> Result<String> {
     Ok(far)
 }
 
-/// A command that has an interface polled at [`MODERATION`].
-pub fn moderated(interface: &str) -> String {
-    let settings = [("gro_flush_timeout", MODERATION), ("napi_defer_hard_irqs", FEW)];
+/// A command that sets the nanoseconds between two polls of an interface.
+pub fn moderated(interface: &str, nanoseconds: u32) -> String {
+    let settings = [("gro_flush_timeout", nanoseconds), ("napi_defer_hard_irqs", FEW)];
     settings.map(|(name, value)| format!("echo {value} > /sys/class/net/{interface}/{name}")).join("; ")
 }
 

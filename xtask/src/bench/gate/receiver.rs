@@ -11,7 +11,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
-use super::frames::{self, FEW, HEADERS, MODERATION, attach, moderated};
+use super::frames::{self, FEW, HEADERS, MODERATION, SENDERS_MODERATION, attach, moderated};
 use crate::bench::network::Network;
 use crate::bench::passthrough::ways::{Lane, Way};
 use crate::bench::usage::family;
@@ -21,7 +21,7 @@ use crate::process;
 pub const RECEIVER: usize = 0;
 /// The processor that sends, and does nothing else but receive what XDP sends back.
 pub const SENDER: usize = 1;
-/// Polls without a packet after which an interface is no longer polled in a measurement: 100 s of them.
+/// Polls without a packet after which an interface is no longer polled in a measurement: 200 s of them.
 const MANY: u32 = 1_000_000;
 /// Polls that are counted before it.
 const OBSERVED: u64 = 100;
@@ -72,7 +72,7 @@ pub fn bind_all() -> Result<()> {
 }
 
 /// Does something while the receiving processor polls a way's interface that receives frames, in its softirq, as at a card's
-/// interrupts.
+/// interrupts, and not the processor of the flood.
 pub fn polled<T>(network: &Network, lane: &Lane, act: impl FnOnce() -> Result<T>) -> Result<T> {
     if !frames::are_made(lane) {
         return act();
@@ -123,7 +123,10 @@ fn softirqs(processor: usize) -> Result<u64> {
 fn hear(network: &Network, lane: &Lane) -> Result<()> {
     let interface = lane.middle.clients_interface();
     attach(network, &interface, &format!("{PASS}{HEADERS}{FAR_END}"))?;
-    network.client.shell(&format!("echo 1 > /sys/class/net/{interface}/threaded; {}", moderated(&interface)))?;
+    network.client.shell(&format!(
+        "echo 1 > /sys/class/net/{interface}/threaded; {}",
+        moderated(&interface, SENDERS_MODERATION)
+    ))?;
     let polling = processes_of(&format!("napi/{interface}"))?;
     ensure!(!polling.is_empty(), "{interface} has no NAPI thread");
     for thread in polling {

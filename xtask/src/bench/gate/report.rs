@@ -1,13 +1,13 @@
 //! The results as text.
 
-use super::flood::{CLIENTS, Flood, State};
+use super::flood::{CLIENTS, Flood};
 use super::route::Route;
 use crate::bench::bars::{Bar, Ratios};
 use crate::bench::passthrough::groups::{GROUPS, Group};
 use crate::bench::passthrough::measure::Column;
 use crate::bench::passthrough::ways::Way;
 
-/// Least share of the undisturbed new connections, polled as often, that comes about in the flood.
+/// Least share of the undisturbed new connections that comes about in the flood.
 const KEPT: f64 = 0.8;
 /// The same of what is carried, of a gate without a policy.
 const IDLE: f64 = 0.98;
@@ -41,25 +41,21 @@ pub fn at_rest(columns: &[Column], is_measured: impl Fn(&Group) -> bool) -> Stri
 
 /// The table of what a flood leaves.
 pub fn in_floods(floods: &[Flood]) -> String {
-    let mut text = "| way | route | connections at a time | SYNs/s sent | new connections/s, polled seldom | undisturbed | in the flood | kept | failed | ns for a SYN | SYNs/s that saturate a processor |
-|---|---|---|---|---|---|---|---|---|---|---|
+    let mut text = "| way | route | connections at a time | SYNs/s sent | new connections/s undisturbed | in the flood | kept | failed | ns for a SYN | SYNs/s that saturate a processor |
+|---|---|---|---|---|---|---|---|---|---|
 "
     .to_owned();
     for flood in floods {
-        let kept = |of| flood.kept(of).median().filter(|kept| kept.is_finite());
-        let seldom =
-            kept(State::Seldom).map(|kept| (format!("{:.0}", flood.made(State::Seldom)), format!(" ({kept:.2})")));
-        let (seldom, kept_of_seldom) = seldom.unwrap_or(("–".to_owned(), String::new()));
-        let kept = kept(State::Undisturbed).map_or("–".to_owned(), |kept| format!("{kept:.2}{kept_of_seldom}"));
+        let kept = flood.kept().median().map_or("–".to_owned(), |kept| format!("{kept:.2}"));
         let cost = flood.cost().map_or("– | –".to_owned(), |cost| format!("{cost:.0} | {:.2} million", 1e3 / cost));
         text.push_str(&format!(
-            "| {} | {} | {} | {:.0} | {seldom} | {:.0} | {:.0} | {kept} | {} | {cost} |\n",
+            "| {} | {} | {} | {:.0} | {:.0} | {:.0} | {kept} | {} | {cost} |\n",
             flood.way.name(),
             flood.route.name(),
             flood.clients,
             flood.sent(),
-            flood.made(State::Undisturbed),
-            flood.made(State::Flooded),
+            flood.undisturbed(),
+            flood.disturbed(),
             flood.failed,
         ));
     }
@@ -98,9 +94,9 @@ pub fn bars(floods: &[Flood]) -> Vec<Bar> {
             let of = format!("{}, {}, {clients} at a time", way.name(), route.name());
             [
                 Bar {
-                    what: format!("{of}: share of the new connections of a router polled as often"),
+                    what: format!("{of}: share of new connections that a flood leaves"),
                     promised: format!("≥ {KEPT:.2}"),
-                    figure: flood.and_then(|flood| flood.kept(State::Undisturbed).judged(|kept| kept >= KEPT)),
+                    figure: flood.and_then(|flood| flood.kept().judged(|kept| kept >= KEPT)),
                 },
                 Bar {
                     what: format!("{of}: connections that failed in a flood"),
