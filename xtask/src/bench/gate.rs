@@ -94,7 +94,7 @@ One processor sends SYNs of 131,072 sources to the listener, as fast as it can; 
 the backends work as well. In generic mode and without XDP that is by receive packet steering. In native mode the interface receives all
 packets, undisturbed ones too, as that of a network card does: as XDP frames of 60 bytes or more, which further veth pairs make on the sending
 processor, in softirq, at most 200 µs after they came, as with a card that moderates its interrupts (`gro_flush_timeout` 200000,
-`napi_defer_hard_irqs` 2, as DPDK's guide to AF_XDP recommends; a timer causes the polls). The sending processor polls its interfaces at most
+`napi_defer_hard_irqs` 2, which DPDK's guide to AF_XDP recommends for busy polling; a timer causes the polls). The sending processor polls its interfaces at most
 100 µs after a packet. Clients make new connections meanwhile, one at a time, which leaves the receiving processor time, and 16, which leave it
 none. Undisturbed, clients connect to another router of the same kind, and the same is sent to an interface of its own. In a round, twelve times
 400 ms of both (in native mode; else four times) are measured by turns, so that a machine whose speed changes is as fast for one as for the

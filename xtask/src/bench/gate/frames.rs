@@ -16,8 +16,8 @@ use crate::process;
 
 /// Where SYNs go that disturb nobody.
 pub const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 443);
-/// Nanoseconds between two polls of the router's interface. This and [`FEW`] are what DPDK's guide to AF_XDP recommends to
-/// machines under load; network cards moderate their interrupts at the same scale then.
+/// Nanoseconds between two polls of the router's interface. This and [`FEW`] are what DPDK's guide to AF_XDP recommends for busy
+/// polling; network cards moderate their interrupts at the same scale under load.
 pub const MODERATION: u32 = 200_000;
 /// The same of an interface that the sending processor polls.
 pub const SENDERS_MODERATION: u32 = 100_000;
