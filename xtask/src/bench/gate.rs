@@ -101,7 +101,9 @@ none. Undisturbed, clients connect to another router of the same kind, and the s
 other. Passthrough: a hello to a backend, which the kernel
 carries; edge: a full handshake of TLS 1.3 with the proxy and a request; clear text: a request to the proxy. The ways of the gate deny the
 sources. The ways of cookies have no policy, the default rate, and `tcp_syncookies` 1: undisturbed, XDP is attached to the client's end of its
-link alone, which drops what is sent to the flood's sources, on the sending processor; in the flood, connections are counted once XDP answers.
+link alone, which drops what is sent to the flood's sources, on the sending processor; what passes is handled by the receiving one, so that
+clients send from there, and the router's interface is polled there in both states (checked before the first round). In the flood, connections
+are counted once XDP answers.
 `Sluice kernel` has no XDP: TC answers. The cost of a SYN is the time of the receiving processor in a flood without clients, by the SYNs that
 XDP drops or answers in it: where it has no other time, a flood leaves what these leave.
 

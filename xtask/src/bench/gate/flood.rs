@@ -114,6 +114,10 @@ pub fn measure(tools: &Tools, network: &Network, pairs: &[(Lane, Lane)], rounds:
         loads.map(|(route, clients)| Flood::new(lane.way, route, clients)).collect()
     };
     let mut ways: Vec<Vec<Flood>> = pairs.iter().map(of_pair).collect();
+    for ((_, twin), floods) in pairs.iter().zip(&ways) {
+        let check = |flood: &Flood| receiver::check_place(|| flood.route.connect(tools, network, twin, flood.clients));
+        floods.iter().try_for_each(check)?;
+    }
     for round in 0..rounds {
         for ((lane, twin), floods) in pairs.iter().zip(&mut ways) {
             eprintln!("xtask: round {} of {rounds}: a flood, {}", round + 1, lane.way.name());

@@ -51,7 +51,7 @@ pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
     network.client.ip("neigh replace 198.51.100.1 lladdr 02:00:00:00:00:01 dev sink nud permanent")?;
     let client = lane.middle.clients()[0];
     lane.middle.netns.ip(&format!("route replace 198.18.0.0/15 via {client}"))?;
-    lane.middle.netns.shell(&format!("printf %x {} > /sys/class/net/client/queues/rx-0/rps_cpus", 1 << RECEIVER))?;
+    lane.middle.netns.shell(&steered("client"))?;
     if frames::are_made(lane) {
         frames::prepare(network, lane)?;
     }
@@ -59,6 +59,11 @@ pub fn prepare(network: &Network, lane: &Lane) -> Result<()> {
         hear(network, lane)?;
     }
     Ok(())
+}
+
+/// A command that has what an interface receives handled by the receiving processor (receive packet steering).
+fn steered(interface: &str) -> String {
+    format!("printf %x {} > /sys/class/net/{interface}/queues/rx-0/rps_cpus", 1 << RECEIVER)
 }
 
 /// Binds this process and its descendants to the receiving processor, and with them all that they start from then on.
@@ -86,10 +91,9 @@ pub fn polled<T>(network: &Network, lane: &Lane, act: impl FnOnce() -> Result<T>
 /// A packet of this process has the interface polled here first; from then on a timer of this processor has, and not the sender.
 fn begin_polls(network: &Network, lane: &Lane) -> Result<()> {
     poll_until(network, lane, MANY)?;
-    let counted = || anyhow::Ok((softirqs(RECEIVER)?, softirqs(SENDER)?));
-    let (before, begin) = (counted()?, Instant::now());
+    let (before, begin) = (softirqs()?, Instant::now());
     let after = loop {
-        let after = counted()?;
+        let after = softirqs()?;
         if after.0 - before.0 >= OBSERVED {
             break after;
         }
@@ -111,20 +115,38 @@ fn poll_until(network: &Network, lane: &Lane, empty: u32) -> Result<()> {
     })
 }
 
-/// How often a processor has received since it was started (proc(5), `/proc/softirqs`).
-fn softirqs(processor: usize) -> Result<u64> {
-    let counted = fs::read_to_string("/proc/softirqs")?;
-    let received = counted.lines().find_map(|line| line.trim_start().strip_prefix("NET_RX:"));
-    let field = received.and_then(|fields| fields.split_whitespace().nth(processor));
-    field.context("/proc/softirqs has another form")?.parse().context("a number of softirqs")
+/// Does something without a flood, and checks that what it sends is received, in softirq, by the receiving processor alone.
+pub fn check_place<T>(act: impl FnOnce() -> Result<T>) -> Result<()> {
+    let before = softirqs()?;
+    act()?;
+    let after = softirqs()?;
+    let (receiver, sender) = (after.0 - before.0, after.1 - before.1);
+    ensure!(
+        sender < receiver / 10,
+        "undisturbed, the sender receives {sender} times, and the receiver {receiver} times"
+    );
+    Ok(())
 }
 
-/// Gives the client's end of its link [`FAR_END`], in a thread of the sending processor.
+/// How often the receiving and the sending processor have received since they were started (proc(5), `/proc/softirqs`).
+fn softirqs() -> Result<(u64, u64)> {
+    let counted = fs::read_to_string("/proc/softirqs")?;
+    let received = counted.lines().find_map(|line| line.trim_start().strip_prefix("NET_RX:"));
+    let fields: Vec<&str> = received.context("/proc/softirqs has another form")?.split_whitespace().collect();
+    let of = |processor: usize| {
+        fields.get(processor).context("no such processor")?.parse::<u64>().context("a number of softirqs")
+    };
+    Ok((of(RECEIVER)?, of(SENDER)?))
+}
+
+/// Gives the client's end of its link [`FAR_END`], in a thread of the sending processor. What passes is handled by the receiving
+/// processor. Else clients would send from the sending one, which would then poll the router's interface while nobody is flooded.
 fn hear(network: &Network, lane: &Lane) -> Result<()> {
     let interface = lane.middle.clients_interface();
     attach(network, &interface, &format!("{PASS}{HEADERS}{FAR_END}"))?;
     network.client.shell(&format!(
-        "echo 1 > /sys/class/net/{interface}/threaded; {}",
+        "echo 1 > /sys/class/net/{interface}/threaded; {}; {}",
+        steered(&interface),
         moderated(&interface, SENDERS_MODERATION)
     ))?;
     let polling = processes_of(&format!("napi/{interface}"))?;
