@@ -67,8 +67,7 @@ struct Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and nothing refers to it. The part that was moved away no longer belongs
-        // to it.
+        // SAFETY: this value owns the mapping, all of it also after its pages were moved, and nothing refers to it.
         let _ = unsafe { munmap(self.start, self.len) };
     }
 }
@@ -92,13 +91,17 @@ fn replace(text: &Range<usize>, whole: &Range<usize>) -> io::Result<()> {
     // SAFETY: as above. Nothing writes to it afterwards.
     unsafe { mprotect(copy, len, MprotectFlags::READ | MprotectFlags::EXEC)? };
     // SAFETY: the replaced pages have the same bytes, as far as they were mapped, and the kernel replaces them in one
-    // step: a thread that executes them meanwhile faults and waits. Nothing else was mapped there (`text`).
-    unsafe { mremap_fixed(copy, len, len, MremapFlags::MAYMOVE, ptr::with_exposed_provenance_mut(whole.start))? };
+    // step: a thread that executes them meanwhile faults and waits. Nothing else was mapped there (`text`). The copy's
+    // range stays mapped, without pages (Linux 5.7): else another thread could map it before `fresh` unmaps it.
+    let flags = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
+    unsafe { mremap_fixed(copy, len, len, flags, ptr::with_exposed_provenance_mut(whole.start))? };
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     const MAPS: &str = "\
@@ -148,5 +151,42 @@ mod tests {
         let line = now.lines().find(|line| line.starts_with(&format!("{:x}-", pages.start))).unwrap();
         assert!(line.contains("r-xp 00000000 00:00 0"), "{line}");
         assert_eq!(sum(300_000), 1_688_890);
+    }
+
+    /// What other threads map meanwhile, also where the copy was.
+    #[test]
+    fn what_others_map_meanwhile_stays_mapped() {
+        const LEN: usize = 64 << 10;
+        let map = || {
+            let (read_write, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+            // SAFETY: a new mapping at an address of the kernel's choice.
+            Fresh { start: unsafe { mmap_anonymous(ptr::null_mut(), LEN, read_write, private) }.unwrap(), len: LEN }
+        };
+        let here = on_huge_pages as fn() -> io::Result<usize> as usize;
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let others = [(); 4].map(|()| {
+                scope.spawn(|| {
+                    // Mappings that exist at once are bounded: a process may have 65,530 (`vm.max_map_count`).
+                    let mut count = 0_usize;
+                    while !has_ended.load(Ordering::Relaxed) {
+                        let mappings: Vec<Fresh> = (0..100).map(|_| map()).collect();
+                        count += mappings.len();
+                        for Fresh { start, len } in &mappings {
+                            // SAFETY: the advice changes nothing; it fails where nothing is mapped.
+                            unsafe { madvise(*start, *len, Advice::Normal) }.expect("it is still mapped");
+                        }
+                    }
+                    count
+                })
+            });
+            let replaced = (0..100).try_for_each(|_| {
+                let (code, pages) = text(&fs::read_to_string("/proc/self/maps")?, here).unwrap();
+                replace(&code, &pages)
+            });
+            has_ended.store(true, Ordering::Relaxed);
+            replaced.unwrap();
+            assert!(others.into_iter().all(|other| other.join().unwrap() > 0));
+        });
     }
 }
