@@ -90,10 +90,10 @@ fn replace(text: &Range<usize>, whole: &Range<usize>) -> io::Result<()> {
     }
     // SAFETY: as above. Nothing writes to it afterwards.
     unsafe { mprotect(copy, len, MprotectFlags::READ | MprotectFlags::EXEC)? };
-    // SAFETY: the replaced pages have the same bytes, as far as they were mapped, and the kernel replaces them in one
-    // step: a thread that executes them meanwhile faults and waits. Nothing else was mapped there (`text`). The copy's
-    // range stays mapped, without pages (Linux 5.7): else another thread could map it before `fresh` unmaps it.
+    // The copy's range stays mapped, without pages (Linux 5.7): else another thread could map it before `fresh` unmaps it.
     let flags = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
+    // SAFETY: the replaced pages have the same bytes, as far as they were mapped, and the kernel replaces them in one
+    // step: a thread that executes them meanwhile faults and waits. Nothing else was mapped there (`text`).
     unsafe { mremap_fixed(copy, len, len, flags, ptr::with_exposed_provenance_mut(whole.start))? };
     Ok(())
 }
