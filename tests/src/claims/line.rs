@@ -1,6 +1,6 @@
 //! A connection that stays open between the commands of a story.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::outcome::Got;
 use super::send::responses;
 use crate::client::trusting;
 use crate::netns::Netns;
+use crate::stream::read_some;
 
 /// If a connection is quiet for this long, it is considered open.
 const QUIET: Duration = Duration::from_millis(1200);
@@ -86,8 +87,8 @@ impl OpenLine {
         let (mut received, mut buffer) = (Vec::new(), [0; 16_384]);
         let is_open = loop {
             let read = match &mut self.stream {
-                Stream::Clear(stream) => stream.read(&mut buffer),
-                Stream::Tls(stream) => stream.read(&mut buffer),
+                Stream::Clear(stream) => read_some(stream, &mut buffer),
+                Stream::Tls(stream) => read_some(stream, &mut buffer),
             };
             match read {
                 Ok(0) => break false,
